@@ -1,0 +1,172 @@
+// Package annotations reads the options of proto/palisade/options/v1/options.proto from descriptors on
+// behalf of our protoc plugins.
+//
+// It works on the descriptors of the request rather than on the Go types that are generated from
+// options.proto: a plugin that imported generated code could not be built to repair generated code.
+package annotations
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+)
+
+// The full names of our options.
+const (
+	optionRule      = "palisade.options.v1.rule"
+	optionJSON      = "palisade.options.v1.json"
+	optionSecret    = "palisade.options.v1.secret"
+	optionVariantBy = "palisade.options.v1.variant_by"
+)
+
+// Unset says what to write for a field that is not set; the words are those of the proto enum.
+type Unset string
+
+// The values of Unset.
+const (
+	UnsetDefault Unset = "UNSET_UNSPECIFIED"
+	UnsetOmit    Unset = "UNSET_OMIT"
+	UnsetNull    Unset = "UNSET_NULL"
+	UnsetObject  Unset = "UNSET_OBJECT"
+)
+
+// Form is the JsonForm of a field.
+type Form struct {
+	Number   bool
+	Unset    Unset
+	Variants []string
+}
+
+// Rule is the MethodRule of an RPC, enums by name.
+type Rule struct {
+	Permission  string
+	Schemes     []string
+	Maturity    string
+	SuccessCode int
+	// UploadPath is the path of the POST whose raw body a client-streaming RPC takes; empty for all others.
+	UploadPath string
+}
+
+// Reader finds our options in descriptors.
+type Reader struct {
+	types *dynamicpb.Types
+}
+
+// NewReader makes a Reader for the files of one plugin request; it fails when they do not form a complete
+// set. Files that do not import options.proto are fine: nothing in them has our options.
+func NewReader(files []*descriptorpb.FileDescriptorProto) (*Reader, error) {
+	registry, err := protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: files})
+	if err != nil {
+		return nil, fmt.Errorf("the descriptors of the request are not complete: %w", err)
+	}
+	return &Reader{types: dynamicpb.NewTypes(registry)}, nil
+}
+
+// Form gives the JSON form of a field; a field without the option has the form with UnsetDefault.
+func (r *Reader) Form(field protoreflect.FieldDescriptor) (Form, error) {
+	value, err := r.option(field, optionJSON)
+	if err != nil || !value.IsValid() {
+		return Form{Unset: UnsetDefault}, err
+	}
+	m := value.Message()
+	return Form{
+		Number:   m.Get(named(m, "number")).Bool(),
+		Unset:    Unset(enumName(m, "unset")),
+		Variants: stringList(m.Get(named(m, "variants")).List()),
+	}, nil
+}
+
+// Secret reports whether a field holds a credential.
+func (r *Reader) Secret(field protoreflect.FieldDescriptor) (bool, error) {
+	value, err := r.option(field, optionSecret)
+	if err != nil || !value.IsValid() {
+		return false, err
+	}
+	return value.Bool(), nil
+}
+
+// VariantBy gives the field that says which variant a message is, or nil when the message has no variants.
+func (r *Reader) VariantBy(message protoreflect.MessageDescriptor) (protoreflect.FieldDescriptor, error) {
+	value, err := r.option(message, optionVariantBy)
+	if err != nil || !value.IsValid() || value.String() == "" {
+		return nil, err
+	}
+	field := message.Fields().ByName(protoreflect.Name(value.String()))
+	if field == nil || field.Kind() != protoreflect.StringKind || field.IsList() || field.HasPresence() {
+		return nil, fmt.Errorf("%s: variant_by names %q, which must be a plain string field of the message",
+			message.FullName(), value.String())
+	}
+	return field, nil
+}
+
+// Rule gives the access rule of an RPC, and false when it has none.
+func (r *Reader) Rule(method protoreflect.MethodDescriptor) (Rule, bool, error) {
+	value, err := r.option(method, optionRule)
+	if err != nil || !value.IsValid() {
+		return Rule{}, false, err
+	}
+	m := value.Message()
+	rule := Rule{
+		Permission:  enumName(m, "permission"),
+		Maturity:    enumName(m, "maturity"),
+		SuccessCode: int(m.Get(named(m, "success_code")).Int()),
+		UploadPath:  m.Get(named(m, "upload_path")).String(),
+	}
+	field := named(m, "schemes")
+	schemes := m.Get(field).List()
+	for i := range schemes.Len() {
+		rule.Schemes = append(rule.Schemes, valueName(field, schemes.Get(i).Enum()))
+	}
+	return rule, true, nil
+}
+
+// option gives the value of one of our options, invalid when it is not set.
+func (r *Reader) option(d protoreflect.Descriptor, name protoreflect.FullName) (protoreflect.Value, error) {
+	extension, err := r.types.FindExtensionByName(name)
+	if err != nil {
+		return protoreflect.Value{}, nil //nolint:nilerr // The files know nothing of our options.
+	}
+	encoded, err := proto.Marshal(d.Options())
+	if err != nil {
+		return protoreflect.Value{}, fmt.Errorf("%s: read the options: %w", d.FullName(), err)
+	}
+	options := d.Options().ProtoReflect().New()
+	err = proto.UnmarshalOptions{Resolver: r.types}.Unmarshal(encoded, options.Interface())
+	if err != nil {
+		return protoreflect.Value{}, fmt.Errorf("%s: read the options: %w", d.FullName(), err)
+	}
+	field := extension.TypeDescriptor()
+	if !options.Has(field) {
+		return protoreflect.Value{}, nil
+	}
+	return options.Get(field), nil
+}
+
+func named(m protoreflect.Message, field protoreflect.Name) protoreflect.FieldDescriptor {
+	return m.Descriptor().Fields().ByName(field)
+}
+
+func enumName(m protoreflect.Message, field protoreflect.Name) string {
+	fd := named(m, field)
+	return valueName(fd, m.Get(fd).Enum())
+}
+
+func valueName(field protoreflect.FieldDescriptor, number protoreflect.EnumNumber) string {
+	value := field.Enum().Values().ByNumber(number)
+	if value == nil {
+		return fmt.Sprint(number)
+	}
+	return string(value.Name())
+}
+
+func stringList(list protoreflect.List) []string {
+	var words []string
+	for i := range list.Len() {
+		words = append(words, list.Get(i).String())
+	}
+	return words
+}

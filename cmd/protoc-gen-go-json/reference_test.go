@@ -1,0 +1,174 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+)
+
+// This file says a second time, by reflection and without the generator, what our options mean: applyForm for
+// the JSON, normalise for the message that is read back.
+
+const timestampName = "google.protobuf.Timestamp"
+
+func form(fd protoreflect.FieldDescriptor) *optionsv1.JsonForm {
+	value, _ := proto.GetExtension(fd.Options(), optionsv1.E_Json).(*optionsv1.JsonForm)
+	return value
+}
+
+func variantBy(message protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
+	name, _ := proto.GetExtension(message.Options(), optionsv1.E_VariantBy).(string)
+	return message.Fields().ByName(protoreflect.Name(name))
+}
+
+// hidden reports whether a field is not part of the variant that m is.
+func hidden(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
+	by := variantBy(m.Descriptor())
+	if by == nil {
+		return false
+	}
+	variants := form(fd).GetVariants()
+	return fd == by || len(variants) > 0 && !slices.Contains(variants, m.Get(by).String())
+}
+
+// empty reports whether a field is not set, or set to what counts as not set.
+func empty(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
+	if !m.Has(fd) {
+		return true
+	}
+	if fd.IsList() || fd.IsMap() || fd.Message() != nil {
+		return false
+	}
+	switch fd.Kind() {
+	case protoreflect.EnumKind:
+		return m.Get(fd).Enum() == 0 && fd.Enum().FullName() != "google.protobuf.NullValue"
+	case protoreflect.FloatKind, protoreflect.DoubleKind:
+		return !fd.HasPresence() && m.Get(fd).Float() == 0 // Negative zero has bits, but no meaning in JSON.
+	default:
+		return false
+	}
+}
+
+// applyForm changes the tree that protojson wrote for m into the one that the options ask for.
+func applyForm(tree map[string]any, m protoreflect.Message) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		fd := fields.Get(i)
+		name := fd.JSONName()
+		if hidden(m, fd) {
+			delete(tree, name)
+			continue
+		}
+		unset := form(fd).GetUnset()
+		if !empty(m, fd) {
+			tree[name] = applyValue(tree[name], m.Get(fd), fd)
+			continue
+		}
+		switch isEnum := fd.Enum() != nil && !fd.IsList(); {
+		case unset == optionsv1.Unset_UNSET_NULL:
+			tree[name] = nil
+		case unset == optionsv1.Unset_UNSET_OBJECT:
+			tree[name] = map[string]any{}
+		case unset == optionsv1.Unset_UNSET_OMIT, isEnum:
+			delete(tree, name)
+		default:
+			if value, present := tree[name]; present {
+				tree[name] = applyValue(value, m.Get(fd), fd)
+			}
+		}
+	}
+}
+
+func applyValue(tree any, value protoreflect.Value, fd protoreflect.FieldDescriptor) any {
+	switch {
+	case fd.IsMap():
+		entries := tree.(map[string]any)
+		value.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+			entries[k.String()] = applySingle(entries[k.String()], v, fd.MapValue(), form(fd).GetNumber())
+			return true
+		})
+	case fd.IsList():
+		items := tree.([]any)
+		for i := range items {
+			items[i] = applySingle(items[i], value.List().Get(i), fd, form(fd).GetNumber())
+		}
+	default:
+		return applySingle(tree, value, fd, form(fd).GetNumber())
+	}
+	return tree
+}
+
+func applySingle(tree any, value protoreflect.Value, fd protoreflect.FieldDescriptor, number bool) any {
+	text, isText := tree.(string)
+	switch {
+	case number && isText:
+		return json.Number(text)
+	case fd.Message() == nil:
+		return tree
+	case fd.Message().FullName() == timestampName:
+		stamp := value.Message().Interface().(*timestamppb.Timestamp)
+		return stamp.AsTime().Truncate(time.Microsecond).Format("2006-01-02T15:04:05.000000Z")
+	case isOwn(fd.Message()):
+		applyForm(tree.(map[string]any), value.Message())
+	}
+	return tree
+}
+
+// normalise makes m what it is after a way through JSON.
+func normalise(m protoreflect.Message) {
+	if m.Descriptor().FullName() == timestampName {
+		stamp := m.Interface().(*timestamppb.Timestamp)
+		stamp.Nanos -= stamp.GetNanos() % 1000
+		return
+	}
+	if !isOwn(m.Descriptor()) {
+		return
+	}
+	fields := m.Descriptor().Fields()
+	by := variantBy(m.Descriptor())
+	for i := range fields.Len() {
+		fd := fields.Get(i)
+		isEmpty, unset := empty(m, fd), form(fd).GetUnset()
+		switch {
+		case fd == by:
+			// Cleared last: it decides about the others.
+		case hidden(m, fd):
+			m.Clear(fd)
+		case isEmpty && unset == optionsv1.Unset_UNSET_OBJECT && fd.Message() != nil && !fd.IsMap():
+			m.Mutable(fd)
+		case isEmpty && (unset != optionsv1.Unset_UNSET_UNSPECIFIED || fd.Enum() != nil):
+			m.Clear(fd)
+		default:
+			normaliseValues(m, fd)
+		}
+	}
+	if by != nil {
+		m.Clear(by)
+	}
+}
+
+func normaliseValues(m protoreflect.Message, fd protoreflect.FieldDescriptor) {
+	if !m.Has(fd) {
+		return
+	}
+	value := m.Get(fd)
+	switch {
+	case fd.IsMap() && fd.MapValue().Message() != nil:
+		value.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+			normalise(v.Message())
+			return true
+		})
+	case fd.IsList() && fd.Message() != nil:
+		for i := range value.List().Len() {
+			normalise(value.List().Get(i).Message())
+		}
+	case !fd.IsMap() && fd.Message() != nil:
+		normalise(value.Message())
+	}
+}

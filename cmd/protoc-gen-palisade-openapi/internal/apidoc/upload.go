@@ -1,0 +1,65 @@
+package apidoc
+
+import (
+	"fmt"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"google.golang.org/protobuf/compiler/protogen"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// encodingField is the field of an upload's metadata that HTTP carries as the header Content-Encoding.
+const encodingField = "content_encoding"
+
+// reportTypes are the media types in which reports arrive.
+var reportTypes = []string{"application/sarif+json", "application/json", "application/gzip"}
+
+// upload describes a client-streaming RPC as the POST that it is over HTTP: the bytes field of the request is
+// the raw body; the fields of its messages are query parameters.
+func (b *builder) upload(operation *openapi3.Operation, bound binding, variables []variable) error {
+	inPath := make(map[*protogen.Field]bool)
+	for _, v := range variables {
+		inPath[v.field()] = true
+	}
+	chunks := 0
+	for _, field := range bound.method.Input.Fields {
+		switch {
+		case inPath[field]:
+		case field.Desc.Kind() == protoreflect.BytesKind && !field.Desc.IsList():
+			chunks++
+			operation.RequestBody = &openapi3.RequestBodyRef{Value: rawBody()}
+		case field.Message != nil && !field.Desc.IsList() && !field.Desc.IsMap():
+			if err := b.uploadTarget(operation, field.Message); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("%s: a field of an upload is in the path, a message of parameters, or the bytes of the body",
+				field.Desc.FullName())
+		}
+	}
+	if chunks != 1 {
+		return fmt.Errorf("%s: the request of an upload has exactly one bytes field, got %d",
+			bound.method.Input.Desc.FullName(), chunks)
+	}
+	return nil
+}
+
+func (b *builder) uploadTarget(operation *openapi3.Operation, target *protogen.Message) error {
+	skip := make(map[*protogen.Field]bool)
+	if encoding := fieldNamed(target, encodingField); encoding != nil {
+		skip[encoding] = true
+		schema := openapi3.NewStringSchema().WithEnum("gzip", "identity")
+		operation.AddParameter(openapi3.NewHeaderParameter("Content-Encoding").
+			WithDescription("gzip when the body is compressed.").WithSchema(schema))
+	}
+	return b.queryParameters(operation, target, "", skip, nil)
+}
+
+func rawBody() *openapi3.RequestBody {
+	schema := openapi3.NewStringSchema().WithFormat("binary")
+	return &openapi3.RequestBody{
+		Required:    true,
+		Description: "The raw report. It is read as a stream; it need not fit into memory.",
+		Content:     openapi3.NewContentWithSchema(schema, reportTypes),
+	}
+}
