@@ -1,0 +1,58 @@
+//go:build ignore
+
+// Command main writes a versioned migration for both databases: what brings the schema of the existing files to the
+// one in ent/schema. Run by `make migration NAME=what_changes`, which supplies a throw-away PostgreSQL.
+package main
+
+import (
+	"context"
+	"database/sql"
+	"log"
+	"os"
+
+	"ariga.io/atlas/sql/sqltool"
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+	"entgo.io/ent/dialect/sql/schema"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/palisade/palisade/ent/migrate"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		log.Fatal("usage: make migration NAME=what_changes")
+	}
+	postgres := os.Getenv("PALISADE_TEST_POSTGRES")
+	if postgres == "" {
+		log.Fatal("PALISADE_TEST_POSTGRES is not set: run `make migration NAME=…`")
+	}
+	write(os.Args[1], "sqlite3", dialect.SQLite, "file:dev?mode=memory&_fk=1", "ent/migrate/sqlite")
+	write(os.Args[1], "pgx", dialect.Postgres, postgres, "ent/migrate/postgres")
+}
+
+func write(name, driver, dialectName, dsn, dir string) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		log.Fatal(err)
+	}
+	files, err := sqltool.NewGooseDir(dir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		log.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	defer db.Close()
+	m, err := schema.NewMigrate(entsql.OpenDB(dialectName, db), schema.WithDir(files),
+		schema.WithMigrationMode(schema.ModeReplay), schema.WithDialect(dialectName),
+		schema.WithFormatter(sqltool.GooseFormatter), schema.WithErrNoPlan(true), schema.WithDropColumn(true), schema.WithDropIndex(true))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := m.NamedDiff(context.Background(), name, migrate.Tables...); err != nil {
+		log.Fatalf("%s: %v", dialectName, err)
+	}
+}

@@ -1,0 +1,75 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// Finding is what scans found on one ref of a project. Columns hold what is filtered, sorted or changed; the rest is
+// one protobuf blob. Rare attributes are nullable, so that their indexes hold only the rows that have them.
+type Finding struct{ ent.Schema }
+
+// Mixin of a finding.
+func (Finding) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a finding.
+func (Finding) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.Int64("project_id").Immutable(),
+		field.Int64("rule_id"),
+		field.Int64("first_seen_scan_id").Immutable(),
+		field.String("ref").Immutable().Comment("full ref"),
+		field.String("tool").Immutable(),
+		field.String("analysis_category").Immutable().Comment("tells analyses of one tool and ref apart"),
+		field.String("fingerprint").Immutable().Comment("identity; equal on all refs of the project"),
+		field.String("issue_type").Immutable().Comment("sast, sca, ai_sast, secrets"),
+		field.String("severity").Comment("low, medium, high, critical"),
+		field.String("state").Comment("unresolved, muted, fixed, removed"),
+		field.String("triage_state").Default("untriaged"),
+		field.String("status").Comment("derived from state and triage_state"),
+		field.String("triage_reason").Optional().Nillable(),
+		field.String("triage_comment").Optional().Nillable(),
+		field.String("policy_mode").Optional().Nillable().Comment("rule-board-*; null when no policy names it: it is monitored"),
+		field.String("autotriage_verdict").Optional().Nillable(),
+		field.String("component_tag").Optional().Nillable(),
+		field.String("exposure").Optional().Nillable(),
+		field.String("transitivity").Optional().Nillable(),
+		field.String("package").Optional().Nillable(),
+		field.String("epss_probability").Optional().Nillable().Comment("low, medium, high, none"),
+		field.Bool("malicious").Optional().Nillable().Comment("true or null"),
+		field.String("click_to_fix_state").Optional().Nillable().Comment("open, merged"),
+		field.String("validation_state").Optional().Nillable().Comment("secrets"),
+		field.Bool("historical").Optional().Nillable().Comment("secrets of earlier commits: true or null"),
+		timestamp("created_at").Immutable(),
+		timestamp("relevant_since"),
+		timestamp("state_updated_at"),
+		timestamp("triaged_at").Optional().Nillable(),
+		field.Int64("content_hash").Comment("of content, severity and rule: says whether a scan brought news"),
+		field.Bytes("content").Comment("palisade.store.v1.FindingContent"),
+	}
+}
+
+// Indexes of a finding, named after the query that they serve. Lists are ordered by (relevant_since, id).
+func (Finding) Indexes() []ent.Index {
+	rare := func(field string) ent.Index {
+		return index.Fields("deployment_id", field, "relevant_since", "id").StorageKey("findings_list_" + field).
+			Annotations(entsql.IndexWhere(field + " IS NOT NULL"))
+	}
+	return []ent.Index{
+		index.Fields("deployment_id", "project_id", "fingerprint", "ref", "analysis_category").Unique().StorageKey("findings_by_identity"),
+		index.Fields("deployment_id", "project_id", "ref", "tool", "analysis_category", "state").StorageKey("findings_of_analysis"),
+		index.Fields("deployment_id", "issue_type", "relevant_since", "id").StorageKey("findings_list"),
+		index.Fields("deployment_id", "issue_type", "status", "relevant_since", "id").StorageKey("findings_list_status"),
+		index.Fields("deployment_id", "issue_type", "severity", "relevant_since", "id").StorageKey("findings_list_severity"),
+		index.Fields("deployment_id", "project_id", "issue_type", "relevant_since", "id").StorageKey("findings_list_project"),
+		index.Fields("deployment_id", "ref", "issue_type", "relevant_since", "id").StorageKey("findings_list_ref"),
+		index.Fields("deployment_id", "rule_id", "relevant_since", "id").StorageKey("findings_list_rule"),
+		index.Fields("deployment_id", "first_seen_scan_id").StorageKey("findings_of_scan"),
+		rare("triage_reason"), rare("policy_mode"), rare("autotriage_verdict"), rare("component_tag"), rare("exposure"),
+		rare("transitivity"), rare("package"), rare("epss_probability"), rare("malicious"), rare("click_to_fix_state"),
+		rare("validation_state"), rare("historical"),
+	}
+}

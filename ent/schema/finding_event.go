@@ -1,0 +1,38 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// FindingEvent is one change of a finding: history, audit, reports and notifications all read it.
+type FindingEvent struct{ ent.Schema }
+
+// Mixin of a finding event.
+func (FindingEvent) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a finding event.
+func (FindingEvent) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.Int64("finding_id").Immutable(),
+		field.String("kind").Immutable().Comment("created, updated, reopened, fixed, muted, unmuted, triaged, triage_spread, triage_inherited, noted"),
+		field.String("from_status").Immutable().Comment("empty for created"),
+		field.String("to_status").Immutable(),
+		field.String("reason").Immutable().Default("").Comment("triage reason, or why a scan changed it"),
+		field.String("note").Immutable().Default(""),
+		field.String("actor_kind").Immutable().Comment("scan, user, token"),
+		field.Int64("actor_id").Immutable(),
+		field.Int64("scan_id").Immutable().Optional().Nillable(),
+		timestamp("at").Immutable(),
+	}
+}
+
+// Indexes of a finding event.
+func (FindingEvent) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("deployment_id", "finding_id", "id").StorageKey("finding_events_of_finding"),
+		index.Fields("deployment_id", "at").StorageKey("finding_events_by_time"),
+	}
+}

@@ -1,0 +1,97 @@
+// Package schema declares the tables. Every table of a tenant has the TenantMixin; every time is a number of
+// microseconds since 1970 UTC, exact and equal on both databases.
+package schema
+
+import (
+	"context"
+	"fmt"
+
+	"entgo.io/ent"
+	"entgo.io/ent/entql"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/mixin"
+
+	gen "github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/privacy"
+	"github.com/palisade/palisade/ent/tenant"
+)
+
+// timestamp is a time column in microseconds since 1970 UTC.
+var timestamp = field.Int64
+
+// TenantMixin walls a table by deployment: queries, updates and deletes see the rows of the context's deployment only,
+// a create is given that deployment, and without one everything is denied. Predicates of the kind HasXWith and
+// subqueries are not covered: they repeat the condition.
+type TenantMixin struct{ mixin.Schema }
+
+// Fields of every tenant's table.
+func (TenantMixin) Fields() []ent.Field {
+	return []ent.Field{field.Int64("deployment_id").Immutable()}
+}
+
+// Policy of every tenant's table.
+func (TenantMixin) Policy() ent.Policy {
+	return wall(func(deploymentID int64, filter privacy.Filter) error {
+		rows, ok := filter.(interface{ WhereDeploymentID(entql.Int64P) })
+		if !ok {
+			return privacy.Denyf("%T has no deployment_id", filter)
+		}
+		rows.WhereDeploymentID(entql.Int64EQ(deploymentID))
+		return privacy.Skip
+	})
+}
+
+// Hooks of every tenant's table.
+func (TenantMixin) Hooks() []ent.Hook { return []ent.Hook{setDeployment} }
+
+// Policy of the deployments themselves: a deployment sees itself.
+func (Deployment) Policy() ent.Policy {
+	return wall(func(deploymentID int64, filter privacy.Filter) error {
+		filter.(*gen.DeploymentFilter).WhereID(entql.Int64EQ(deploymentID))
+		return privacy.Skip
+	})
+}
+
+// Policy of users: only the server itself reads and writes them, after its own checks.
+func (User) Policy() ent.Policy { return systemOnly }
+
+// Policy of signing keys: only the server itself.
+func (SigningKey) Policy() ent.Policy { return systemOnly }
+
+// Policy of settings: only the server itself.
+func (Setting) Policy() ent.Policy { return systemOnly }
+
+var systemOnly = wall(func(int64, privacy.Filter) error {
+	return privacy.Denyf("this table belongs to the server, not to a deployment")
+})
+
+// wall allows the server itself, denies a context without a deployment, and applies limit for all others.
+func wall(limit func(deploymentID int64, filter privacy.Filter) error) ent.Policy {
+	rule := privacy.FilterFunc(func(ctx context.Context, filter privacy.Filter) error {
+		if tenant.IsSystem(ctx) {
+			return privacy.Allow
+		}
+		id, ok := tenant.FromContext(ctx)
+		if !ok {
+			return privacy.Denyf("no deployment in the context")
+		}
+		return limit(id, filter)
+	})
+	return privacy.Policy{Query: privacy.QueryPolicy{rule}, Mutation: privacy.MutationPolicy{rule}}
+}
+
+// setDeployment gives a new row the context's deployment and refuses any other: a policy filters rows that exist, it
+// cannot stop a create from naming a foreign tenant.
+func setDeployment(next ent.Mutator) ent.Mutator {
+	return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+		if id, ok := tenant.FromContext(ctx); ok && m.Op().Is(ent.OpCreate) {
+			if named, set := m.Field("deployment_id"); set && named != id {
+				return nil, fmt.Errorf("create %s in deployment %v from deployment %d: %w", m.Type(), named, id, privacy.Deny)
+			}
+			if err := m.SetField("deployment_id", id); err != nil {
+				return nil, err
+			}
+		}
+		return next.Mutate(ctx, m)
+	})
+}

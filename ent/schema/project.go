@@ -1,0 +1,40 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// Project is usually one repository.
+type Project struct{ ent.Schema }
+
+// Mixin of a project.
+func (Project) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a project.
+func (Project) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.String("name").NotEmpty(),
+		field.String("name_key").NotEmpty().Comment("name in lower case: names are matched without regard to case"),
+		field.String("url").Default("").Comment("web URL of the repository"),
+		field.String("default_branch").Default("").Comment("full ref; empty when unknown"),
+		field.String("primary_branch").Default("").Comment("full ref set by a person; empty: the default branch"),
+		field.String("visibility").Default("unknown").Comment("public, private, unknown"),
+		field.String("scm_type").Default("SCM_TYPE_UNKNOWN"),
+		field.Bool("managed_diff_scan").Default(false),
+		field.Bool("managed_full_scan").Default(false),
+		timestamp("created_at").Immutable(),
+		timestamp("latest_scan_at").Optional().Nillable(),
+		timestamp("archived_at").Optional().Nillable(),
+	}
+}
+
+// Indexes of a project.
+func (Project) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("deployment_id", "name").Unique().StorageKey("projects_by_name"),
+		index.Fields("deployment_id", "name_key").StorageKey("projects_by_name_key"),
+	}
+}

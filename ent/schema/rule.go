@@ -1,0 +1,35 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// Rule is a check of a tool. Findings point to it, so that its text is stored once.
+type Rule struct{ ent.Schema }
+
+// Mixin of a rule.
+func (Rule) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a rule.
+func (Rule) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.String("tool").Immutable(),
+		field.String("name").Immutable().Comment("the tool's id of the rule"),
+		field.String("category"),
+		field.String("confidence").Comment("low, medium, high"),
+		field.Bytes("content").Comment("palisade.findings.v1.FindingRule"),
+	}
+}
+
+// Indexes of a rule.
+func (Rule) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("deployment_id", "tool", "name").Unique().StorageKey("rules_by_name"),
+		index.Fields("deployment_id", "name").StorageKey("rules_filter_name"),
+		index.Fields("deployment_id", "category").StorageKey("rules_filter_category"),
+		index.Fields("deployment_id", "confidence").StorageKey("rules_filter_confidence"),
+	}
+}

@@ -1,0 +1,45 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// Scan is one run of scanners over one ref of a project.
+type Scan struct{ ent.Schema }
+
+// Mixin of a scan.
+func (Scan) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a scan.
+func (Scan) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.Int64("project_id").Immutable(),
+		field.String("ref").Immutable().Comment("full ref"),
+		field.String("commit").Immutable(),
+		field.String("status").Comment("SCAN_STATUS_*"),
+		field.Int32("products").Comment("bits by number of palisade.scans.v1.Product"),
+		field.Bool("is_full_scan").Immutable(),
+		field.Int32("exit_code").Default(0),
+		field.Int32("total_count").Default(0).Comment("results the scan brought"),
+		field.Int32("code_count").Default(0),
+		field.Int32("supply_chain_count").Default(0),
+		field.Int32("secrets_count").Default(0),
+		field.Bytes("meta").Comment("palisade.scans.v1.ScanMeta"),
+		field.JSON("stats", map[string]any{}).Comment("shown as they are"),
+		timestamp("started_at").Immutable(),
+		timestamp("completed_at").Optional().Nillable(),
+	}
+}
+
+// Indexes of a scan.
+func (Scan) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("deployment_id", "started_at", "id").StorageKey("scans_search"),
+		index.Fields("deployment_id", "project_id", "started_at", "id").StorageKey("scans_search_project"),
+		index.Fields("deployment_id", "ref", "started_at", "id").StorageKey("scans_search_branch"),
+		index.Fields("deployment_id", "status", "started_at", "id").StorageKey("scans_search_status"),
+	}
+}

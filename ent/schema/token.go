@@ -1,0 +1,39 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// Token is an API token; only the hash of its value is kept.
+type Token struct{ ent.Schema }
+
+// Mixin of a token.
+func (Token) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a token.
+func (Token) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.Int64("user_id").Immutable().Comment("creator; the token outlives his membership"),
+		field.String("name"),
+		field.Bytes("hash").Immutable().Sensitive().Comment("SHA-256 of the value"),
+		field.String("hint").Immutable().Comment("last four characters of the value"),
+		field.JSON("scopes", []string{}).Comment("web-api, agent"),
+		field.JSON("limited_scopes", []string{}).Optional().Comment("a token restricted to these cannot use the Web API"),
+		field.String("role").Comment("ORG_ROLE_*"),
+		timestamp("created_at").Immutable(),
+		timestamp("expires_at").Optional().Nillable(),
+		timestamp("last_used_at").Optional().Nillable().Comment("written at most once a minute"),
+		timestamp("revoked_at").Optional().Nillable(),
+	}
+}
+
+// Indexes of a token.
+func (Token) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("hash").Unique().StorageKey("tokens_by_hash"),
+		index.Fields("deployment_id", "created_at").StorageKey("tokens_list"),
+	}
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"entgo.io/ent/dialect"
+	_ "github.com/mattn/go-sqlite3" // driver "sqlite3"
+)
+
+// sqliteFile is the name of the database in the data directory.
+const sqliteFile = "palisade.db"
+
+// openSQLite opens one file with a pool of one writer and a pool of readers: a transaction takes the write lock when it
+// begins (_txlock=immediate), so that none fails half-way, and readers never wait for it (WAL).
+func openSQLite(ctx context.Context, o Options) (*Store, error) {
+	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	path := filepath.Join(o.DataDir, sqliteFile)
+	if err := createSQLite(ctx, path); err != nil {
+		return nil, fmt.Errorf("create %s: %w", path, err)
+	}
+	writer, err := sql.Open("sqlite3", sqliteDSN(path, "_txlock=immediate"))
+	if err != nil {
+		return nil, err
+	}
+	writer.SetMaxOpenConns(1)
+	reader, err := sql.Open("sqlite3", sqliteDSN(path, "_query_only=1"))
+	if err != nil {
+		return nil, errors.Join(err, writer.Close())
+	}
+	readers := o.MaxOpen
+	if readers == 0 {
+		readers = max(4, 2*runtime.NumCPU())
+	}
+	reader.SetMaxOpenConns(readers)
+	reader.SetMaxIdleConns(readers)
+	if err := errors.Join(writer.PingContext(ctx), reader.PingContext(ctx)); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), writer.Close(), reader.Close())
+	}
+	return &Store{dialect: dialect.SQLite, readerDB: reader, writerDB: writer, location: path}, nil
+}
+
+// sqliteDSN gives every connection the same settings: a 64 MiB page cache, 5 s of patience with other processes.
+func sqliteDSN(path, more string) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath() +
+		"?_journal_mode=WAL&_busy_timeout=5000&_foreign_keys=1&_synchronous=NORMAL&_cache_size=-65536&" + more
+}
+
+// createSQLite makes an empty database with pages of 16 KiB: bulk inserts are faster and the file smaller than with the
+// default, and the size can be chosen only before the first write.
+func createSQLite(ctx context.Context, path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	db, err := sql.Open("sqlite3", "file:"+(&url.URL{Path: path}).EscapedPath())
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1)
+	_, err = db.ExecContext(ctx, "PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL")
+	return errors.Join(err, db.Close(), os.Chmod(path, 0o600))
+}

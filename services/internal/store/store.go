@@ -1,0 +1,166 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+	_ "github.com/palisade/palisade/ent/runtime" // the policies and hooks of the schema
+)
+
+// Options say which database to open.
+type Options struct {
+	// Database is a postgres:// URL; empty means the SQLite file palisade.db in DataDir.
+	Database string
+	// DataDir is made when it does not exist.
+	DataDir string
+	// MaxOpen caps the connections of the pool that serves reads; 0 chooses by the number of processors.
+	MaxOpen int
+}
+
+// Store is an open database.
+type Store struct {
+	// Reader serves queries outside a transaction. On SQLite its connections refuse to write.
+	Reader *ent.Client
+
+	writer   *ent.Client
+	dialect  string
+	readerDB *sql.DB
+	writerDB *sql.DB
+	location string
+
+	changed    atomic.Int64 // rows since the last OptimizeAfter that did something
+	optimizing atomic.Bool
+	background sync.WaitGroup
+}
+
+// Open opens the database without touching its schema; see MigrateOnStart.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	var s *Store
+	var err error
+	if o.Database == "" {
+		s, err = openSQLite(ctx, o)
+	} else {
+		s, err = openPostgres(ctx, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Reader = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.readerDB)))
+	s.writer = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.writerDB)))
+	return s, nil
+}
+
+// Postgres reports whether the database is PostgreSQL.
+func (s *Store) Postgres() bool { return s.dialect == dialect.Postgres }
+
+// Dialect returns ent's name of the kind of database.
+func (s *Store) Dialect() string { return s.dialect }
+
+// Location says where the database is, without credentials.
+func (s *Store) Location() string { return s.location }
+
+// Pools returns the connection pools by name, for metrics.
+func (s *Store) Pools() map[string]*sql.DB {
+	if s.readerDB == s.writerDB {
+		return map[string]*sql.DB{"main": s.writerDB}
+	}
+	return map[string]*sql.DB{"reader": s.readerDB, "writer": s.writerDB}
+}
+
+// Ping asks the database for an answer.
+func (s *Store) Ping(ctx context.Context) error {
+	var one int
+	return s.readerDB.QueryRowContext(ctx, "SELECT 1").Scan(&one)
+}
+
+// Clock returns the database's time.
+func (s *Store) Clock(ctx context.Context) (time.Time, error) {
+	query := "SELECT CAST(strftime('%s','now') AS INTEGER)"
+	if s.Postgres() {
+		query = "SELECT EXTRACT(EPOCH FROM clock_timestamp())::bigint"
+	}
+	var seconds int64
+	err := s.readerDB.QueryRowContext(ctx, query).Scan(&seconds)
+	return time.Unix(seconds, 0).UTC(), err
+}
+
+// Close waits for background work and closes all connections.
+func (s *Store) Close() error {
+	s.background.Wait()
+	err := s.readerDB.Close()
+	if s.writerDB != s.readerDB {
+		err = errors.Join(err, s.writerDB.Close())
+	}
+	return err
+}
+
+// Write runs fn in one transaction: committed when fn returns nil, else rolled back, also on panic. On SQLite there is
+// one writer at a time; others wait for it as long as ctx allows.
+func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) (err error) {
+	tx, err := s.writer.Tx(ctx)
+	if err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	done := false
+	defer func() {
+		if !done {
+			_ = tx.Rollback() // a panic is on its way; it is the error that counts
+		}
+	}()
+	if err := fn(ent.NewTxContext(ctx, tx), tx); err != nil {
+		done = true
+		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) {
+			err = errors.Join(err, fmt.Errorf("roll back: %w", rollback))
+		}
+		return err
+	}
+	done = true
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// Now is the present in microseconds since 1970.
+func Now() int64 { return time.Now().UnixMicro() }
+
+// Micros converts a time to the form in which tables hold it.
+func Micros(t time.Time) int64 { return t.UnixMicro() }
+
+// Time converts the form in which tables hold times back.
+func Time(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+
+// Exec runs a statement that ent cannot build (INSERT … SELECT) inside a transaction. Placeholders are written as ?.
+// It passes the policies of the schema by: the statement itself names the deployment.
+func (s *Store) Exec(ctx context.Context, tx *ent.Tx, query string, args ...any) error {
+	if s.Postgres() {
+		query = numbered(query)
+	}
+	_, err := tx.ExecContext(ctx, query, args...)
+	return err
+}
+
+// numbered turns the placeholders of SQLite into those of PostgreSQL.
+func numbered(query string) string {
+	var b strings.Builder
+	n := 0
+	for _, c := range query {
+		if c != '?' {
+			b.WriteRune(c)
+			continue
+		}
+		n++
+		fmt.Fprintf(&b, "$%d", n)
+	}
+	return b.String()
+}
