@@ -1,0 +1,94 @@
+# Everything a developer or a pipeline runs. `make` lists it.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+# SQLite is C: without this, Go would quietly build a binary without it where no C compiler is found.
+export CGO_ENABLED := 1
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS := -X github.com/palisade/palisade/services.Version=$(VERSION)
+FUZZTIME ?= 10s
+TOOLS := $(CURDIR)/bin/tools
+BUF := $(TOOLS)/buf
+BASELINE := proto/baseline.binpb
+GENERATED := gen ent proto/third_party docs/configuration.md go.mod go.sum
+
+# Steps of check must not run at once: one makes the files that the next reads.
+.NOTPARALLEL:
+.PHONY: help run demo build test check lint generate generate-check tools baseline migration fuzz bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## build and serve: SQLite in ./data, loopback only (ARGS="--http …" for more)
+	bin/palisade serve $(ARGS)
+
+demo: build ## serve an empty store, upload a real report, print what to try; nothing is kept
+	.ci/demo
+
+build: ## build bin/palisade
+	@mkdir -p bin
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/palisade ./cmd/palisade
+
+test: ## run all tests with the race detector, on SQLite and on a throw-away PostgreSQL
+	.ci/with-postgres $(GO) test -race $(TESTFLAGS) ./...
+
+check: generate-check lint test fuzz ## everything the pipeline checks
+
+lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck
+	$(BUF) lint
+	$(BUF) format --diff --exit-code --path proto/palisade
+	@if [[ -e $(BASELINE) ]]; then \
+		echo '$(BUF) breaking --against $(BASELINE)'; \
+		current=$$(mktemp --suffix=.binpb); trap 'rm -f "$$current"' EXIT; \
+		$(BUF) build --path proto/palisade --exclude-source-info -o "$$current"; \
+		$(BUF) breaking "$$current" --against $(BASELINE) --exclude-imports --config buf.yaml; \
+	else \
+		echo 'no release yet, hence no $(BASELINE) to break'; \
+	fi
+	@unformatted=$$(gofmt -l cmd services ent/schema); \
+		if [[ -n $$unformatted ]]; then echo "gofmt these files:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(TOOLS)/staticcheck ./...
+
+generate: tools ## make again all that is machine-made: gen/, ent/, proto/third_party, docs/configuration.md
+	$(GO) run ./proto/third_party/print.go
+	$(BUF) generate
+	$(GO) generate ./ent
+	$(GO) run ./cmd/palisade config-table --output docs/configuration.md
+
+generate-check: generate ## fail when the committed or staged machine-made files are not current
+	git diff --exit-code -- $(GENERATED)
+	@untracked=$$(git ls-files --others --exclude-standard -- $(GENERATED)); \
+		if [[ -n $$untracked ]]; then echo "made by generate, but not in git:"; echo "$$untracked"; exit 1; fi
+
+tools: $(TOOLS)/.installed ## build the tools of go.mod and our own protoc plugins into bin/tools
+	@$(GO) build -o $(TOOLS)/ ./cmd/protoc-gen-*
+
+$(TOOLS)/.installed: go.mod go.sum
+	@mkdir -p $(TOOLS)
+	GOBIN=$(TOOLS) $(GO) install tool
+	@touch $@
+
+# buf compares images of one module only, and our workspace has two (the other is the third-party protos); hence images
+# on both sides, here and in lint.
+baseline: tools ## at a release: keep the contract that later changes must not break
+	$(BUF) build --path proto/palisade --exclude-source-info -o $(BASELINE)
+
+migration: ## write the migrations from the last ones to ent/schema: make migration NAME=add_rules
+	@[[ -n "$(NAME)" ]] || { echo 'usage: make migration NAME=what_changes' >&2; exit 2; }
+	.ci/with-postgres $(GO) run -mod=mod ./ent/migrate/main.go $(NAME)
+
+fuzz: ## run every fuzz target for FUZZTIME (10s)
+	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' cmd services ent | sort | while IFS=: read -r file func; do \
+		echo "fuzz $${func#func } in $${file%/*}"; \
+		$(GO) test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "./$${file%/*}" </dev/null; \
+	done
+
+bench: ## fill 100,000 findings and measure the hot paths (ARGS for more)
+	$(GO) run ./cmd/palisade-bench $(ARGS)
+
+clean: ## remove what was built; ./data stays
+	rm -rf bin

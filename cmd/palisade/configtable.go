@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/services"
+)
+
+const configIntro = `<!-- Made by ` + "`make generate`" + ` from services/config.go. Do not edit. -->
+# Configuration
+
+Every setting is a flag of ` + "`palisade serve`" + `, an environment variable, or a key of the YAML file that ` + "`--config`" + ` or
+` + "`PALISADE_CONFIG`" + ` names. A flag wins over the variable, the variable over the file, the file over the default. An empty
+variable counts as not set.
+
+An unknown key or ` + "`PALISADE_…`" + ` variable stops the start, so that a misspelt security setting cannot be overlooked. (The
+variables that Kubernetes sets for a service named ` + "`palisade`" + ` are ignored.) Secrets are never printed or logged.
+
+Sizes are written as ` + "`16MiB`" + `, ` + "`64KiB`" + ` or in bytes; durations as ` + "`500ms`" + `, ` + "`60s`" + `, ` + "`15m`" + ` or ` + "`30d`" + `.
+
+`
+
+const configOutro = `
+An example file:
+
+` + "```yaml" + `
+http: 0.0.0.0:8443
+grpc: 0.0.0.0:9443
+tls-cert: /etc/palisade/chain.pem
+tls-key: /etc/palisade/key.pem
+database: postgres://palisade@db.internal/palisade
+log-format: json
+max-upload: 2GiB
+` + "```" + `
+
+The client commands (` + "`palisade upload`, `palisade findings`" + `) read ` + "`PALISADE_URL`" + ` and ` + "`PALISADE_TOKEN`" + ` instead. Traces are set
+up by the standard ` + "`OTEL_…`" + ` variables.
+`
+
+// newConfigTable is hidden: `make generate` calls it.
+func newConfigTable(std streams) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:    "config-table",
+		Short:  "Print the documentation of all settings as Markdown",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			page := configPage()
+			if output != "" {
+				return os.WriteFile(output, page, 0o644)
+			}
+			_, err := std.out.Write(page)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&output, "output", "", "file to write instead of standard output")
+	return cmd
+}
+
+// configPage is docs/configuration.md.
+func configPage() []byte {
+	var b bytes.Buffer
+	b.WriteString(configIntro)
+	b.WriteString("| Key and flag | Environment | Type | Default | Meaning |\n|---|---|---|---|---|\n")
+	for _, f := range services.Fields() {
+		value, doc := "", strings.ReplaceAll(f.Doc, "|", `\|`)
+		if f.Default != "" {
+			value = "`" + f.Default + "`"
+		}
+		if f.Secret {
+			doc += " (secret)"
+		}
+		_, _ = fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", f.Name, f.Env, f.Type, value, doc)
+	}
+	b.WriteString(configOutro)
+	return b.Bytes()
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/services"
+)
+
+func newDoctor(std streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check configuration, database, migrations, key and clock, and say what to do",
+		Long: `Check everything that a server with these settings needs, and say for each failure what to do about it.
+Nothing is changed. Exit status 2 when a check fails.`,
+		Example: `  palisade doctor
+  palisade doctor --config /etc/palisade.yaml`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := services.LoadConfig(cmd.Flags(), std.environ)
+			if err == nil {
+				err = cfg.Validate()
+			}
+			checks := configChecks(err)
+			// With a broken part that does not concern the store, the store can still be looked at.
+			if err == nil || cfg.ValidateStore() == nil {
+				checks = append(checks, services.Doctor(cmd.Context(), cfg)...)
+			}
+			if !printChecks(std.out, checks) {
+				return errReported
+			}
+			return nil
+		},
+	}
+	services.AddFlags(cmd.Flags())
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+func configChecks(err error) []services.Check {
+	if err == nil {
+		return []services.Check{{Name: "configuration", OK: true, Detail: "complete, and free of unknown keys"}}
+	}
+	var checks []services.Check
+	for _, problem := range problems(err) {
+		checks = append(checks, services.Check{
+			Name: "configuration", Detail: problem,
+			Fix: "correct the flag, environment variable or file; every key is in: palisade serve --help",
+		})
+	}
+	return checks
+}
+
+// printChecks writes one line a check, and the cure under each that failed; it tells whether all are well.
+func printChecks(w io.Writer, checks []services.Check) bool {
+	width := 0
+	for _, c := range checks {
+		width = max(width, len(c.Name))
+	}
+	well := true
+	for _, c := range checks {
+		mark := "ok    "
+		if !c.OK {
+			mark, well = "FAILED", false
+		}
+		_, _ = fmt.Fprintf(w, "%s  %-*s  %s\n", mark, width, c.Name, printable(c.Detail))
+		if !c.OK && c.Fix != "" {
+			_, _ = fmt.Fprintf(w, "%s  to do: %s\n", strings.Repeat(" ", 6+2+width), printable(c.Fix))
+		}
+	}
+	return well
+}

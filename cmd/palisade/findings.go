@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// allPageSize is the page size of --all: the largest that the contract allows (specification, operation 11).
+const allPageSize = 3000
+
+type findingsOptions struct {
+	client clientFlags
+	output string
+	all    bool
+}
+
+func newFindings(std streams) *cobra.Command {
+	var o findingsOptions
+	cmd := &cobra.Command{
+		Use:   "findings",
+		Short: "List findings, with every filter of the API",
+		Long: `List findings, newest first, as a table, as JSON (exactly as the API gives them) or as CSV. The filters
+have the names and values of the API's query parameters; lists are written with commas or by repeating
+the flag. One page is printed unless --all is given.`,
+		Example: `  palisade findings --status open --severities high,critical
+  palisade findings --repos acme/web --ref main --since 7d
+  palisade findings --issue-type sca --exposures reachable,always_reachable
+  palisade findings --all --dedup -o csv > findings.csv
+  palisade findings --all -o json | jq '.findings[].rule_name'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, std) },
+	}
+	o.client.add(cmd)
+	addFilterFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&o.all, "all", false, "every page, not one")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table, json or csv")
+	cmd.MarkFlagsMutuallyExclusive("all", "page")
+	return cmd
+}
+
+func (o *findingsOptions) run(cmd *cobra.Command, std streams) error {
+	if err := oneOf("output", o.output, "table", "json", "csv"); err != nil {
+		return err
+	}
+	query, err := filterQuery(cmd.Flags(), std.now())
+	if err != nil {
+		return err
+	}
+	c, err := o.client.newClient(std)
+	if err != nil {
+		return err
+	}
+	deployment, err := c.resolveDeployment(cmd.Context(), o.client.deployment)
+	if err != nil {
+		return err
+	}
+	var printer findingsPrinter
+	switch o.output {
+	case "json":
+		printer = &jsonPrinter{w: std.out}
+	case "csv":
+		printer = newCSVPrinter(std.out)
+	default:
+		printer = newTablePrinter(std.out, std.colour(std.out))
+	}
+	list := findingsList{client: c, deployment: deployment, query: query}
+	var count int
+	if o.all {
+		count, err = list.printAll(cmd.Context(), printer)
+	} else {
+		count, err = list.printPage(cmd.Context(), printer)
+	}
+	if err != nil {
+		return err
+	}
+	if err := printer.end(); err != nil {
+		return err
+	}
+	if o.output == "table" {
+		_, _ = fmt.Fprintln(std.err, o.footer(cmd.Flags(), query, count))
+	}
+	return nil
+}
+
+// footer says how much was shown and how to see more. The API gives no total; a full page means that there may be more.
+func (o *findingsOptions) footer(flags *pflag.FlagSet, query url.Values, count int) string {
+	if count == 0 {
+		return "No findings match."
+	}
+	noun := "findings"
+	if count == 1 {
+		noun = "finding"
+	}
+	if o.all {
+		return fmt.Sprintf("%d %s.", count, noun)
+	}
+	page, _ := flags.GetInt("page")
+	size := 100
+	if text := query.Get("page_size"); text != "" {
+		size, _ = strconv.Atoi(text)
+	}
+	if count < size {
+		return fmt.Sprintf("%d %s on page %d, the last one.", count, noun, page)
+	}
+	return fmt.Sprintf("%d %s on page %d; there may be more: --page %d, or --all.", count, noun, page, page+1)
+}
+
+// findingsList reads pages of one query.
+type findingsList struct {
+	client     *client
+	deployment string
+	query      url.Values
+}
+
+func (l *findingsList) page(ctx context.Context) ([]json.RawMessage, error) {
+	req, err := l.client.request(ctx, http.MethodGet, l.query, nil, "api", "v1", "deployments", url.PathEscape(l.deployment), "findings")
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Findings []json.RawMessage `json:"findings"`
+	}
+	err = l.client.do(req, &answer)
+	return answer.Findings, err
+}
+
+func (l *findingsList) printPage(ctx context.Context, printer findingsPrinter) (int, error) {
+	items, err := l.page(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return len(items), printItems(printer, items, nil)
+}
+
+// printAll reads pages until one is not full. A finding that arrives meanwhile moves the others by one, so that the
+// last of a page comes again as the first of the next: each id is printed once.
+func (l *findingsList) printAll(ctx context.Context, printer findingsPrinter) (int, error) {
+	size := allPageSize
+	if text := l.query.Get("page_size"); text != "" {
+		size, _ = strconv.Atoi(text)
+	}
+	l.query.Set("page_size", strconv.Itoa(size))
+	seen := map[int64]bool{}
+	for page := 0; ; page++ {
+		l.query.Set("page", strconv.Itoa(page))
+		items, err := l.page(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if err := printItems(printer, items, seen); err != nil {
+			return 0, err
+		}
+		if len(items) < size || len(items) == 0 {
+			return len(seen), nil
+		}
+	}
+}
+
+func printItems(printer findingsPrinter, items []json.RawMessage, seen map[int64]bool) error {
+	for _, raw := range items {
+		var f finding
+		if err := json.Unmarshal(raw, &f); err != nil {
+			return fmt.Errorf("a finding of the answer is not as expected: %w", err)
+		}
+		if seen != nil {
+			if seen[f.ID] {
+				continue
+			}
+			seen[f.ID] = true
+		}
+		if err := printer.add(raw, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}

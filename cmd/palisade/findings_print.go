@@ -1,0 +1,166 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// finding is what the table and the CSV file show of a finding of any kind.
+type finding struct {
+	ID            int64  `json:"id"`
+	Severity      string `json:"severity"`
+	Confidence    string `json:"confidence"`
+	Status        string `json:"status"`
+	State         string `json:"state"`
+	TriageState   string `json:"triage_state"`
+	TriageReason  string `json:"triage_reason"`
+	RuleName      string `json:"rule_name"`
+	RuleMessage   string `json:"rule_message"`
+	Ref           string `json:"ref"`
+	RelevantSince string `json:"relevant_since"`
+	CreatedAt     string `json:"created_at"`
+	URL           string `json:"line_of_code_url"`
+	Repository    struct {
+		Name string `json:"name"`
+	} `json:"repository"`
+	Location struct {
+		FilePath string `json:"file_path"`
+		Line     int64  `json:"line"`
+	} `json:"location"`
+	Dependency struct {
+		Package string `json:"package"`
+		Version string `json:"version"`
+	} `json:"found_dependency"`
+}
+
+// place is the file and line, or the package of a supply-chain finding that has none.
+func (f finding) place() string {
+	switch {
+	case f.Location.FilePath != "" && f.Location.Line > 0:
+		return f.Location.FilePath + ":" + strconv.FormatInt(f.Location.Line, 10)
+	case f.Location.FilePath != "":
+		return f.Location.FilePath
+	case f.Dependency.Package != "":
+		return f.Dependency.Package + "@" + f.Dependency.Version
+	}
+	return "-"
+}
+
+// findingsPrinter writes findings as they come. raw is the finding as the server sent it.
+type findingsPrinter interface {
+	add(raw json.RawMessage, f finding) error
+	end() error
+}
+
+type tablePrinter struct {
+	table  *tabwriter.Writer
+	colour bool
+	rows   int
+}
+
+func newTablePrinter(w io.Writer, colour bool) *tablePrinter {
+	return &tablePrinter{table: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), colour: colour}
+}
+
+// severityColours are escape sequences of one length, because the table counts their bytes as if they were visible.
+var severityColours = map[string]string{"critical": "\x1b[35m", "high": "\x1b[31m", "medium": "\x1b[33m", "low": "\x1b[36m", "": "\x1b[39m"}
+
+func (p *tablePrinter) paint(severity, text string) string {
+	if !p.colour {
+		return text
+	}
+	colour, known := severityColours[severity]
+	if !known {
+		colour = severityColours[""]
+	}
+	return colour + text + "\x1b[0m"
+}
+
+func (p *tablePrinter) add(_ json.RawMessage, f finding) error {
+	if p.rows == 0 {
+		_, _ = fmt.Fprintf(p.table, "%s\tSTATUS\tRULE\tLOCATION\tPROJECT\tREF\tID\tSINCE\n", p.paint("", "SEVERITY"))
+	}
+	p.rows++
+	since, _, _ := strings.Cut(f.RelevantSince, "T")
+	_, err := fmt.Fprintf(p.table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", p.paint(f.Severity, orDash(f.Severity)), orDash(f.Status),
+		orDash(f.RuleName), printable(f.place()), orDash(f.Repository.Name), orDash(shortRef(f.Ref)), f.ID, orDash(since))
+	return err
+}
+
+func (p *tablePrinter) end() error { return p.table.Flush() }
+
+// shortRef leaves out what every branch has; other refs stay whole.
+func shortRef(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
+
+// jsonPrinter writes {"findings":[…]}, one finding a line, each exactly as the server sent it.
+type jsonPrinter struct {
+	w    io.Writer
+	rows int
+}
+
+func (p *jsonPrinter) add(raw json.RawMessage, _ finding) error {
+	separator := ",\n"
+	if p.rows == 0 {
+		separator = "{\"findings\":[\n"
+	}
+	p.rows++
+	_, err := fmt.Fprintf(p.w, "%s%s", separator, raw)
+	return err
+}
+
+func (p *jsonPrinter) end() error {
+	text := "\n]}\n"
+	if p.rows == 0 {
+		text = "{\"findings\":[]}\n"
+	}
+	_, err := io.WriteString(p.w, text)
+	return err
+}
+
+type csvPrinter struct {
+	csv    *csv.Writer
+	header error
+}
+
+func newCSVPrinter(w io.Writer) *csvPrinter {
+	p := &csvPrinter{csv: csv.NewWriter(w)}
+	p.header = p.csv.Write([]string{"id", "severity", "confidence", "status", "state", "triage_state", "triage_reason", "rule",
+		"path", "line", "package", "version", "project", "ref", "relevant_since", "created_at", "url", "message"})
+	return p
+}
+
+func (p *csvPrinter) add(_ json.RawMessage, f finding) error {
+	line := ""
+	if f.Location.Line > 0 {
+		line = strconv.FormatInt(f.Location.Line, 10)
+	}
+	record := []string{strconv.FormatInt(f.ID, 10), f.Severity, f.Confidence, f.Status, f.State, f.TriageState, f.TriageReason,
+		f.RuleName, f.Location.FilePath, line, f.Dependency.Package, f.Dependency.Version, f.Repository.Name, f.Ref,
+		f.RelevantSince, f.CreatedAt, f.URL, f.RuleMessage}
+	for i := range record {
+		record[i] = noFormula(record[i])
+	}
+	return p.csv.Write(record)
+}
+
+func (p *csvPrinter) end() error {
+	p.csv.Flush()
+	if p.header != nil {
+		return p.header
+	}
+	return p.csv.Error()
+}
+
+// noFormula keeps a spreadsheet from running a cell: file names and messages come from scanned code, and a cell that
+// starts like a formula is one, quoted or not. The apostrophe is OWASP's advice ("CSV Injection").
+func noFormula(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(cell)[0]) {
+		return "'" + cell
+	}
+	return cell
+}

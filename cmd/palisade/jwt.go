@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/services"
+)
+
+func newJWT(std streams) *cobra.Command {
+	var email, ttl string
+	cmd := &cobra.Command{
+		Use:   "jwt --email EMAIL",
+		Short: "Mint a user token (JWT) for a local user, or rotate the signing key",
+		Long: `Mint a JSON Web Token for a user of this server, signed with the server's own key. It is the only thing
+on standard output. Some operations accept only such a token and no API token. The command works on the
+store itself, so it runs where the server runs and with its settings.`,
+		Example: `  curl -H "Authorization: Bearer $(palisade jwt --email ada@example.com)" http://127.0.0.1:8080/api/v1/deployments
+  palisade jwt --email ada@example.com --ttl 15m
+  palisade jwt rotate`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if email == "" {
+				return usagef("--email is missing: whose token is it?")
+			}
+			valid, err := services.ParseDuration(ttl)
+			if err != nil || valid <= 0 {
+				return usagef("--ttl: got %q, want a duration such as 15m or 1h", ttl)
+			}
+			cfg, err := loadStore(cmd, std)
+			if err != nil {
+				return err
+			}
+			token, err := services.MintJWT(cmd.Context(), cfg, email, valid)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(std.out, token)
+			return err
+		},
+	}
+	services.AddFlags(cmd.Flags(), storeKeys...)
+	cmd.Flags().StringVar(&email, "email", "", "e-mail address of the user")
+	cmd.Flags().StringVar(&ttl, "ttl", "1h", "time until the token expires")
+	cmd.AddCommand(newJWTRotate(std))
+	return cmd
+}
+
+func newJWTRotate(std streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Sign new user tokens with a new key",
+		Long: `Make a new signing key. Tokens that the old key signed stay valid until they expire, and both keys are
+published meanwhile.`,
+		Example: `  palisade jwt rotate`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadStore(cmd, std)
+			if err != nil {
+				return err
+			}
+			kid, err := services.RotateJWTKey(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(std.out, "New user tokens are signed with key %s.\n", kid)
+			return err
+		},
+	}
+	services.AddFlags(cmd.Flags(), storeKeys...)
+	return cmd
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses. A pipeline must be able to tell a policy's "no" (1, not given yet) from a failure to ask (2).
+const (
+	exitOK    = 0
+	exitError = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], osStreams()))
+}
+
+// run executes one command line and returns its exit status.
+func run(ctx context.Context, args []string, std streams) int {
+	root := newRoot(std)
+	root.SetArgs(args)
+	root.SetIn(std.in)
+	root.SetOut(std.out)
+	root.SetErr(std.err)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if text := err.Error(); text != "" { // a command that has said everything itself returns errReported
+		_, _ = fmt.Fprintln(std.err, "palisade: "+strings.TrimSuffix(text, "\n"))
+	}
+	if isUsageError(err) {
+		_, _ = fmt.Fprintf(std.err, "Try: %s --help\n", command.CommandPath())
+	}
+	return exitError
+}
+
+func newRoot(std streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "palisade",
+		Short: "Self-hosted application-security platform: scanner results in, findings out",
+		Long: `Palisade stores what security scanners find, keeps each finding's history and triage
+across scans, and answers over HTTP/JSON and gRPC.`,
+		Example: `  palisade serve                                               # SQLite in ./data, prints a token on first start
+  export PALISADE_TOKEN=sgp_…                                  # that token
+  palisade upload gosec.sarif --project acme/web --ref main    # send a report
+  palisade findings --severities high,critical --status open   # see what it found`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddGroup(&cobra.Group{ID: "server", Title: "On the server:"}, &cobra.Group{ID: "client", Title: "Through the API:"})
+	for _, c := range []*cobra.Command{newServe(std), newMigrate(std), newToken(std), newJWT(std), newDoctor(std)} {
+		c.GroupID = "server"
+		root.AddCommand(c)
+	}
+	for _, c := range []*cobra.Command{newUpload(std), newFindings(std)} {
+		c.GroupID = "client"
+		root.AddCommand(c)
+	}
+	root.AddCommand(newVersion(std), newConfigTable(std))
+	return root
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/schollz/progressbar/v3"
+)
+
+// report is one file on its way to the server.
+type report struct {
+	source *bufio.Reader
+	close  func()
+	bar    *progressbar.ProgressBar // nil away from a terminal
+
+	mu  sync.Mutex
+	err error // first error of reading the file
+}
+
+// openReport opens a file, or standard input for "-".
+func openReport(std streams, name string) (*report, error) {
+	r := &report{close: func() {}}
+	in, size := std.in, int64(-1)
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, errors.Unwrap(err) // the caller names the file
+		}
+		info, err := f.Stat()
+		if err == nil && info.IsDir() {
+			err = errors.New("is a directory, want a report file")
+		}
+		if err == nil && info.Mode().IsRegular() {
+			size = info.Size()
+			if size == 0 {
+				err = errors.New("is empty; did the scanner fail?")
+			}
+		}
+		if err != nil {
+			_ = f.Close()
+			return nil, err
+		}
+		in, r.close = f, func() { _ = f.Close() }
+	}
+	if isTerminal(std.err) {
+		r.bar = progressbar.NewOptions64(size,
+			progressbar.OptionSetWriter(std.err),
+			progressbar.OptionSetDescription(printable(name)),
+			progressbar.OptionShowBytes(true),
+			progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionClearOnFinish(),
+			progressbar.OptionFullWidth(),
+		)
+	}
+	r.source = bufio.NewReaderSize(readerFunc(func(p []byte) (int, error) {
+		n, err := in.Read(p)
+		if r.bar != nil {
+			_ = r.bar.Add(n)
+		}
+		if err != nil && err != io.EOF {
+			r.setError(fmt.Errorf("read: %w", err))
+		}
+		return n, err
+	}), 64<<10)
+	return r, nil
+}
+
+// compressed is the report as gzip: as it is when it is gzip already, which its first two bytes say and its name only
+// promises, and compressed on the fly otherwise, so that no size needs memory.
+func (r *report) compressed() io.ReadCloser {
+	if magic, _ := r.source.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return io.NopCloser(r.source)
+	}
+	reader, writer := io.Pipe()
+	go func() {
+		// Reports are repetitive: the fastest level shrinks them to about a tenth already.
+		z, err := gzip.NewWriterLevel(writer, gzip.BestSpeed)
+		if err == nil {
+			_, err = io.Copy(z, r.source)
+		}
+		if err == nil {
+			err = z.Close()
+		}
+		_ = writer.CloseWithError(err)
+	}()
+	return reader
+}
+
+// finish takes the progress bar off the screen.
+func (r *report) finish() {
+	if r.bar != nil {
+		_ = r.bar.Finish()
+	}
+}
+
+func (r *report) setError(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil && !errors.Is(err, os.ErrClosed) {
+		r.err = err
+	}
+}
+
+func (r *report) readError() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/services"
+)
+
+// storeKeys are the settings that concern commands on the store; the help of those commands shows only these.
+var storeKeys = []string{"data", "database", "key-file", "deployment", "log-format", "log-level"}
+
+// loadStore reads the settings of a command that works on the store without listening.
+func loadStore(cmd *cobra.Command, std streams) (services.Config, error) {
+	cfg, err := services.LoadConfig(cmd.Flags(), std.environ)
+	if err == nil {
+		err = cfg.ValidateStore()
+	}
+	return cfg, err
+}
+
+// problems splits a configuration error into its sentences.
+func problems(err error) []string {
+	var config *services.ConfigError
+	if errors.As(err, &config) {
+		return config.Problems
+	}
+	return []string{err.Error()}
+}

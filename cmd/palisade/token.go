@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/services"
+)
+
+func newToken(std streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Create, list and revoke API tokens",
+		Long: `Create, list and revoke the API tokens of a deployment. These commands work on the store itself, so
+they run where the server runs and with its settings; no token is needed.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newTokenCreate(std), newTokenList(std), newTokenRevoke(std))
+	return cmd
+}
+
+func newTokenCreate(std streams) *cobra.Command {
+	var req services.CreateTokenRequest
+	var expires string
+	cmd := &cobra.Command{
+		Use:   "create --name NAME",
+		Short: "Create an API token and print its value, once",
+		Long: `Create an API token. Its value is the only thing on standard output and is shown only now: the store
+keeps a hash.`,
+		Example: `  palisade token create --name ci
+  PALISADE_TOKEN=$(palisade token create --name nightly --expires-in 90d)
+  palisade token create --name agents --scopes agent`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadStore(cmd, std)
+			if err != nil {
+				return err
+			}
+			if expires != "" {
+				if req.ExpiresIn, err = services.ParseDuration(expires); err != nil || req.ExpiresIn <= 0 {
+					return usagef("--expires-in: got %q, want a duration such as 12h or 90d", expires)
+				}
+			}
+			req.Deployment = cfg.Deployment
+			token, value, err := services.CreateToken(cmd.Context(), cfg, req)
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(std.out, value); err != nil {
+				return fmt.Errorf("token %d was created, but its value could not be printed (%w); revoke it: palisade token revoke %d", token.ID, err, token.ID)
+			}
+			_, _ = fmt.Fprintf(std.err, "Token %d (%s) created; %s. This value is not shown again.\n",
+				token.ID, printable(token.Name), expiry(token.ExpiresAt))
+			return nil
+		},
+	}
+	services.AddFlags(cmd.Flags(), storeKeys...)
+	cmd.Flags().StringVar(&req.Name, "name", "", "what the token is for")
+	cmd.Flags().StringSliceVar(&req.Scopes, "scopes", []string{"web-api"}, "what it may be used for: web-api, agent")
+	cmd.Flags().StringVar(&req.Role, "role", "", "role of its holder: admin, member or readonly; empty means the deployment's default role")
+	cmd.Flags().StringVar(&expires, "expires-in", "", "time until it expires, such as 12h or 90d; empty means never")
+	_ = cmd.MarkFlagRequired("name")
+	return cmd
+}
+
+func expiry(at time.Time) string {
+	if at.IsZero() {
+		return "it does not expire"
+	}
+	return "it expires " + at.UTC().Format(time.RFC3339)
+}
+
+func newTokenList(std streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the API tokens, without their values",
+		Example: `  palisade token list --deployment default`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadStore(cmd, std)
+			if err != nil {
+				return err
+			}
+			tokens, err := services.ListTokens(cmd.Context(), cfg, cfg.Deployment)
+			if err != nil {
+				return err
+			}
+			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+			_, _ = fmt.Fprintln(table, "ID\tNAME\tENDS IN\tSCOPES\tROLE\tSTATE\tCREATED\tLAST USED")
+			for _, t := range tokens {
+				_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, printable(t.Name), t.Hint,
+					strings.Join(t.Scopes, ","), t.Role, tokenState(t, std.now()), day(t.CreatedAt), day(t.LastUsedAt))
+			}
+			return table.Flush()
+		},
+	}
+	services.AddFlags(cmd.Flags(), storeKeys...)
+	return cmd
+}
+
+// tokenState says whether a token works, and until when.
+func tokenState(t services.Token, now time.Time) string {
+	switch {
+	case !t.RevokedAt.IsZero():
+		return "revoked " + day(t.RevokedAt)
+	case t.ExpiresAt.IsZero():
+		return "valid"
+	case t.ExpiresAt.After(now):
+		return "until " + day(t.ExpiresAt)
+	default:
+		return "expired " + day(t.ExpiresAt)
+	}
+}
+
+func day(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.DateOnly)
+}
+
+func newTokenRevoke(std streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Revoke an API token at once and for good",
+		Example: `  palisade token revoke 3    # the id is in: palisade token list`,
+		Args:    exactlyOne("a token id (see: palisade token list)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil || id <= 0 {
+				return usagef("got %q, want the id of a token, a number (see: palisade token list)", printable(args[0]))
+			}
+			cfg, err := loadStore(cmd, std)
+			if err != nil {
+				return err
+			}
+			if err := services.RevokeToken(cmd.Context(), cfg, cfg.Deployment, id); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(std.out, "Token %d is revoked.\n", id)
+			return err
+		},
+	}
+	services.AddFlags(cmd.Flags(), storeKeys...)
+	return cmd
+}
+
+func exactlyOne(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("want %s, got %d arguments", what, len(args))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/services"
+)
+
+type uploadOptions struct {
+	client                                  clientFlags
+	project, ref, commit, category, product string
+	output, wait                            string
+}
+
+func newUpload(std streams) *cobra.Command {
+	var o uploadOptions
+	cmd := &cobra.Command{
+		Use:   "upload FILE… --project NAME --ref REF",
+		Short: "Send scanner reports (SARIF) and print what became of their results",
+		Long: `Send scanner reports (SARIF 2.1.0) of one project and ref. Plain files are compressed on the way, gzip
+files are sent as they are, and "-" reads standard input. For each file it is printed how many findings
+were created, updated, left unchanged, reopened and fixed, and which results were skipped and why.
+
+Sending the same report again changes nothing. Give parts of one tool's results that are scanned apart
+(a monorepo's directories, say) different categories: a finding is only closed by a scan of its category.
+
+Exit status: 0 all files are stored; 2 an error, or a run inside a file was rejected.`,
+		Example: `  palisade upload gosec.sarif --project acme/web --ref main
+  palisade upload build/*.sarif --project acme/web --ref refs/pull/7/merge --commit "$(git rev-parse HEAD)"
+  gosec -fmt sarif ./... | palisade upload - --project acme/web --ref main --category backend
+  palisade upload licences.sarif.gz --project acme/web --ref main --product sca -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("want at least one report file, or - for standard input")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), std, args) },
+	}
+	o.client.add(cmd)
+	cmd.Flags().StringVar(&o.project, "project", "", "`name` of the project, usually owner/repository; made when it is new")
+	cmd.Flags().StringVar(&o.ref, "ref", "", "branch or full ref that was scanned: main, refs/heads/main, refs/pull/7/merge")
+	cmd.Flags().StringVar(&o.commit, "commit", "", "full `SHA` of the commit that was scanned")
+	cmd.Flags().StringVar(&o.category, "category", "", "which part of the project the report covers, when several reports of one tool do")
+	cmd.Flags().StringVar(&o.product, "product", "", "sast, sca or secrets; derived from the tool when absent")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table, or json for the server's answers, one a line")
+	cmd.Flags().StringVar(&o.wait, "wait", "", "`duration` to wait for a server that is still starting, such as 30s")
+	_ = cmd.MarkFlagRequired("project")
+	_ = cmd.MarkFlagRequired("ref")
+	return cmd
+}
+
+func (o *uploadOptions) run(ctx context.Context, std streams, files []string) error {
+	if err := oneOf("output", o.output, "table", "json"); err != nil {
+		return err
+	}
+	for i, file := range files {
+		for _, other := range files[:i] {
+			if file == "-" && other == "-" {
+				return usagef("standard input (-) can be read only once")
+			}
+		}
+	}
+	c, err := o.client.newClient(std)
+	if err != nil {
+		return err
+	}
+	if o.wait != "" {
+		patience, err := services.ParseDuration(o.wait)
+		if err != nil || patience <= 0 {
+			return usagef("--wait: got %q, want a duration such as 30s", o.wait)
+		}
+		if err := c.waitReady(ctx, patience); err != nil {
+			return err
+		}
+	}
+	deployment, err := c.resolveDeployment(ctx, o.client.deployment)
+	if err != nil {
+		return err
+	}
+	return o.uploadAll(ctx, std, c, deployment, files)
+}
+
+// uploadAll sends one file after the other and goes on after one that fails: the others are reports in their own right.
+func (o *uploadOptions) uploadAll(ctx context.Context, std streams, c *client, deployment string, files []string) error {
+	failed := 0
+	for _, file := range files {
+		raw, err := o.send(ctx, std, c, deployment, file)
+		var result uploadResult
+		if err == nil {
+			err = o.print(std, file, raw, &result)
+		}
+		switch {
+		case err != nil && len(files) == 1:
+			return fmt.Errorf("%s: %w", printable(file), err)
+		case err != nil:
+			_, _ = fmt.Fprintf(std.err, "palisade: %s: %v\n", printable(file), err)
+			failed++
+		case result.rejectedRuns() > 0:
+			_, _ = fmt.Fprintf(std.err, "palisade: %s: %d of its runs were rejected, see above\n", printable(file), result.rejectedRuns())
+			failed++
+		}
+		if ctx.Err() != nil {
+			return errReported
+		}
+	}
+	if failed > 0 && len(files) > 1 {
+		return fmt.Errorf("%d of %d files failed", failed, len(files))
+	}
+	if failed > 0 {
+		return errReported
+	}
+	return nil
+}
+
+// send posts one report and returns the server's answer as it came.
+func (o *uploadOptions) send(ctx context.Context, std streams, c *client, deployment, file string) (json.RawMessage, error) {
+	report, err := openReport(std, file)
+	if err != nil {
+		return nil, err
+	}
+	defer report.close()
+	query := url.Values{"project": {o.project}, "ref": {o.ref}}
+	for name, value := range map[string]string{"commit": o.commit, "category": o.category, "product": o.product} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	body := report.compressed()
+	req, err := c.request(ctx, http.MethodPost, query, body, "api", "v1", "deployments", url.PathEscape(deployment), "reports")
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/sarif+json")
+	req.Header.Set("Content-Encoding", "gzip")
+	req.Header.Set("Expect", "100-continue") // see newClient
+	var raw json.RawMessage
+	err = c.do(req, &raw)
+	_ = body.Close() // ends the compressor, so that report's error is final
+	report.finish()
+	if failure := report.readError(); err != nil && failure != nil {
+		return nil, failure // the cause; that the request broke off is its effect
+	}
+	return raw, err
+}
+
+func (o *uploadOptions) print(std streams, file string, raw json.RawMessage, result *uploadResult) error {
+	if err := json.Unmarshal(raw, result); err != nil {
+		return fmt.Errorf("the answer is not the expected JSON: %w", err)
+	}
+	if o.output == "json" {
+		_, err := fmt.Fprintf(std.out, "%s\n", raw)
+		return err
+	}
+	return result.print(std.out, file)
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"text/tabwriter"
+)
+
+// shownSkips is how many skipped results are printed one by one; of the rest, the reasons are counted.
+const shownSkips = 20
+
+// uploadResult is the server's answer to an uploaded report.
+type uploadResult struct {
+	ScanID  int64  `json:"scan_id"`
+	Project string `json:"project"`
+	Ref     string `json:"ref"`
+
+	Created   int64 `json:"created"`
+	Updated   int64 `json:"updated"`
+	Unchanged int64 `json:"unchanged"`
+	Reopened  int64 `json:"reopened"`
+	Fixed     int64 `json:"fixed"`
+	Skipped   int64 `json:"skipped"`
+
+	Runs                  []uploadRun     `json:"runs"`
+	SkippedResults        []skippedResult `json:"skipped_results"`
+	SkippedResultsOmitted int64           `json:"skipped_results_omitted"` // skipped, but not in the list
+}
+
+type uploadRun struct {
+	Index       int64    `json:"index"`
+	Tool        string   `json:"tool"`
+	ToolVersion string   `json:"tool_version"`
+	Category    string   `json:"category"`
+	Product     string   `json:"product"`
+	Results     int64    `json:"results"`
+	Accepted    int64    `json:"accepted"`
+	Skipped     int64    `json:"skipped"`
+	Warnings    []string `json:"warnings"`
+	Rejected    string   `json:"rejected"` // why nothing of the run was stored; empty when it was
+}
+
+type skippedResult struct {
+	Run    int64  `json:"run"`
+	Index  int64  `json:"index"`
+	RuleID string `json:"rule_id"`
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+func (r *uploadResult) rejectedRuns() (n int) {
+	for _, run := range r.Runs {
+		if run.Rejected != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *uploadResult) print(w io.Writer, file string) error {
+	_, err := fmt.Fprintf(w, "%s -> %s %s (scan %d)\n  created %d, updated %d, unchanged %d, reopened %d, fixed %d, skipped %d\n",
+		printable(file), printable(r.Project), printable(r.Ref), r.ScanID,
+		r.Created, r.Updated, r.Unchanged, r.Reopened, r.Fixed, r.Skipped)
+	if err != nil {
+		return err
+	}
+	for _, run := range r.Runs {
+		run.print(w)
+	}
+	return r.printSkipped(w)
+}
+
+func (run uploadRun) print(w io.Writer) {
+	name := run.Tool
+	if run.ToolVersion != "" {
+		name += " " + run.ToolVersion
+	}
+	if run.Category != "" {
+		name += ", category " + run.Category
+	}
+	if run.Rejected != "" {
+		_, _ = fmt.Fprintf(w, "  run %d, %s: REJECTED: %s\n", run.Index, printable(name), printable(run.Rejected))
+	} else {
+		_, _ = fmt.Fprintf(w, "  run %d, %s (%s): %d results, %d accepted, %d skipped\n",
+			run.Index, printable(name), printable(run.Product), run.Results, run.Accepted, run.Skipped)
+	}
+	for _, warning := range run.Warnings {
+		_, _ = fmt.Fprintf(w, "    warning: %s\n", printable(warning))
+	}
+}
+
+func (r *uploadResult) printSkipped(w io.Writer) error {
+	if len(r.SkippedResults) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w, "  skipped results:")
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	shown := min(len(r.SkippedResults), shownSkips)
+	for _, s := range r.SkippedResults[:shown] {
+		_, _ = fmt.Fprintf(table, "    run %d result %d\t%s\t%s\t%s\n", s.Run, s.Index, orDash(s.RuleID), orDash(s.Path), printable(s.Reason))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	reasons := map[string]int{}
+	for _, s := range r.SkippedResults[shown:] {
+		reasons[s.Reason]++
+	}
+	for _, reason := range sorted(reasons) {
+		_, _ = fmt.Fprintf(w, "    and %d more: %s\n", reasons[reason], printable(reason))
+	}
+	if len(r.SkippedResults) > shown {
+		_, _ = fmt.Fprintln(w, "    (-o json lists each)")
+	}
+	if r.SkippedResultsOmitted > 0 {
+		_, _ = fmt.Fprintf(w, "    and %d more that the server counted but did not list\n", r.SkippedResultsOmitted)
+	}
+	return nil
+}
+
+func sorted(counts map[string]int) []string {
+	keys := make([]string, 0, len(counts))
+	for key := range counts {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return printable(text)
+}

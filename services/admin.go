@@ -1,0 +1,249 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// MigrationStatus is one step of the database schema.
+type MigrationStatus struct {
+	Version   int64
+	Name      string
+	AppliedAt time.Time // zero for one that is pending
+}
+
+// CreateTokenRequest asks for an API token.
+type CreateTokenRequest struct {
+	Name       string
+	Scopes     []string      // web-api, agent
+	Role       string        // ORG_ROLE_*, or the word after it in any case; empty means the deployment's default role
+	ExpiresIn  time.Duration // 0 means never
+	Deployment string        // slug
+}
+
+// Token is an API token without its value.
+type Token struct {
+	ID                                          int64
+	Name, Hint                                  string // Hint is the last four characters of the value
+	Scopes                                      []string
+	Role                                        string
+	CreatedAt, ExpiresAt, LastUsedAt, RevokedAt time.Time // zero for what did not happen or will not
+}
+
+// openStore opens the database of a configuration.
+func openStore(ctx context.Context, cfg Config) (*store.Store, error) {
+	st, err := store.Open(ctx, store.Options{Database: cfg.Database, DataDir: cfg.Data, MaxOpen: cfg.DBMaxOpen})
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	return st, nil
+}
+
+// openExisting opens a database, but does not make a SQLite file: a mistyped directory would otherwise look like an
+// empty database.
+func openExisting(ctx context.Context, cfg Config) (*store.Store, error) {
+	if cfg.Database == "" {
+		if _, err := os.Stat(cfg.SQLitePath()); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no database %s: name its directory with --data, or start the server (palisade serve), which makes one", cfg.SQLitePath())
+		}
+	}
+	return openStore(ctx, cfg)
+}
+
+// withStore runs fn on the open database, whose schema must be up to date.
+func withStore(ctx context.Context, cfg Config, fn func(*store.Store) error) (err error) {
+	st, err := openExisting(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	pending, total, err := pendingMigrations(ctx, st)
+	switch {
+	case err != nil:
+		return err
+	case pending == total:
+		return fmt.Errorf("the database %s is empty: start the server once with these settings (palisade serve), which creates the first deployment", st.Location())
+	case pending > 0:
+		return store.ErrPending
+	}
+	return fn(st)
+}
+
+func pendingMigrations(ctx context.Context, st *store.Store) (pending, total int, err error) {
+	list, err := st.Migrations(ctx)
+	for _, m := range list {
+		if m.AppliedAt.IsZero() {
+			pending++
+		}
+	}
+	return pending, len(list), err
+}
+
+// Migrate brings the database schema up to date and returns the migrations that it applied.
+func Migrate(ctx context.Context, cfg Config) (_ []MigrationStatus, err error) {
+	st, err := openStore(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	applied, err := st.Migrate(ctx)
+	return statuses(applied), err
+}
+
+// MigrationStatuses lists all migrations that this program knows.
+func MigrationStatuses(ctx context.Context, cfg Config) (_ []MigrationStatus, err error) {
+	st, err := openExisting(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	list, err := st.Migrations(ctx)
+	return statuses(list), err
+}
+
+func statuses(list []store.Migration) []MigrationStatus {
+	out := make([]MigrationStatus, len(list))
+	for i, m := range list {
+		out[i] = MigrationStatus(m)
+	}
+	return out
+}
+
+// CreateToken makes an API token and returns it with its value, which cannot be shown again. Errors name the field that
+// is wrong, or the deployment that does not exist.
+func CreateToken(ctx context.Context, cfg Config, req CreateTokenRequest) (Token, string, error) {
+	var made Token
+	var value string
+	err := withDeployment(ctx, cfg, req.Deployment, func(tokens *access.Tokens, deployment *ent.Deployment) error {
+		spec, err := tokenSpec(req, deployment)
+		if err != nil {
+			return err
+		}
+		row, text, err := tokens.Create(ctx, spec)
+		if err != nil {
+			return err
+		}
+		made, value = tokenOf(row), text
+		return nil
+	})
+	return made, value, err
+}
+
+func tokenSpec(req CreateTokenRequest, deployment *ent.Deployment) (access.TokenSpec, error) {
+	role := req.Role
+	if role == "" {
+		role = deployment.DefaultRole
+	}
+	parsed, err := access.ParseRole(role)
+	if err != nil {
+		return access.TokenSpec{}, err
+	}
+	spec := access.TokenSpec{DeploymentID: deployment.ID, Name: req.Name, Role: parsed}
+	for _, scope := range req.Scopes {
+		spec.Scopes = append(spec.Scopes, access.Scope(scope))
+	}
+	if req.ExpiresIn != 0 {
+		spec.ExpiresAt = time.Now().Add(req.ExpiresIn)
+	}
+	return spec, nil
+}
+
+// ListTokens returns all API tokens of a deployment, the newest first.
+func ListTokens(ctx context.Context, cfg Config, deployment string) ([]Token, error) {
+	var list []Token
+	err := withDeployment(ctx, cfg, deployment, func(tokens *access.Tokens, deployment *ent.Deployment) error {
+		rows, err := tokens.List(ctx, deployment.ID)
+		for _, row := range rows {
+			list = append(list, tokenOf(row))
+		}
+		return err
+	})
+	return list, err
+}
+
+// RevokeToken ends an API token at once. A token that is revoked already stays so, without an error.
+func RevokeToken(ctx context.Context, cfg Config, deployment string, id int64) error {
+	return withDeployment(ctx, cfg, deployment, func(tokens *access.Tokens, deployment *ent.Deployment) error {
+		return tokens.Revoke(ctx, deployment.ID, id)
+	})
+}
+
+func withDeployment(ctx context.Context, cfg Config, slug string, fn func(*access.Tokens, *ent.Deployment) error) error {
+	return plainText(withStore(ctx, cfg, func(st *store.Store) error {
+		tokens := access.NewTokens(st)
+		deployment, err := tokens.DeploymentBySlug(ctx, slug)
+		if err != nil {
+			return err
+		}
+		return fn(tokens, deployment)
+	}))
+}
+
+func tokenOf(row *ent.Token) Token {
+	return Token{
+		ID: row.ID, Name: row.Name, Hint: row.Hint, Scopes: row.Scopes, Role: row.Role,
+		CreatedAt: store.Time(row.CreatedAt), ExpiresAt: timeOf(row.ExpiresAt),
+		LastUsedAt: timeOf(row.LastUsedAt), RevokedAt: timeOf(row.RevokedAt),
+	}
+}
+
+func timeOf(micros *int64) time.Time {
+	if micros == nil {
+		return time.Time{}
+	}
+	return store.Time(*micros)
+}
+
+// MintJWT issues a JSON Web Token for a local user, signed by this server and valid for ttl, at most 24 hours.
+func MintJWT(ctx context.Context, cfg Config, email string, ttl time.Duration) (token string, err error) {
+	err = withIssuer(ctx, cfg, func(issuer *access.Issuer) error {
+		token, err = issuer.Mint(ctx, email, ttl)
+		return err
+	})
+	return token, err
+}
+
+// RotateJWTKey makes a new key that signs user tokens from now on and returns its id.
+func RotateJWTKey(ctx context.Context, cfg Config) (kid string, err error) {
+	err = withIssuer(ctx, cfg, func(issuer *access.Issuer) error {
+		kid, err = issuer.Rotate(ctx)
+		return err
+	})
+	return kid, err
+}
+
+func withIssuer(ctx context.Context, cfg Config, fn func(*access.Issuer) error) error {
+	return plainText(withStore(ctx, cfg, func(st *store.Store) error {
+		keyring, err := secret.OpenFor(ctx, st, cfg.KeyPath())
+		if err != nil {
+			return err
+		}
+		url, err := issuerURL(ctx, st, cfg)
+		if err != nil {
+			return err
+		}
+		return fn(access.NewIssuer(st, keyring, url))
+	}))
+}
+
+// plainText turns an error that was made for callers of the API into the sentence in it.
+func plainText(err error) error {
+	var own *apierr.Error
+	if errors.As(err, &own) && status.Code(own) != codes.Internal {
+		return errors.New(own.GRPCStatus().Message())
+	}
+	return err
+}

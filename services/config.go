@@ -1,0 +1,138 @@
+package services
+
+import (
+	"net"
+	"net/url"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// EnvPrefix starts the name of every environment variable that Palisade reads.
+const EnvPrefix = "PALISADE_"
+
+// Config holds every setting of the server. It is filled by [LoadConfig] (flag, then environment, then file, then the
+// defaults below) and never changed afterwards.
+//
+// The tags are the only description of a key: name is the flag and the key in the file, its environment variable is
+// PALISADE_<NAME>, default and doc appear in `palisade serve --help` and in docs/configuration.md, and secret says that
+// the value is never printed ("true": not at all; "url": without the password in it).
+type Config struct {
+	HTTP    string `name:"http" default:"127.0.0.1:8080" doc:"address of the HTTP/JSON API"`
+	GRPC    string `name:"grpc" default:"127.0.0.1:9090" doc:"address of the gRPC API"`
+	Metrics string `name:"metrics" default:"127.0.0.1:9091" doc:"address of the Prometheus metrics (plain HTTP, no authentication: keep it inside)"`
+
+	Data     string `name:"data" default:"./data" doc:"directory of the SQLite database and of the generated key; made on first start"`
+	Database string `name:"database" secret:"url" doc:"postgres://user:password@host/name; empty means the SQLite file palisade.db in the data directory"`
+
+	Deployment     string `name:"deployment" default:"default" doc:"slug of the deployment that the first start creates"`
+	DeploymentName string `name:"deployment-name" doc:"display name of that deployment; empty means its slug"`
+	BootstrapToken string `name:"bootstrap-token" secret:"true" doc:"value of the first API token, at least 20 characters; empty means that the first start makes one and prints it once. Prefer the environment variable: other users of the machine can read flags"`
+	KeyFile        string `name:"key-file" doc:"file of the key that seals stored credentials; empty means palisade.key in the data directory, made on first start"`
+
+	PublicURL    string `name:"public-url" doc:"URL under which callers reach the HTTP API, used in links; empty means the http address"`
+	TLSCert      string `name:"tls-cert" doc:"PEM file of the certificate chain for both API ports, read again when it changes"`
+	TLSKey       string `name:"tls-key" doc:"PEM file of the private key of tls-cert"`
+	BehindProxy  bool   `name:"behind-tls-proxy" default:"false" doc:"a proxy in front of Palisade ends TLS: allow plain HTTP and gRPC on addresses that other machines reach"`
+	OIDCIssuer   string `name:"oidc-issuer" doc:"URL of the OpenID Connect issuer whose user tokens are accepted beside those of this server"`
+	OIDCAudience string `name:"oidc-audience" doc:"audience (aud) that those tokens must carry"`
+
+	LogFormat string `name:"log-format" default:"text" doc:"text or json"`
+	LogLevel  string `name:"log-level" default:"info" doc:"debug, info, warn or error"`
+
+	RateLimit      float64       `name:"rate-limit" default:"1000" doc:"requests per second and credential; 0 means no limit"`
+	RequestTimeout time.Duration `name:"request-timeout" default:"60s" doc:"longest time for one request"`
+	UploadTimeout  time.Duration `name:"upload-timeout" default:"15m" doc:"longest time for one report upload"`
+	MaxBody        ByteSize      `name:"max-body" default:"16MiB" doc:"largest JSON body and largest gRPC message"`
+	MaxUpload      ByteSize      `name:"max-upload" default:"1GiB" doc:"largest report, before and after decompression"`
+	MaxHeader      ByteSize      `name:"max-header" default:"64KiB" doc:"largest request header"`
+	MaxStreams     int           `name:"max-streams" default:"250" doc:"concurrent requests on one HTTP/2 or gRPC connection"`
+	IdleTimeout    time.Duration `name:"idle-timeout" default:"120s" doc:"time after which an unused connection is closed"`
+	ShutdownGrace  time.Duration `name:"shutdown-grace" default:"20s" doc:"time that running requests get to end after SIGINT or SIGTERM"`
+	DBMaxOpen      int           `name:"db-max-open" default:"0" doc:"open database connections; 0 means a number that suits the database and the machine"`
+
+	Channelz bool `name:"channelz" default:"false" doc:"serve gRPC channelz on the grpc port"`
+	Pprof    bool `name:"pprof" default:"false" doc:"serve /debug/pprof on the metrics port; profiles show what is in memory"`
+}
+
+// Field describes one key of [Config] for help texts and documentation.
+type Field struct {
+	Name    string // flag, and key in the configuration file
+	Env     string // environment variable
+	Type    string // string, bool, int, number, duration or size
+	Default string // in the form that the key is written; "" means empty
+	Doc     string // one sentence
+	Secret  bool   // the value is printed nowhere, or only without its password
+
+	index int // position in Config
+}
+
+// Fields describes every key in the order of [Config].
+func Fields() []Field {
+	t := reflect.TypeFor[Config]()
+	fields := make([]Field, t.NumField())
+	for i := range fields {
+		f := t.Field(i)
+		name := f.Tag.Get("name")
+		fields[i] = Field{
+			Name:    name,
+			Env:     EnvPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")),
+			Type:    typeName(f.Type),
+			Default: f.Tag.Get("default"),
+			Doc:     f.Tag.Get("doc"),
+			Secret:  f.Tag.Get("secret") != "",
+			index:   i,
+		}
+	}
+	return fields
+}
+
+// DefaultConfig returns the settings of a server that is given none.
+func DefaultConfig() Config {
+	var c Config
+	for _, f := range Fields() {
+		if f.Default == "" {
+			continue
+		}
+		if err := c.set(f, f.Default); err != nil {
+			panic("config: default of " + f.Name + ": " + err.Error()) // a mistake in the tags above; every test sees it
+		}
+	}
+	return c
+}
+
+// SQLitePath is the database file that is used when Database is empty.
+func (c Config) SQLitePath() string { return filepath.Join(c.Data, "palisade.db") }
+
+// KeyPath is the file of the sealing key: KeyFile, or palisade.key in the data directory.
+func (c Config) KeyPath() string {
+	if c.KeyFile != "" {
+		return c.KeyFile
+	}
+	return filepath.Join(c.Data, "palisade.key")
+}
+
+// DeploymentLabel is the display name of the first deployment: DeploymentName, or the slug.
+func (c Config) DeploymentLabel() string {
+	if c.DeploymentName != "" {
+		return c.DeploymentName
+	}
+	return c.Deployment
+}
+
+// BaseURL is PublicURL without a trailing slash, or the URL of the HTTP address. An address of all interfaces is no
+// place to send a caller, so it becomes 127.0.0.1.
+func (c Config) BaseURL() string {
+	if c.PublicURL != "" {
+		return strings.TrimRight(c.PublicURL, "/")
+	}
+	u := url.URL{Scheme: "http", Host: c.HTTP}
+	if c.TLSCert != "" {
+		u.Scheme = "https"
+	}
+	if host, port, err := net.SplitHostPort(c.HTTP); err == nil && isUnspecified(host) {
+		u.Host = net.JoinHostPort("127.0.0.1", port)
+	}
+	return u.String()
+}

@@ -1,0 +1,124 @@
+package services
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestValidateAccepts(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"defaults":            func(*Config) {},
+		"any free port":       func(c *Config) { c.HTTP, c.GRPC, c.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0" },
+		"IPv6 loopback":       func(c *Config) { c.HTTP, c.GRPC = "[::1]:8080", "localhost:9090" },
+		"TLS everywhere":      func(c *Config) { c.HTTP, c.GRPC, c.TLSCert, c.TLSKey = ":8443", "0.0.0.0:9443", "c", "k" },
+		"proxy":               func(c *Config) { c.HTTP, c.GRPC, c.BehindProxy = "0.0.0.0:8080", "[::]:9090", true },
+		"metrics on all":      func(c *Config) { c.Metrics = "0.0.0.0:9091" },
+		"PostgreSQL":          func(c *Config) { c.Database = "postgres://u:p%40@h:5432/d?sslmode=require" },
+		"PostgreSQL, socket":  func(c *Config) { c.Database = "postgresql:///d?host=/run/postgresql" },
+		"bootstrap token":     func(c *Config) { c.BootstrapToken = "sgp_" + strings.Repeat("a", 40) },
+		"OIDC":                func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "https://id.example.com/realm", "palisade" },
+		"OIDC on loopback":    func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://127.0.0.1:5556", "palisade" },
+		"public URL":          func(c *Config) { c.PublicURL = "https://palisade.example.com/sec/" },
+		"no rate limit":       func(c *Config) { c.RateLimit = 0 },
+		"fraction of request": func(c *Config) { c.RateLimit = 0.5 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := DefaultConfig()
+			change(&c)
+			if err := c.Validate(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestValidateRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Config)
+		want   []string
+	}{
+		"plain HTTP for all":   {func(c *Config) { c.HTTP = "0.0.0.0:8080" }, []string{"http: 0.0.0.0:8080", "tls-cert", "behind-tls-proxy", "127.0.0.1"}},
+		"plain gRPC for all":   {func(c *Config) { c.GRPC = ":9090" }, []string{"grpc: :9090", "behind-tls-proxy"}},
+		"plain HTTP on a name": {func(c *Config) { c.HTTP = "server.internal:80" }, []string{"http: server.internal:80"}},
+		"no port":              {func(c *Config) { c.HTTP = "127.0.0.1" }, []string{`http: got "127.0.0.1"`, "127.0.0.1:8080"}},
+		"port too high":        {func(c *Config) { c.Metrics = "127.0.0.1:70000" }, []string{"metrics"}},
+		"named port":           {func(c *Config) { c.GRPC = "127.0.0.1:grpc" }, []string{"grpc"}},
+		"empty address":        {func(c *Config) { c.HTTP = "" }, []string{"http"}},
+		"one port twice":       {func(c *Config) { c.GRPC = c.HTTP }, []string{"grpc: 127.0.0.1:8080 is taken by http"}},
+		"one port twice, all":  {func(c *Config) { c.Metrics = "0.0.0.0:9090" }, []string{"metrics: 0.0.0.0:9090 is taken by grpc"}},
+		"certificate alone":    {func(c *Config) { c.TLSCert = "c" }, []string{"tls-cert, tls-key", "set both"}},
+		"key alone":            {func(c *Config) { c.TLSKey = "k" }, []string{"tls-cert, tls-key"}},
+		"issuer alone":         {func(c *Config) { c.OIDCIssuer = "https://i" }, []string{"oidc-issuer, oidc-audience"}},
+		"audience alone":       {func(c *Config) { c.OIDCAudience = "a" }, []string{"oidc-issuer, oidc-audience"}},
+		"issuer over HTTP":     {func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://i.example.com", "a" }, []string{"oidc-issuer", "https"}},
+		"no data":              {func(c *Config) { c.Data = "" }, []string{"data: is empty"}},
+		"MySQL":                {func(c *Config) { c.Database = "mysql://u:hunter22@h/d" }, []string{"database", `"mysql"`}},
+		"no database name":     {func(c *Config) { c.Database = "postgres://u:hunter22@h" }, []string{"names no database"}},
+		"keyword DSN":          {func(c *Config) { c.Database = "host=h password=hunter22" }, []string{"database", "postgres://"}},
+		"password with slash":  {func(c *Config) { c.Database = "postgres://u:hunter22/#@h/d" }, []string{"database"}},
+		"password with %":      {func(c *Config) { c.Database = "postgres://u:hunter22%@h/d" }, []string{"percent-encoded"}},
+		"slug":                 {func(c *Config) { c.Deployment = "My Company" }, []string{`deployment: got "My Company"`}},
+		"short token":          {func(c *Config) { c.BootstrapToken = "hunter22" }, []string{"bootstrap-token", "20", "got 8"}},
+		"token with blank":     {func(c *Config) { c.BootstrapToken = "hunter22 hunter22 hunter22" }, []string{"bootstrap-token"}},
+		"log format":           {func(c *Config) { c.LogFormat = "xml" }, []string{`log-format: got "xml", want text or json`}},
+		"log level":            {func(c *Config) { c.LogLevel = "loud" }, []string{"log-level"}},
+		"rate":                 {func(c *Config) { c.RateLimit = -1 }, []string{"rate-limit: got -1"}},
+		"request timeout":      {func(c *Config) { c.RequestTimeout = 0 }, []string{"request-timeout: got 0s"}},
+		"grace":                {func(c *Config) { c.ShutdownGrace = -1 }, []string{"shutdown-grace"}},
+		"body too large":       {func(c *Config) { c.MaxBody = 1 << 31 }, []string{"max-body: got 2GiB"}},
+		"header too small":     {func(c *Config) { c.MaxHeader = 100 }, []string{"max-header: got 100, want 4KiB to 16MiB"}},
+		"streams":              {func(c *Config) { c.MaxStreams = 0 }, []string{"max-streams"}},
+		"connections":          {func(c *Config) { c.DBMaxOpen = -2 }, []string{"db-max-open: got -2"}},
+		"public URL":           {func(c *Config) { c.PublicURL = "palisade.example.com" }, []string{"public-url"}},
+		"public URL with user": {func(c *Config) { c.PublicURL = "https://u:hunter22@x" }, []string{"public-url", "without user"}},
+		"several":              {func(c *Config) { c.LogLevel, c.MaxStreams = "x", -1 }, []string{"2 problems", "log-level", "max-streams"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := DefaultConfig()
+			c.change(&config)
+			err := config.Validate()
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, part := range c.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not contain %q", err, part)
+				}
+			}
+			if strings.Contains(err.Error(), "hunter22") {
+				t.Errorf("the text shows a secret: %q", err)
+			}
+		})
+	}
+}
+
+func TestValidateStoreLeavesListeningAlone(t *testing.T) {
+	c := DefaultConfig()
+	c.HTTP = "0.0.0.0:8080" // fit for serve only with a flag that `token list` does not have
+	if err := c.ValidateStore(); err != nil {
+		t.Error(err)
+	}
+	c.Data = ""
+	if c.ValidateStore() == nil {
+		t.Error("an empty data directory was accepted")
+	}
+}
+
+func TestDerivedValues(t *testing.T) {
+	c := DefaultConfig()
+	for _, got := range [][2]string{
+		{c.SQLitePath(), "data/palisade.db"},
+		{c.KeyPath(), "data/palisade.key"},
+		{c.DeploymentLabel(), "default"},
+		{c.BaseURL(), "http://127.0.0.1:8080"},
+		{Config{KeyFile: "/k"}.KeyPath(), "/k"},
+		{Config{Deployment: "acme", DeploymentName: "Acme"}.DeploymentLabel(), "Acme"},
+		{Config{PublicURL: "https://p.example.com/"}.BaseURL(), "https://p.example.com"},
+		{Config{HTTP: ":8443", TLSCert: "c"}.BaseURL(), "https://127.0.0.1:8443"},
+		{Config{HTTP: "[::]:80"}.BaseURL(), "http://127.0.0.1:80"},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("got %q, want %q", got[0], got[1])
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package services
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/setting"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// Check is one result of Doctor.
+type Check struct {
+	Name   string
+	OK     bool
+	Detail string // what was found
+	Fix    string // what to do; empty when OK
+}
+
+const (
+	// doctorTimeout bounds each question that a check asks of another machine.
+	doctorTimeout = 10 * time.Second
+	// maxClockSkew is the difference to the database's clock from which on tokens and history would be wrong.
+	maxClockSkew = 30 * time.Second
+	// certWarning is how long before its end a certificate is reported.
+	certWarning = 14 * 24 * time.Hour
+)
+
+// Doctor checks what a server with this configuration needs: data directory, database, migrations, key, clock, TLS
+// certificate, ports and OpenID Connect issuer. It changes nothing. Checks that make no sense after an earlier failure
+// are left out.
+func Doctor(ctx context.Context, cfg Config) []Check {
+	var checks []Check
+	checks = append(checks, checkData(cfg))
+	checks = append(checks, checkStore(ctx, cfg)...)
+	if cfg.TLSCert != "" {
+		checks = append(checks, checkCertificate(cfg, time.Now()))
+	}
+	checks = append(checks, checkPorts(ctx, cfg)...)
+	if cfg.OIDCIssuer != "" {
+		checks = append(checks, checkOIDC(ctx, cfg))
+	}
+	return checks
+}
+
+func failed(name, detail, fix string) Check { return Check{Name: name, Detail: detail, Fix: fix} }
+func passed(name, detail string) Check      { return Check{Name: name, OK: true, Detail: detail} }
+
+// checkData asks whether the data directory takes files. With PostgreSQL it holds at most the key.
+func checkData(cfg Config) Check {
+	const name = "data directory"
+	info, err := os.Stat(cfg.Data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return passed(name, cfg.Data+" does not exist yet; the first start makes it")
+	case err != nil:
+		return failed(name, err.Error(), "let the server's user reach the directory, or choose another with --data")
+	case !info.IsDir():
+		return failed(name, cfg.Data+" is no directory", "choose a directory with --data")
+	}
+	file, err := os.CreateTemp(cfg.Data, ".doctor-*")
+	if err != nil {
+		return failed(name, err.Error(), "let the server's user write to "+cfg.Data+", or choose another directory with --data")
+	}
+	if err := errors.Join(file.Close(), os.Remove(file.Name())); err != nil {
+		return failed(name, err.Error(), "check the file system of "+cfg.Data)
+	}
+	return passed(name, cfg.Data+" can be written")
+}
+
+// checkStore looks at the database, its schema, the key that fits it, and its clock.
+func checkStore(ctx context.Context, cfg Config) []Check {
+	const name = "database"
+	if cfg.Database == "" {
+		if _, err := os.Stat(cfg.SQLitePath()); errors.Is(err, fs.ErrNotExist) {
+			return []Check{passed(name, cfg.SQLitePath()+" does not exist yet; the first start makes it")}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	st, err := openStore(ctx, cfg)
+	if err != nil {
+		return []Check{failed(name, err.Error(), "start the database, or correct --database (host, port, user, password, name)")}
+	}
+	defer func() { _ = st.Close() }() // nothing was written
+	if err := st.Ping(ctx); err != nil {
+		return []Check{failed(name, err.Error(), "look into the database's log; of a SQLite file, restore a backup")}
+	}
+	checks := []Check{passed(name, st.Location()+" answers"), checkClock(ctx, st)}
+	schema, migrated := checkMigrations(ctx, st)
+	checks = append(checks, schema)
+	if migrated {
+		checks = append(checks, checkKey(ctx, cfg, st))
+	}
+	return checks
+}
+
+func checkClock(ctx context.Context, st *store.Store) Check {
+	const name = "clock"
+	theirs, err := st.Clock(ctx)
+	if err != nil {
+		return failed(name, "the database does not tell its time: "+err.Error(), "look into the database's log")
+	}
+	skew := time.Since(theirs).Round(time.Second)
+	if skew.Abs() > maxClockSkew {
+		return failed(name, fmt.Sprintf("this machine and the database differ by %s", skew), "set both clocks by NTP: tokens would expire at the wrong time")
+	}
+	return passed(name, fmt.Sprintf("within %s of the database's", maxClockSkew))
+}
+
+// checkMigrations also reports whether there is a schema at all.
+func checkMigrations(ctx context.Context, st *store.Store) (_ Check, migrated bool) {
+	const name = "migrations"
+	pending, total, err := pendingMigrations(ctx, st)
+	switch {
+	case err != nil:
+		return failed(name, err.Error(), "check the rights of the database user"), false
+	case pending == total:
+		return passed(name, "the database is empty; the first start fills it"), false
+	case pending > 0:
+		return failed(name, fmt.Sprintf("%d of %d are missing", pending, total), "back up the database, then run: palisade migrate up"), true
+	}
+	return passed(name, fmt.Sprintf("all %d applied", total)), true
+}
+
+// settingKeyCheck names the row of the store that package secret verifies a key with.
+const settingKeyCheck = "key_check"
+
+func checkKey(ctx context.Context, cfg Config, st *store.Store) Check {
+	const (
+		name = "key"
+		fix  = "restore the key file of this database, or name it with --key-file"
+	)
+	row, err := st.Reader.Setting.Query().Where(setting.Name(settingKeyCheck)).Only(tenant.System(ctx))
+	if ent.IsNotFound(err) {
+		return passed(name, cfg.KeyPath()+": nothing is sealed yet; the first start makes the key")
+	}
+	if err != nil {
+		return failed(name, err.Error(), "look into the database's log")
+	}
+	keyring, err := secret.Open(cfg.KeyPath(), false)
+	if err != nil {
+		return failed(name, err.Error(), fix)
+	}
+	if err := keyring.Verify(row.Value); err != nil {
+		return failed(name, err.Error(), fix)
+	}
+	return passed(name, cfg.KeyPath()+" fits the database")
+}
+
+func checkCertificate(cfg Config, now time.Time) Check {
+	const name = "TLS certificate"
+	pair, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+	if err != nil {
+		return failed(name, err.Error(), "name the PEM files of a certificate chain and its private key with --tls-cert and --tls-key")
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return failed(name, err.Error(), "replace the certificate")
+	}
+	until := leaf.NotAfter.UTC().Format(time.DateOnly)
+	switch {
+	case now.Before(leaf.NotBefore):
+		return failed(name, "not valid before "+leaf.NotBefore.UTC().Format(time.RFC3339), "check the clock, or wait")
+	case now.After(leaf.NotAfter):
+		return failed(name, "expired on "+until, "renew it; the server reads the new files by itself")
+	case leaf.NotAfter.Sub(now) < certWarning:
+		return failed(name, "expires on "+until, "renew it soon; the server reads the new files by itself")
+	}
+	return passed(name, "valid until "+until)
+}
+
+// checkPorts asks whether each address is free, or a Palisade answers there.
+func checkPorts(ctx context.Context, cfg Config) []Check {
+	var checks []Check
+	for _, port := range []struct{ key, address string }{{"http", cfg.HTTP}, {"grpc", cfg.GRPC}, {"metrics", cfg.Metrics}} {
+		name := port.key + " address"
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", port.address)
+		switch {
+		case err == nil:
+			_ = listener.Close() // it was only a question
+			checks = append(checks, passed(name, port.address+" is free"))
+		case answers(ctx, cfg):
+			checks = append(checks, passed(name, port.address+": the server runs"))
+		default:
+			checks = append(checks, failed(name, listenError(port.key, port.address, err).Error(), "stop what listens there, or choose another address with --"+port.key))
+		}
+	}
+	return checks
+}
+
+// answers reports whether a server with this configuration is running: its metrics port knows.
+func answers(ctx context.Context, cfg Config) bool {
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+cfg.Metrics+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = response.Body.Close() }()
+	return response.StatusCode == http.StatusOK
+}
+
+func checkOIDC(ctx context.Context, cfg Config) Check {
+	const name = "OIDC issuer"
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	if _, err := oidc.NewProvider(ctx, cfg.OIDCIssuer); err != nil {
+		return failed(name, err.Error(), "correct --oidc-issuer (exactly as the issuer writes it), or make it reachable from here")
+	}
+	return passed(name, cfg.OIDCIssuer+" answers")
+}

@@ -1,0 +1,186 @@
+package findings
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/rule"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/codehost"
+)
+
+// boards are the built-in policies: one for each mode.
+var boards = map[string]*findingsv1.PolicyReference{
+	monitored:                {Id: 1, Name: "Monitor", Slug: monitored},
+	"rule-board-pr-comments": {Id: 2, Name: "Comment", Slug: "rule-board-pr-comments"},
+	"rule-board-block":       {Id: 3, Name: "Block", Slug: "rule-board-block"},
+}
+
+// reachabilities are the words for exposures in a finding (contract facts 3.11), which differ from those in filters.
+var reachabilities = map[string]string{
+	"reachable":               "reachable",
+	"always_reachable":        "always reachable",
+	"conditionally_reachable": "conditionally reachable",
+	"unreachable":             "unreachable",
+}
+
+// surroundings are the rules and projects of a page of findings, read in two queries.
+type surroundings struct {
+	rules    map[int64]*findingsv1.FindingRule
+	projects map[int64]*ent.Project
+}
+
+func readSurroundings(ctx context.Context, db *ent.Client, rows []*ent.Finding) (*surroundings, error) {
+	rules, projects := map[int64]*findingsv1.FindingRule{}, map[int64]*ent.Project{}
+	for _, row := range rows {
+		rules[row.RuleID], projects[row.ProjectID] = nil, nil
+	}
+	stored, err := db.Rule.Query().Where(rule.IDIn(keys(rules)...)).Select(rule.FieldID, rule.FieldContent).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range stored {
+		content := &findingsv1.FindingRule{}
+		if err := proto.Unmarshal(r.Content, content); err != nil {
+			return nil, fmt.Errorf("rule %d: %w", r.ID, err)
+		}
+		rules[r.ID] = content
+	}
+	found, err := db.Project.Query().Where(project.IDIn(keys(projects)...)).
+		Select(project.FieldID, project.FieldName, project.FieldURL, project.FieldScmType, project.FieldVisibility).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range found {
+		projects[p.ID] = p
+	}
+	for id, p := range projects {
+		if p == nil { // deleted between the two queries
+			projects[id] = &ent.Project{ID: id}
+		}
+	}
+	return &surroundings{rules: rules, projects: projects}, nil
+}
+
+// convert makes API findings of rows that hold listColumns.
+func convert(ctx context.Context, db *ent.Client, rows []*ent.Finding) ([]*findingsv1.Finding, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	around, err := readSurroundings(ctx, db, rows)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*findingsv1.Finding, len(rows))
+	for i, row := range rows {
+		if list[i], err = convertOne(row, around); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func convertOne(row *ent.Finding, around *surroundings) (*findingsv1.Finding, error) {
+	content := &storev1.FindingContent{}
+	if err := proto.Unmarshal(row.Content, content); err != nil {
+		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
+	}
+	about, repo := around.rules[row.RuleID], around.projects[row.ProjectID]
+	out := &findingsv1.Finding{
+		IssueType:       row.IssueType,
+		Id:              row.ID,
+		Ref:             row.Ref,
+		FirstSeenScanId: row.FirstSeenScanID,
+		SyntacticId:     content.GetSyntacticId(),
+		MatchBasedId:    content.GetMatchBasedId(),
+		ExternalTicket:  content.GetExternalTicket(),
+		ReviewComments:  content.GetReviewComments(),
+		Repository:      &findingsv1.FindingRepository{Name: repo.Name, Url: repo.URL},
+		LineOfCodeUrl: codehost.LineURL(repo.ScmType, repo.URL, content.GetCommit(), content.GetLocation().GetFilePath(),
+			content.GetLocation().GetLine()),
+		TriageState:    row.TriageState,
+		State:          row.State,
+		Status:         row.Status,
+		Severity:       row.Severity,
+		Confidence:     about.GetConfidence(),
+		Categories:     categories(about),
+		CreatedAt:      timestamp(row.CreatedAt),
+		RelevantSince:  timestamp(row.RelevantSince),
+		RuleName:       about.GetName(),
+		RuleMessage:    content.GetMessage(),
+		Location:       content.GetLocation(),
+		TriagedAt:      optionalTimestamp(row.TriagedAt),
+		TriageComment:  value(row.TriageComment),
+		TriageReason:   value(row.TriageReason),
+		StateUpdatedAt: timestamp(row.StateUpdatedAt),
+		Rule:           about,
+	}
+	switch row.IssueType {
+	case sca:
+		addSupplyChain(out, row, content)
+	case aiSast:
+		out.AiImpact = content.GetAiImpact()
+		fallthrough
+	default:
+		out.SourcingPolicy = boards[monitored]
+		if row.PolicyMode != nil {
+			out.SourcingPolicy = boards[*row.PolicyMode]
+		}
+		out.Assistant = content.GetAssistant()
+		out.ClickToFixPrs = content.GetClickToFixPrs()
+		out.ClickToFixFailures = content.GetClickToFixFailures()
+	}
+	return out, nil
+}
+
+func addSupplyChain(out *findingsv1.Finding, row *ent.Finding, content *storev1.FindingContent) {
+	out.EpssScore = content.GetEpssScore()
+	out.FixRecommendations = content.GetFixRecommendations()
+	out.FoundDependency = content.GetFoundDependency()
+	out.IsMalicious = row.Malicious != nil && *row.Malicious
+	out.Reachability = "no reachability analysis"
+	if words, ok := reachabilities[value(row.Exposure)]; ok {
+		out.Reachability = words
+	}
+	out.ReachableCondition = content.GetReachableCondition()
+	out.Usage = content.GetUsage()
+	out.VulnerabilityIdentifier = content.GetVulnerabilityIdentifier()
+}
+
+func categories(r *findingsv1.FindingRule) []string {
+	if r.GetCategory() == "" {
+		return nil
+	}
+	return []string{r.GetCategory()}
+}
+
+func timestamp(micros int64) *timestamppb.Timestamp { return timestamppb.New(store.Time(micros)) }
+
+func optionalTimestamp(micros *int64) *timestamppb.Timestamp {
+	if micros == nil {
+		return nil
+	}
+	return timestamp(*micros)
+}
+
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func keys[V any](m map[int64]V) []int64 {
+	list := make([]int64, 0, len(m))
+	for k := range m {
+		list = append(list, k)
+	}
+	return list
+}

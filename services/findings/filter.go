@@ -1,0 +1,260 @@
+package findings
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/rule"
+	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/gitref"
+)
+
+// Issue types.
+const (
+	sast    = "sast"
+	sca     = "sca"
+	aiSast  = "ai_sast"
+	secrets = "secrets"
+)
+
+// monitored is the policy mode of findings that no policy names.
+const monitored = "rule-board-audit"
+
+// filter chooses findings. Empty fields choose all; fields that the contract gives for some issue types only are passed
+// over for the others.
+type filter struct {
+	deploymentID int64
+	issueType    string
+	since        float64 // seconds since 1970
+	ids          []int64
+
+	repos         []string // without regard to case
+	repositoryIDs []int64
+	projectTags   []string
+	visibilities  []string
+	ref           string
+
+	status        string
+	triageReasons []string // looked at only with status ignored
+	severities    []string
+	componentTags []string
+
+	policies   []string // sast
+	rules      []string // sast, secrets
+	categories []string // sast
+	confidence string   // sast
+	verdict    string   // sast
+
+	exposures      []string // sca
+	transitivities []string // sca
+	dependencies   []string // sca
+	epss           []string // sca
+	malicious      *bool    // sca
+	clickToFix     []string // sast, sca
+
+	secretTypes       []string // secrets
+	validationStates  []string // secrets
+	includeHistorical bool     // secrets
+}
+
+// predicates turns the filter into conditions on findings. Names of projects are looked up first, so that the
+// condition can use the index by project.
+func (f *filter) predicates(ctx context.Context, db *ent.ProjectClient) ([]predicate.Finding, error) {
+	where := []predicate.Finding{
+		finding.DeploymentID(f.deploymentID),
+		finding.IssueType(f.issueType),
+	}
+	if f.status != "" {
+		where = append(where, finding.Status(f.status))
+	} else {
+		where = append(where, finding.StatusNEQ(lifecycle.Removed))
+	}
+	if f.since != 0 {
+		where = append(where, finding.RelevantSinceGTE(microseconds(f.since)))
+	}
+	if len(f.ids) > 0 {
+		where = append(where, withIDs(f.ids))
+	}
+	projects, err := f.projects(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	where = append(where, projects...)
+	if f.status == lifecycle.Ignored {
+		where = addIn(where, finding.FieldTriageReason, f.triageReasons)
+	}
+	where = addIn(where, finding.FieldSeverity, f.severities)
+	where = addIn(where, finding.FieldComponentTag, f.componentTags)
+	switch f.ref {
+	case "":
+	case gitref.Default:
+		where = append(where, onPrimaryBranch(f.deploymentID))
+	default:
+		where = append(where, finding.Ref(gitref.Full(f.ref)))
+	}
+	return append(where, f.forIssueType()...), nil
+}
+
+// forIssueType gives the conditions that apply to some issue types only.
+func (f *filter) forIssueType() (where []predicate.Finding) {
+	switch f.issueType {
+	case sast:
+		where = addPolicies(where, f.policies)
+		if f.verdict != "" {
+			where = append(where, finding.AutotriageVerdict(f.verdict))
+		}
+		where = f.addRules(where)
+	case sca:
+		where = addIn(where, finding.FieldExposure, f.exposures)
+		where = addIn(where, finding.FieldTransitivity, f.transitivities)
+		where = addIn(where, finding.FieldPackage, f.dependencies)
+		where = addIn(where, finding.FieldEpssProbability, f.epss)
+		if f.malicious != nil && *f.malicious {
+			where = append(where, finding.Malicious(true))
+		} else if f.malicious != nil {
+			where = append(where, finding.MaliciousIsNil())
+		}
+	case secrets:
+		where = addIn(where, finding.FieldValidationState, f.validationStates)
+		if !f.includeHistorical {
+			where = append(where, finding.HistoricalIsNil())
+		}
+		where = f.addRules(where)
+	}
+	if f.issueType == sast || f.issueType == sca {
+		where = addIn(where, finding.FieldClickToFixState, f.clickToFix)
+	}
+	return where
+}
+
+// projects gives the conditions on the project of a finding.
+func (f *filter) projects(ctx context.Context, db *ent.ProjectClient) (where []predicate.Finding, err error) {
+	if len(f.repositoryIDs) > 0 {
+		where = append(where, finding.ProjectIDIn(f.repositoryIDs...))
+	}
+	if len(f.repos) == 0 && len(f.projectTags) == 0 && len(f.visibilities) == 0 {
+		return where, nil
+	}
+	query := db.Query()
+	if len(f.repos) > 0 {
+		keys := make([]string, len(f.repos))
+		for i, name := range f.repos {
+			keys[i] = strings.ToLower(name)
+		}
+		query.Where(project.NameKeyIn(keys...))
+	}
+	if len(f.visibilities) > 0 {
+		query.Where(project.VisibilityIn(f.visibilities...))
+	}
+	if len(f.projectTags) > 0 {
+		query.Where(tagged(f.deploymentID, f.projectTags))
+	}
+	ids, err := query.IDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(where, finding.ProjectIDIn(ids...)), nil
+}
+
+// addRules gives the conditions on the rule of a finding: one subquery with all of them.
+func (f *filter) addRules(where []predicate.Finding) []predicate.Finding {
+	names := append(append([]string{}, f.rules...), f.secretTypes...)
+	if f.issueType == secrets && len(names) == 0 ||
+		f.issueType == sast && len(names)+len(f.categories) == 0 && f.confidence == "" {
+		return where
+	}
+	return append(where, func(s *entsql.Selector) {
+		rules := entsql.Dialect(s.Dialect()).Select(rule.FieldID).From(entsql.Table(rule.Table)).
+			Where(entsql.EQ(rule.FieldDeploymentID, f.deploymentID))
+		if len(names) > 0 {
+			rules.Where(entsql.In(rule.FieldName, anys(names)...))
+		}
+		if f.issueType == sast && len(f.categories) > 0 {
+			rules.Where(entsql.In(rule.FieldCategory, anys(f.categories)...))
+		}
+		if f.issueType == sast && f.confidence != "" {
+			rules.Where(entsql.EQ(rule.FieldConfidence, f.confidence))
+		}
+		s.Where(entsql.In(s.C(finding.FieldRuleID), rules))
+	})
+}
+
+// addPolicies counts findings that no policy names as monitored.
+func addPolicies(where []predicate.Finding, modes []string) []predicate.Finding {
+	if len(modes) == 0 {
+		return where
+	}
+	named := finding.PolicyModeIn(modes...)
+	for _, mode := range modes {
+		if mode == monitored {
+			return append(where, finding.Or(named, finding.PolicyModeIsNil()))
+		}
+	}
+	return append(where, named)
+}
+
+func addIn(where []predicate.Finding, field string, values []string) []predicate.Finding {
+	switch len(values) {
+	case 0:
+		return where
+	case 1:
+		return append(where, entsql.FieldEQ(field, values[0]))
+	}
+	return append(where, entsql.FieldIn(field, values...))
+}
+
+// onPrimaryBranch limits findings to the primary branch of their project: the one set by a person, else the default.
+func onPrimaryBranch(deploymentID int64) predicate.Finding {
+	return func(s *entsql.Selector) {
+		p := entsql.Table(project.Table)
+		s.Where(entsql.Exists(entsql.Dialect(s.Dialect()).Select(p.C(project.FieldID)).From(p).Where(entsql.And(
+			entsql.ColumnsEQ(p.C(project.FieldID), s.C(finding.FieldProjectID)),
+			entsql.EQ(p.C(project.FieldDeploymentID), deploymentID),
+			entsql.Or(
+				entsql.ColumnsEQ(p.C(project.FieldPrimaryBranch), s.C(finding.FieldRef)),
+				entsql.And(entsql.EQ(p.C(project.FieldPrimaryBranch), ""), entsql.ColumnsEQ(p.C(project.FieldDefaultBranch), s.C(finding.FieldRef))),
+			),
+		))))
+	}
+}
+
+// tagged limits projects to those that carry any of the tags.
+func tagged(deploymentID int64, names []string) predicate.Project {
+	return func(s *entsql.Selector) {
+		link, label := entsql.Table(projecttag.Table), entsql.Table(tag.Table)
+		s.Where(entsql.In(s.C(project.FieldID), entsql.Dialect(s.Dialect()).Select(link.C(projecttag.FieldProjectID)).
+			From(link).Join(label).On(label.C(tag.FieldID), link.C(projecttag.FieldTagID)).
+			Where(entsql.And(
+				entsql.EQ(link.C(projecttag.FieldDeploymentID), deploymentID),
+				entsql.EQ(label.C(tag.FieldDeploymentID), deploymentID),
+				entsql.In(label.C(tag.FieldName), anys(names)...),
+			))))
+	}
+}
+
+// withIDs limits findings to ids, however many.
+func withIDs(ids []int64) predicate.Finding {
+	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldID), ids)) }
+}
+
+func microseconds(seconds float64) int64 {
+	return int64(math.Round(math.Max(-1e12, math.Min(1e12, seconds)) * 1e6))
+}
+
+func anys(words []string) []any {
+	list := make([]any, len(words))
+	for i, w := range words {
+		list[i] = w
+	}
+	return list
+}

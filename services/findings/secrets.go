@@ -1,0 +1,207 @@
+package findings
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/tenant"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/page"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/codehost"
+)
+
+// Secrets is the service group "secrets".
+type Secrets struct {
+	findingsv1.UnimplementedSecretsServiceServer
+	store *store.Store
+}
+
+// NewSecrets serves secrets from the store.
+func NewSecrets(st *store.Store) *Secrets { return &Secrets{store: st} }
+
+// ListSecrets lists each secret once: its latest instance on any ref (contract facts section 4).
+func (s *Secrets) ListSecrets(ctx context.Context, r *findingsv1.ListSecretsRequest) (*findingsv1.ListSecretsResponse, error) {
+	filter := proto.CloneOf(r)
+	filter.Cursor, filter.Limit = "", 0
+	digest, err := page.DigestOf("secrets", filter)
+	if err != nil {
+		return nil, err
+	}
+	key, continued, err := page.Decode(digest, r.GetCursor())
+	if err != nil {
+		return nil, err
+	}
+	where, err := s.predicates(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	where = append(where, latestOfIdentity(where))
+	limit := int(r.GetLimit())
+	if limit == 0 {
+		limit = defaultPageSize
+	}
+	response := &findingsv1.ListSecretsResponse{}
+	rest := where
+	if continued {
+		if response.Previous, err = s.previous(ctx, where, digest, key, limit); err != nil {
+			return nil, err
+		}
+		rest = append(rest, behind(boundary{relevantSince: key.Order, id: key.ID}))
+	}
+	rows, err := s.store.Reader.Finding.Query().Where(rest...).Order(newestFirst).Limit(limit + 1).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		last := rows[limit-1]
+		response.Cursor = page.Encode(digest, page.Key{Order: last.RelevantSince, ID: last.ID})
+	}
+	response.Findings, err = s.convert(ctx, rows)
+	return response, err
+}
+
+// previous is the cursor of the page before the one behind key; "" when that is the first.
+func (s *Secrets) previous(ctx context.Context, where []predicate.Finding, digest page.Digest, key page.Key, limit int) (string, error) {
+	before := func(sel *entsql.Selector) {
+		sel.Where(entsql.Not(entsql.CompositeLT([]string{sel.C(finding.FieldRelevantSince), sel.C(finding.FieldID)}, key.Order, key.ID)))
+	}
+	rows, err := s.store.Reader.Finding.Query().Where(where...).Where(before).
+		Order(ent.Asc(finding.FieldRelevantSince, finding.FieldID)).Offset(limit).Limit(1).
+		Select(finding.FieldID, finding.FieldRelevantSince).All(ctx)
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	return page.Encode(digest, page.Key{Order: rows[0].RelevantSince, ID: rows[0].ID}), nil
+}
+
+func (s *Secrets) predicates(ctx context.Context, r *findingsv1.ListSecretsRequest) ([]predicate.Finding, error) {
+	deploymentID, _ := tenant.FromContext(ctx)
+	f := &filter{deploymentID: deploymentID, issueType: secrets, repos: r.GetRepo(), includeHistorical: true}
+	for _, v := range r.GetValidationState() {
+		if v != findingsv1.ValidationState_VALIDATION_STATE_UNSPECIFIED {
+			f.validationStates = append(f.validationStates, word("VALIDATION_STATE_", v.String()))
+		}
+	}
+	for _, v := range r.GetSeverity() {
+		if v != findingsv1.Severity_SEVERITY_UNSPECIFIED {
+			f.severities = append(f.severities, word("SEVERITY_", v.String()))
+		}
+	}
+	switch r.GetStatus() {
+	case findingsv1.FindingStatus_FINDING_STATUS_UNSPECIFIED, findingsv1.FindingStatus_FINDING_STATUS_UNKNOWN:
+	default:
+		f.status = word("FINDING_STATUS_", r.GetStatus().String())
+	}
+	where, err := f.predicates(ctx, s.store.Reader.Project)
+	if err != nil {
+		return nil, err
+	}
+	if r.GetStatus() == findingsv1.FindingStatus_FINDING_STATUS_UNKNOWN {
+		where = append(where, finding.StatusIn(lifecycle.Reviewing, lifecycle.Fixing))
+	}
+	if r.GetSince().GetSeconds() > 0 {
+		where = append(where, finding.CreatedAtGTE(store.Micros(r.GetSince().AsTime())))
+	}
+	return where, nil
+}
+
+func (s *Secrets) convert(ctx context.Context, rows []*ent.Finding) ([]*findingsv1.SecretsFinding, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	around, err := readSurroundings(ctx, s.store.Reader, rows)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*findingsv1.SecretsFinding, len(rows))
+	for i, row := range rows {
+		if list[i], err = convertSecret(row, around); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func convertSecret(row *ent.Finding, around *surroundings) (*findingsv1.SecretsFinding, error) {
+	content := &storev1.FindingContent{}
+	if err := proto.Unmarshal(row.Content, content); err != nil {
+		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
+	}
+	about, repo, place := around.rules[row.RuleID], around.projects[row.ProjectID], content.GetLocation()
+	out := &findingsv1.SecretsFinding{
+		Id:             row.ID,
+		Type:           about.GetName(),
+		FindingPath:    place.GetFilePath() + ":" + strconv.Itoa(int(place.GetLine())),
+		FindingPathUrl: codehost.LineURL(repo.ScmType, repo.URL, content.GetCommit(), place.GetFilePath(), place.GetLine()),
+		Ref:            row.Ref,
+		RefUrl:         codehost.RefURL(repo.ScmType, repo.URL, row.Ref),
+		Repository: &findingsv1.SecretsFindingRepository{
+			Name: repo.Name, Url: repo.URL, ScmType: findingsv1.ScmType(findingsv1.ScmType_value[repo.ScmType]),
+			Visibility: findingsv1.RepositoryVisibility(enumOf(findingsv1.RepositoryVisibility_value, "REPOSITORY_VISIBILITY_", repo.Visibility)),
+		},
+		Severity:        findingsv1.Severity(enumOf(findingsv1.Severity_value, "SEVERITY_", row.Severity)),
+		Confidence:      findingsv1.Confidence(enumOf(findingsv1.Confidence_value, "CONFIDENCE_", about.GetConfidence())),
+		Status:          secretStatus(row.Status),
+		ValidationState: findingsv1.ValidationState(enumOf(findingsv1.ValidationState_value, "VALIDATION_STATE_", value(row.ValidationState))),
+		Mode:            modeOf(value(row.PolicyMode)),
+		RuleHashId:      strconv.FormatInt(row.RuleID, 10),
+		CreatedAt:       timestamp(row.CreatedAt),
+		UpdatedAt:       timestamp(max(row.StateUpdatedAt, optional(row.TriagedAt))),
+	}
+	if content.GetHistoricalCommit() != "" {
+		out.HistoricalInfo = &findingsv1.HistoricalInfo{GitCommit: content.GetHistoricalCommit(), GitCommitTimestamp: content.GetHistoricalCommitAt()}
+	}
+	for _, c := range content.GetReviewComments() {
+		out.ReviewComments = append(out.ReviewComments, &findingsv1.SecretsReviewComment{
+			ExternalDiscussionId: c.GetExternalDiscussionId(), ExternalNoteId: strconv.FormatInt(c.GetExternalNoteId(), 10),
+		})
+	}
+	if t := content.GetExternalTicket(); t != nil {
+		out.ExternalTicket = &findingsv1.SecretsExternalTicket{ExternalSlug: t.GetExternalSlug(), Id: t.GetId(), LinkedIssueIds: t.GetLinkedIssueIds(), Url: t.GetUrl()}
+	}
+	return out, nil
+}
+
+func secretStatus(status string) findingsv1.FindingStatus {
+	if n, ok := findingsv1.FindingStatus_value["FINDING_STATUS_"+strings.ToUpper(status)]; ok {
+		return findingsv1.FindingStatus(n)
+	}
+	return findingsv1.FindingStatus_FINDING_STATUS_UNKNOWN
+}
+
+func modeOf(policy string) findingsv1.Mode {
+	switch policy {
+	case "rule-board-block":
+		return findingsv1.Mode_MODE_BLOCK
+	case "rule-board-pr-comments":
+		return findingsv1.Mode_MODE_COMMENT
+	}
+	return findingsv1.Mode_MODE_MONITOR
+}
+
+// word is the lower-case word of an enum value.
+func word(prefix, name string) string { return strings.ToLower(strings.TrimPrefix(name, prefix)) }
+
+// enumOf is the number of the enum value of a lower-case word.
+func enumOf(values map[string]int32, prefix, w string) int32 {
+	return values[prefix+strings.ToUpper(w)]
+}
+
+func optional(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}

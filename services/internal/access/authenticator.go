@@ -1,0 +1,114 @@
+package access
+
+import (
+	"context"
+	"crypto/subtle"
+	"log/slog"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// Authenticator verifies credentials. Nothing is cached between requests: a revocation holds from the next request on
+// every node, and the look-up of a token costs less than the rest of any request.
+type Authenticator struct {
+	st     *store.Store
+	issuer *Issuer
+	oidc   *OIDC
+	usage  *usage
+	now    func() time.Time
+}
+
+// NewAuthenticator returns an authenticator for API tokens, for JSON Web Tokens of issuer and, unless oidc is nil, for
+// those of the OpenID Connect issuer. It writes the last use of tokens in the background until Close.
+func NewAuthenticator(st *store.Store, issuer *Issuer, oidc *OIDC, log *slog.Logger) *Authenticator {
+	a := &Authenticator{st: st, issuer: issuer, oidc: oidc, usage: newUsage(st, log), now: time.Now}
+	a.usage.start()
+	return a
+}
+
+// Close writes what is known about the last use of tokens, as far as ctx allows, and ends the background work.
+func (a *Authenticator) Close(ctx context.Context) error { return a.usage.close(ctx) }
+
+// Authenticate verifies the value of an Authorization header.
+//
+// Errors: UNAUTHENTICATED, with one text for all credentials that are malformed, unknown, expired or revoked;
+// PERMISSION_DENIED for a genuine ID token whose user cannot be taken in; UNAVAILABLE while the keys of the OpenID
+// Connect issuer cannot be had; any other error is one of the store.
+func (a *Authenticator) Authenticate(ctx context.Context, header string) (*Principal, error) {
+	if header == "" {
+		return nil, errNoCredential()
+	}
+	credential, ok := parseBearer(header)
+	if !ok {
+		return nil, errBadCredential()
+	}
+	switch kindOf(credential) {
+	case opaqueToken:
+		return a.token(ctx, credential)
+	case webToken:
+		return a.webToken(ctx, credential)
+	default:
+		return nil, errBadCredential()
+	}
+}
+
+// token does one hash, one query and one comparison, whatever the token's state, before it decides.
+func (a *Authenticator) token(ctx context.Context, value string) (*Principal, error) {
+	hash := hashToken(value)
+	row, err := findToken(ctx, a.st, hash)
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		row = &tokenRow{Hash: make([]byte, len(hash)), Scopes: []byte("[]")}
+	}
+	p, err := row.principal()
+	if err != nil {
+		return nil, err
+	}
+	now := store.Micros(a.now())
+	alive := subtle.ConstantTimeCompare(row.Hash, hash) == 1
+	alive = !row.RevokedAt.Valid && alive
+	alive = (!row.ExpiresAt.Valid || row.ExpiresAt.Int64 > now) && alive
+	if !alive {
+		return nil, errBadCredential()
+	}
+	a.usage.record(row.ID, row.LastUsedAt.Int64, now)
+	return p, nil
+}
+
+// webToken sends a JSON Web Token to the issuer that it names; whether it comes from there is for that one to verify.
+func (a *Authenticator) webToken(ctx context.Context, raw string) (*Principal, error) {
+	var unverified jwt.RegisteredClaims
+	header, _, err := jwt.NewParser().ParseUnverified(raw, &unverified)
+	if err != nil {
+		return nil, errBadCredential()
+	}
+	keyID, _ := header.Header["kid"].(string)
+	switch {
+	case unverified.Issuer == "":
+		return nil, errBadCredential()
+	case unverified.Issuer == a.issuer.url:
+		id, err := a.issuer.verify(ctx, raw, keyID)
+		if err != nil {
+			return nil, err
+		}
+		return found(findUser(ctx, a.st, user.ID(id)))
+	case a.oidc != nil && unverified.Issuer == a.oidc.issuer:
+		return a.oidc.authenticate(ctx, raw, keyID)
+	default:
+		return nil, errBadCredential()
+	}
+}
+
+// found turns a user who is gone into the answer to any other bad credential.
+func found(p *Principal, err error) (*Principal, error) {
+	if err == nil && p == nil {
+		return nil, errBadCredential()
+	}
+	return p, err
+}

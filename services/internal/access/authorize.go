@@ -1,0 +1,96 @@
+package access
+
+import (
+	"slices"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+// allowed says which roles hold a permission inside a deployment (contract facts, 2.1 and 3.15).
+var allowed = map[optionsv1.Permission][]Role{
+	optionsv1.Permission_PERMISSION_READ:   Roles,
+	optionsv1.Permission_PERMISSION_TRIAGE: {RoleAdmin, RoleMember, RoleImpersonator},
+	optionsv1.Permission_PERMISSION_UPLOAD: {RoleAdmin, RoleMember},
+	optionsv1.Permission_PERMISSION_MANAGE: {RoleAdmin},
+}
+
+// ResolveGrant finds the deployment that a request names by slug, by id or by both (which must then agree). Naming
+// none, one that does not exist and one of others is the same error: NOT_FOUND.
+func ResolveGrant(p *Principal, slug string, id int64) (*Grant, error) {
+	if p == nil {
+		return nil, errNoCredential()
+	}
+	if slug != "" || id != 0 {
+		for i := range p.Grants {
+			g := &p.Grants[i]
+			if (slug == "" || g.Slug == slug) && (id == 0 || g.DeploymentID == id) {
+				return g, nil
+			}
+		}
+	}
+	return nil, errNoDeployment()
+}
+
+// Authorize says whether the principal may call the RPC of this rule in this deployment. Principal is nil for callers
+// without a credential, grant for requests outside a deployment.
+//
+// Errors: UNAUTHENTICATED without a principal; SCHEME_NOT_ACCEPTED for a kind of credential that the rule does not
+// list; NOT_FOUND, not 403, for an API token that lacks the Web API permission (contract facts, 2.1) and without a
+// grant where one is needed; PERMISSION_DENIED for the wrong role.
+func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
+	permission := rule.GetPermission()
+	if permission == optionsv1.Permission_PERMISSION_PUBLIC {
+		return nil
+	}
+	if p == nil {
+		return errNoCredential()
+	}
+	if !slices.Contains(rule.GetSchemes(), p.Scheme) {
+		return errScheme(rule)
+	}
+	if p.Kind == KindToken && !tokenReaches(p, permission) {
+		return apierr.NotFound("not found")
+	}
+	if permission == optionsv1.Permission_PERMISSION_AUTHENTICATED {
+		return nil
+	}
+	roles, known := allowed[permission]
+	switch {
+	case !known:
+		return apierr.PermissionDenied("this operation has no access rule")
+	case grant == nil:
+		return errNoDeployment()
+	case !slices.Contains(roles, grant.Role):
+		return apierr.PermissionDenied("the role %s may not do this: it takes one of %s", grant.Role, joinWords(roles))
+	default:
+		return nil
+	}
+}
+
+// tokenReaches applies the scopes of an API token: the Web API permission without limited scopes opens everything, the
+// agent scope opens uploads.
+func tokenReaches(p *Principal, permission optionsv1.Permission) bool {
+	if slices.Contains(p.Scopes, ScopeWebAPI) && len(p.LimitedScopes) == 0 {
+		return true
+	}
+	return permission == optionsv1.Permission_PERMISSION_UPLOAD && slices.Contains(p.Scopes, ScopeAgent)
+}
+
+func errScheme(rule *optionsv1.MethodRule) error {
+	if slices.Equal(rule.GetSchemes(), []optionsv1.Scheme{optionsv1.Scheme_SCHEME_JWT}) {
+		return apierr.SchemeNotAccepted("this operation accepts only a user's JSON Web Token")
+	}
+	return apierr.SchemeNotAccepted("this operation accepts only an API token")
+}
+
+func errNoDeployment() error { return apierr.NotFound("deployment not found") }
+
+func errNoCredential() error {
+	return apierr.Unauthenticated("authentication is required: send the header Authorization: Bearer <API token or JSON Web Token>")
+}
+
+// errBadCredential is the one answer to every credential that is malformed, unknown, expired or revoked.
+func errBadCredential() error {
+	return apierr.Unauthenticated("the credential is not valid: it is malformed, unknown, expired or revoked")
+}

@@ -1,0 +1,166 @@
+package access
+
+import (
+	"fmt"
+	"testing"
+
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+const (
+	ok            = errorsv1.Reason_REASON_UNSPECIFIED
+	unauthorized  = errorsv1.Reason_REASON_UNAUTHENTICATED
+	wrongScheme   = errorsv1.Reason_REASON_SCHEME_NOT_ACCEPTED
+	denied        = errorsv1.Reason_REASON_PERMISSION_DENIED
+	notFound      = errorsv1.Reason_REASON_NOT_FOUND
+	public        = optionsv1.Permission_PERMISSION_PUBLIC
+	authenticated = optionsv1.Permission_PERMISSION_AUTHENTICATED
+	read          = optionsv1.Permission_PERMISSION_READ
+	triage        = optionsv1.Permission_PERMISSION_TRIAGE
+	upload        = optionsv1.Permission_PERMISSION_UPLOAD
+	manage        = optionsv1.Permission_PERMISSION_MANAGE
+)
+
+var permissions = []optionsv1.Permission{public, authenticated, read, triage, upload, manage}
+
+func userWith(role Role) *Principal {
+	return &Principal{Kind: KindUser, Scheme: optionsv1.Scheme_SCHEME_JWT, Grants: []Grant{{DeploymentID: 1, Slug: "acme", Role: role}}}
+}
+
+func tokenWith(role Role, limited []string, scopes ...Scope) *Principal {
+	p := userWith(role)
+	p.Kind, p.Scheme, p.Scopes, p.LimitedScopes = KindToken, optionsv1.Scheme_SCHEME_WEB_TOKEN, scopes, limited
+	return p
+}
+
+// TestAuthorize is the whole table: every kind of caller (row) against every permission (column).
+func TestAuthorize(t *testing.T) {
+	limited := []string{"sms"}
+	for name, row := range map[string]struct {
+		caller *Principal
+		want   [6]errorsv1.Reason
+	}{
+		"nobody":              {nil, [6]errorsv1.Reason{ok, unauthorized, unauthorized, unauthorized, unauthorized, unauthorized}},
+		"user admin":          {userWith(RoleAdmin), [6]errorsv1.Reason{ok, ok, ok, ok, ok, ok}},
+		"user member":         {userWith(RoleMember), [6]errorsv1.Reason{ok, ok, ok, ok, ok, denied}},
+		"user impersonator":   {userWith(RoleImpersonator), [6]errorsv1.Reason{ok, ok, ok, ok, denied, denied}},
+		"user read-only":      {userWith(RoleReadOnly), [6]errorsv1.Reason{ok, ok, ok, denied, denied, denied}},
+		"user without role":   {userWith(""), [6]errorsv1.Reason{ok, ok, denied, denied, denied, denied}},
+		"token admin":         {tokenWith(RoleAdmin, nil, ScopeWebAPI), [6]errorsv1.Reason{ok, ok, ok, ok, ok, ok}},
+		"token member":        {tokenWith(RoleMember, nil, ScopeWebAPI), [6]errorsv1.Reason{ok, ok, ok, ok, ok, denied}},
+		"token impersonator":  {tokenWith(RoleImpersonator, nil, ScopeWebAPI), [6]errorsv1.Reason{ok, ok, ok, ok, denied, denied}},
+		"token read-only":     {tokenWith(RoleReadOnly, nil, ScopeWebAPI), [6]errorsv1.Reason{ok, ok, ok, denied, denied, denied}},
+		"agent admin":         {tokenWith(RoleAdmin, nil, ScopeAgent), [6]errorsv1.Reason{ok, notFound, notFound, notFound, ok, notFound}},
+		"agent read-only":     {tokenWith(RoleReadOnly, nil, ScopeAgent), [6]errorsv1.Reason{ok, notFound, notFound, notFound, denied, notFound}},
+		"token of both":       {tokenWith(RoleAdmin, nil, ScopeAgent, ScopeWebAPI), [6]errorsv1.Reason{ok, ok, ok, ok, ok, ok}},
+		"token without scope": {tokenWith(RoleAdmin, nil), [6]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound}},
+		"limited token":       {tokenWith(RoleAdmin, limited, ScopeWebAPI), [6]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound}},
+		"limited agent":       {tokenWith(RoleAdmin, limited, ScopeWebAPI, ScopeAgent), [6]errorsv1.Reason{ok, notFound, notFound, notFound, ok, notFound}},
+	} {
+		for i, permission := range permissions {
+			t.Run(fmt.Sprintf("%s/%v", name, permission), func(t *testing.T) {
+				rule := &optionsv1.MethodRule{Permission: permission, Schemes: []optionsv1.Scheme{optionsv1.Scheme_SCHEME_WEB_TOKEN, optionsv1.Scheme_SCHEME_JWT}}
+				var grant *Grant
+				if row.caller != nil {
+					grant = &row.caller.Grants[0]
+				}
+				if got := apierr.ReasonOf(Authorize(rule, row.caller, grant)); got != row.want[i] {
+					t.Errorf("got %v, want %v", got, row.want[i])
+				}
+			})
+		}
+	}
+}
+
+func TestAuthorizeSchemes(t *testing.T) {
+	jwtOnly := &optionsv1.MethodRule{Permission: read, Schemes: []optionsv1.Scheme{optionsv1.Scheme_SCHEME_JWT}}
+	user, token := userWith(RoleAdmin), tokenWith(RoleAdmin, nil, ScopeWebAPI)
+	if err := Authorize(jwtOnly, user, &user.Grants[0]); err != nil {
+		t.Error(err)
+	}
+	err := Authorize(jwtOnly, token, &token.Grants[0])
+	assertReason(t, err, wrongScheme)
+	if got := statusText(err); got != "this operation accepts only a user's JSON Web Token" {
+		t.Errorf("got %q", got)
+	}
+	tokenOnly := &optionsv1.MethodRule{Permission: read, Schemes: []optionsv1.Scheme{optionsv1.Scheme_SCHEME_WEB_TOKEN}}
+	assertReason(t, Authorize(tokenOnly, user, &user.Grants[0]), wrongScheme)
+}
+
+func TestAuthorizeRefusesWhatItDoesNotKnow(t *testing.T) {
+	user := userWith(RoleAdmin)
+	both := []optionsv1.Scheme{optionsv1.Scheme_SCHEME_WEB_TOKEN, optionsv1.Scheme_SCHEME_JWT}
+	for name, rule := range map[string]*optionsv1.MethodRule{
+		"no rule":            nil,
+		"empty rule":         {},
+		"no permission":      {Schemes: both},
+		"unknown permission": {Schemes: both, Permission: 99},
+	} {
+		if err := Authorize(rule, user, &user.Grants[0]); err == nil {
+			t.Errorf("%s: allowed", name)
+		}
+	}
+	assertReason(t, Authorize(&optionsv1.MethodRule{Permission: read, Schemes: both}, user, nil), notFound)
+}
+
+func TestResolveGrant(t *testing.T) {
+	p := &Principal{Grants: []Grant{{DeploymentID: 7, Slug: "acme"}, {DeploymentID: 8, Slug: "globex"}}}
+	for _, c := range []struct {
+		slug string
+		id   int64
+		want int64
+	}{
+		{"acme", 0, 7}, {"globex", 0, 8}, {"", 8, 8}, {"acme", 7, 7},
+		{"acme", 8, 0}, {"", 9, 0}, {"", -7, 0}, {"other", 0, 0}, {"other", 7, 0}, {"ACME", 0, 0}, {"", 0, 0},
+	} {
+		g, err := ResolveGrant(p, c.slug, c.id)
+		switch {
+		case c.want != 0 && (err != nil || g.DeploymentID != c.want):
+			t.Errorf("%q %d: got %v, %v", c.slug, c.id, g, err)
+		case c.want == 0:
+			assertReason(t, err, notFound)
+			if g != nil || statusText(err) != "deployment not found" {
+				t.Errorf("%q %d: got %v, %v", c.slug, c.id, g, err)
+			}
+		}
+	}
+	_, err := ResolveGrant(nil, "acme", 0)
+	assertReason(t, err, unauthorized)
+	_, err = ResolveGrant(&Principal{}, "acme", 0)
+	assertReason(t, err, notFound)
+}
+
+func TestContexts(t *testing.T) {
+	ctx := t.Context()
+	if _, found := FromContext(ctx); found {
+		t.Error("a principal in an empty context")
+	}
+	if _, found := GrantFromContext(WithGrant(ctx, nil)); found {
+		t.Error("a grant in an empty context")
+	}
+	p := userWith(RoleAdmin)
+	ctx = WithGrant(NewContext(ctx, p), &p.Grants[0])
+	if got, found := FromContext(ctx); !found || got != p {
+		t.Error("the principal is lost")
+	}
+	if got, found := GrantFromContext(ctx); !found || got.Slug != "acme" {
+		t.Error("the grant is lost")
+	}
+}
+
+func TestParseRole(t *testing.T) {
+	for text, want := range map[string]Role{
+		"ORG_ROLE_ADMIN": RoleAdmin, "member": RoleMember, "org_role_readonly": RoleReadOnly, "Impersonator": RoleImpersonator,
+	} {
+		if got, err := ParseRole(text); err != nil || got != want {
+			t.Errorf("%q: got %q, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "owner", "ORG_ROLE_"} {
+		if _, err := ParseRole(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}

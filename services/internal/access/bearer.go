@@ -1,0 +1,66 @@
+package access
+
+import "strings"
+
+// maxCredential bounds a credential in bytes. ID tokens with many groups have some KiB; nothing legitimate has more.
+const maxCredential = 16 << 10
+
+// credentialKind is how a credential is verified.
+type credentialKind int
+
+const (
+	malformed credentialKind = iota
+	opaqueToken
+	webToken // a JSON Web Token
+)
+
+// parseBearer returns the credential of an Authorization header. The scheme is read in any case (RFC 9110, 11.1), one
+// space follows, and the credential has visible ASCII characters only: every header has one reading.
+func parseBearer(header string) (credential string, ok bool) {
+	const scheme = "bearer "
+	if len(header) <= len(scheme) || len(header) > len(scheme)+maxCredential || !strings.EqualFold(header[:len(scheme)], scheme) {
+		return "", false
+	}
+	credential = header[len(scheme):]
+	return credential, visibleASCII(credential)
+}
+
+// kindOf tells a JSON Web Token (three parts of base64url) from an API token by form alone; no API token has that form.
+func kindOf(credential string) credentialKind {
+	if credential == "" || !visibleASCII(credential) {
+		return malformed
+	}
+	if !strings.HasPrefix(credential, tokenPrefix) && hasJWTForm(credential) {
+		return webToken
+	}
+	return opaqueToken
+}
+
+func hasJWTForm(credential string) bool {
+	parts := strings.Split(credential, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	for _, part := range parts[:2] {
+		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return !isBase64URL(r) }) {
+			return false
+		}
+	}
+	// The signature may be empty: an unsigned token is a token that is refused, not an API token.
+	return !strings.ContainsFunc(parts[2], func(r rune) bool { return !isBase64URL(r) })
+}
+
+func isBase64URL(r rune) bool { return isAlphanumeric(r) || r == '-' || r == '_' }
+
+func isAlphanumeric(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+}
+
+func visibleASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,160 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/gosimple/slug"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const (
+	// AdminEmail is the address of the user whom the first start creates: it is local to the server and gets no mail.
+	AdminEmail = "admin@localhost"
+
+	defaultSlug   = "default"
+	maxSlug       = 63
+	maxName       = 200
+	bootstrapLock = "bootstrap_lock"
+)
+
+// slugForm is what a slug may look like: it stands in paths, in the address bar and in file names.
+var slugForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$`)
+
+// BootstrapOptions say what the first start creates.
+type BootstrapOptions struct {
+	// Slug of the deployment; empty means one made from Name, or "default".
+	Slug string
+	// Name of the deployment for people; empty means the slug.
+	Name string
+	// Token is the value of the first API token, chosen by the operator; empty means that one is made.
+	Token string
+}
+
+// FirstStart is what the first start created.
+type FirstStart struct {
+	Deployment *ent.Deployment
+	// Email of the administrator.
+	Email string
+	// TokenValue is to be shown once. It is empty when the operator chose the value: he knows it, and what is printed
+	// ends up in logs.
+	TokenValue string
+	// TokenHint is the last four characters of the value.
+	TokenHint string
+}
+
+// Bootstrap gives an empty store its first deployment, an administrator and an API token with all scopes. It returns
+// nil when the store has a deployment already. Nodes that start at once on one store create one set, and one of them
+// returns it. Errors: INVALID_ARGUMENT naming the option, whether or not the store is empty.
+func Bootstrap(ctx context.Context, st *store.Store, o BootstrapOptions) (*FirstStart, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	ctx = tenant.System(ctx)
+	exists, err := st.Reader.Deployment.Query().Exist(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for a deployment: %w", err)
+	}
+	if exists {
+		return nil, nil
+	}
+	var first *FirstStart
+	err = st.Write(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		if err := serialize(ctx, tx, bootstrapLock); err != nil {
+			return err
+		}
+		exists, err := tx.Deployment.Query().Exist(ctx)
+		if err != nil || exists {
+			return err
+		}
+		first, err = createFirst(ctx, tx, o)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create the first deployment: %w", err)
+	}
+	return first, nil
+}
+
+func (o BootstrapOptions) complete() (BootstrapOptions, error) {
+	if o.Slug == "" {
+		o.Slug = slugOf(o.Name)
+	}
+	if o.Name == "" {
+		o.Name = o.Slug
+	}
+	if !slugForm.MatchString(o.Slug) {
+		return o, apierr.InvalidArgument("deployment",
+			"the deployment's slug must have 1 to %d lower-case letters, digits, - and _, with a letter or digit at both ends, got %q", maxSlug, o.Slug)
+	}
+	if len(o.Name) > maxName {
+		return o, apierr.InvalidArgument("deployment_name", "the deployment's name may have up to %d bytes, got %d", maxName, len(o.Name))
+	}
+	if o.Token != "" {
+		if err := CheckTokenValue(o.Token); err != nil {
+			return o, apierr.InvalidArgument("bootstrap_token", "%v", err)
+		}
+	}
+	return o, nil
+}
+
+// slugOf makes a slug from a name in any script.
+func slugOf(name string) string {
+	made := slug.Make(name)
+	if len(made) > maxSlug {
+		made = made[:maxSlug]
+	}
+	for made != "" && !slugForm.MatchString(made) {
+		made = made[:len(made)-1]
+	}
+	if made == "" {
+		return defaultSlug
+	}
+	return made
+}
+
+func createFirst(ctx context.Context, tx *ent.Tx, o BootstrapOptions) (*FirstStart, error) {
+	now := time.Now()
+	d, err := tx.Deployment.Create().SetSlug(o.Slug).SetName(o.Name).SetCreatedAt(store.Micros(now)).Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	admin, err := ensureAdmin(ctx, tx, now)
+	if err != nil {
+		return nil, err
+	}
+	err = tx.Membership.Create().SetDeploymentID(d.ID).SetUserID(admin.ID).
+		SetRole(string(RoleAdmin)).SetCreatedAt(store.Micros(now)).Exec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	value, first := o.Token, &FirstStart{Deployment: d, Email: admin.Email}
+	if value == "" {
+		value = newTokenValue()
+		first.TokenValue = value
+	}
+	spec := TokenSpec{DeploymentID: d.ID, UserID: admin.ID, Name: "bootstrap", Scopes: Scopes, Role: RoleAdmin}
+	row, err := insertToken(ctx, tx, spec, value, now)
+	if err != nil {
+		return nil, err
+	}
+	first.TokenHint = row.Hint
+	return first, nil
+}
+
+// ensureAdmin takes the administrator of an earlier first start when only deployments were removed since.
+func ensureAdmin(ctx context.Context, tx *ent.Tx, now time.Time) (*ent.User, error) {
+	row, err := tx.User.Query().Where(user.Email(AdminEmail)).Only(ctx)
+	if !ent.IsNotFound(err) {
+		return row, err
+	}
+	return tx.User.Create().SetEmail(AdminEmail).SetName("Administrator").SetCreatedAt(store.Micros(now)).Save(ctx)
+}

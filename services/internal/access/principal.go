@@ -1,0 +1,117 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+)
+
+// Kind is what a principal is.
+type Kind string
+
+// The kinds of principals, in the words of logs and history events.
+const (
+	KindToken Kind = "token"
+	KindUser  Kind = "user"
+)
+
+// Role is what a principal may do in one deployment, in the words of the contract (ORG_ROLE_*).
+type Role string
+
+// The roles of the contract.
+const (
+	RoleAdmin        Role = "ORG_ROLE_ADMIN"
+	RoleMember       Role = "ORG_ROLE_MEMBER"
+	RoleImpersonator Role = "ORG_ROLE_IMPERSONATOR"
+	RoleReadOnly     Role = "ORG_ROLE_READONLY"
+)
+
+// Roles lists all roles, the mightiest first.
+var Roles = []Role{RoleAdmin, RoleMember, RoleImpersonator, RoleReadOnly}
+
+// ParseRole accepts a role in the contract's words, with or without ORG_ROLE_, in any case ("member").
+func ParseRole(text string) (Role, error) {
+	role := Role(strings.ToUpper(text))
+	if !strings.HasPrefix(string(role), "ORG_ROLE_") {
+		role = "ORG_ROLE_" + role
+	}
+	if !slices.Contains(Roles, role) {
+		return "", fmt.Errorf("role must be one of %s, got %q", joinWords(Roles), text)
+	}
+	return role, nil
+}
+
+// Scope is what an API token may be used for, whatever its role.
+type Scope string
+
+// The scopes of API tokens. The contract calls the first the Web API permission.
+const (
+	ScopeWebAPI Scope = "web-api"
+	ScopeAgent  Scope = "agent"
+)
+
+// Scopes lists all scopes.
+var Scopes = []Scope{ScopeWebAPI, ScopeAgent}
+
+// Grant is a principal's role in one deployment.
+type Grant struct {
+	DeploymentID int64
+	Slug         string
+	Name         string
+	Role         Role
+}
+
+// Principal is an authenticated caller. It is shared by the goroutines of a request and not changed after it was made.
+type Principal struct {
+	Kind Kind
+	// ID is that of the token or of the user, by Kind.
+	ID int64
+	// UserID is the user, or the creator of the token.
+	UserID int64
+	// Name is for people: the user's e-mail address or the token's name.
+	Name   string
+	Scheme optionsv1.Scheme
+	// Scopes and LimitedScopes are those of an API token. A token with limited scopes cannot use the Web API.
+	Scopes        []Scope
+	LimitedScopes []string
+	// Grants are the deployments that the principal belongs to: exactly one for an API token, any number for a user.
+	Grants []Grant
+}
+
+type principalKey struct{}
+
+// NewContext returns a context that carries the principal of the request.
+func NewContext(ctx context.Context, p *Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// FromContext returns the principal of the request; ok is false for callers without a credential.
+func FromContext(ctx context.Context) (p *Principal, ok bool) {
+	p, _ = ctx.Value(principalKey{}).(*Principal)
+	return p, p != nil
+}
+
+type grantKey struct{}
+
+// WithGrant returns a context that carries the deployment in which the request acts.
+func WithGrant(ctx context.Context, g *Grant) context.Context {
+	return context.WithValue(ctx, grantKey{}, g)
+}
+
+// GrantFromContext returns the deployment in which the request acts; ok is false for requests without one.
+func GrantFromContext(ctx context.Context) (g *Grant, ok bool) {
+	g, _ = ctx.Value(grantKey{}).(*Grant)
+	return g, g != nil
+}
+
+// joinWords writes a list of words for an error text.
+func joinWords[T ~string](words []T) string {
+	parts := make([]string, len(words))
+	for i, w := range words {
+		parts[i] = string(w)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,164 @@
+package access
+
+import (
+	"context"
+	"crypto"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	jose "github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	// fetchInterval is how often an unknown key id, or an issuer that is down, may cause a request to the issuer.
+	fetchInterval = 2 * time.Second
+	// remoteKeysMaxAge is when known keys are fetched again, so that a key that the issuer withdrew stops verifying.
+	remoteKeysMaxAge = 5 * time.Minute
+	// maxKeySet bounds the answer of the issuer in bytes.
+	maxKeySet = 1 << 20
+)
+
+// remoteKeys keeps the public keys of an OpenID Connect issuer. The key set of the go-oidc library would send a request
+// for every token with a bad signature and keep withdrawn keys as long as no such token comes.
+type remoteKeys struct {
+	issuer string
+	client *http.Client
+	log    *slog.Logger
+	now    func() time.Time
+	flight singleflight.Group
+
+	mu      sync.Mutex
+	keys    []jose.JSONWebKey
+	fetched time.Time // last success
+	tried   time.Time
+	failure error // of the last try
+}
+
+func newRemoteKeys(issuer string, client *http.Client, log *slog.Logger, now func() time.Time) *remoteKeys {
+	return &remoteKeys{issuer: issuer, client: client, log: log, now: now}
+}
+
+// find returns the keys that a token with this key id (which may be empty) could be signed with: none when the issuer
+// has no such key, an error when it cannot be asked.
+func (r *remoteKeys) find(ctx context.Context, keyID string) (publicKeys, error) {
+	keys, fresh, mayFetch, failure := r.known(keyID)
+	if len(keys) > 0 {
+		if !fresh && mayFetch {
+			r.flight.DoChan("", r.refresh) // nobody waits: the known keys serve until the new ones are there
+		}
+		return keys, nil
+	}
+	if !mayFetch {
+		return nil, failure
+	}
+	select {
+	case result := <-r.flight.DoChan("", r.refresh):
+		if result.Err != nil {
+			return nil, result.Err
+		}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	keys, _, _, failure = r.known(keyID)
+	return keys, failure
+}
+
+func (r *remoteKeys) known(keyID string) (keys publicKeys, fresh, mayFetch bool, failure error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	for _, key := range r.keys {
+		// A key for encryption must not verify; a token without a key id is tried with all (OpenID Connect Core, 10.1).
+		if (keyID == "" || key.KeyID == keyID) && key.Use != "enc" {
+			keys = append(keys, key.Key)
+		}
+	}
+	return keys, now.Sub(r.fetched) < remoteKeysMaxAge, now.Sub(r.tried) >= fetchInterval, r.failure
+}
+
+// refresh outlives the request that caused it: others wait for it, too.
+func (r *remoteKeys) refresh() (any, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*oidcTimeout)
+	defer cancel()
+	keys, err := fetchKeys(ctx, r.issuer, r.client)
+	if err != nil {
+		r.log.Warn("the keys of the OpenID Connect issuer cannot be fetched", "issuer", r.issuer, "error", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	r.tried, r.failure = now, err
+	if err == nil {
+		r.keys, r.fetched = keys, now
+	}
+	return nil, err
+}
+
+// fetchKeys asks the issuer where its keys are (OpenID Connect Discovery) and reads them.
+func fetchKeys(ctx context.Context, issuer string, client *http.Client) ([]jose.JSONWebKey, error) {
+	ctx = oidc.ClientContext(ctx, client)
+	provider, err := oidc.NewProvider(ctx, issuer)
+	if err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
+	}
+	var discovered struct {
+		JWKS string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&discovered); err != nil || discovered.JWKS == "" {
+		return nil, errors.New("discovery: the configuration has no jwks_uri")
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, discovered.JWKS, nil)
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("keys: %s answers %s", discovered.JWKS, response.Status)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxKeySet+1))
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	if len(body) > maxKeySet {
+		return nil, fmt.Errorf("keys: the answer of %s is larger than %d bytes", discovered.JWKS, maxKeySet)
+	}
+	return parseKeys(body)
+}
+
+// parseKeys keeps the public keys of known kinds: others in the set must be ignored (RFC 7517, 5).
+func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(body, &set); err != nil {
+		return nil, fmt.Errorf("keys: the answer is no JSON Web Key Set: %w", err)
+	}
+	var keys []jose.JSONWebKey
+	for _, raw := range set.Keys {
+		var key jose.JSONWebKey
+		if err := key.UnmarshalJSON(raw); err != nil {
+			continue
+		}
+		// A symmetric key in a public document is no secret, whatever the issuer meant by it.
+		if !key.IsPublic() || !key.Valid() {
+			continue
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// publicKeys is what a key set offers for one key id.
+type publicKeys = []crypto.PublicKey

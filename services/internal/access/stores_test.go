@@ -1,0 +1,141 @@
+package access
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const testURL = "https://palisade.example"
+
+// onEachStore runs a test on an empty store of each kind.
+func onEachStore(t *testing.T, test func(t *testing.T, st *store.Store)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, openStore(t, store.Options{DataDir: t.TempDir()})) })
+	t.Run("postgres", func(t *testing.T) { test(t, openStore(t, store.Options{Database: pgtest.NewDatabase(t)})) })
+}
+
+func openStore(t testing.TB, o store.Options) *store.Store {
+	t.Helper()
+	st, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	if _, err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// clock is a time that a test moves.
+type clock struct{ offset atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.offset.Load())) }
+func (c *clock) advance(d time.Duration) { c.offset.Add(int64(d)) }
+
+// server is what one node of a server has to authenticate with.
+type server struct {
+	*Authenticator
+	st     *store.Store
+	clock  *clock
+	first  *FirstStart
+	issuer *Issuer
+	tokens *Tokens
+}
+
+// newServer makes the first start on an empty store.
+func newServer(t testing.TB, st *store.Store) *server {
+	t.Helper()
+	first, err := Bootstrap(t.Context(), st, BootstrapOptions{Slug: "acme", Name: "Acme"})
+	if err != nil || first == nil {
+		t.Fatalf("bootstrap: %v, %v", first, err)
+	}
+	key, err := secret.Open(filepath.Join(t.TempDir(), "palisade.key"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newNode(t, st, key, &clock{})
+	s.first = first
+	if err := s.issuer.EnsureKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// newNode makes one more node on a store.
+func newNode(t testing.TB, st *store.Store, key *secret.Keyring, c *clock) *server {
+	t.Helper()
+	s := &server{st: st, clock: c, issuer: NewIssuer(st, key, testURL), tokens: NewTokens(st)}
+	s.issuer.now, s.tokens.now = c.now, c.now
+	s.Authenticator = NewAuthenticator(st, s.issuer, nil, slog.New(slog.DiscardHandler))
+	s.Authenticator.now = c.now
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *server) login(t testing.TB, credential string) (*Principal, error) {
+	t.Helper()
+	return s.Authenticate(t.Context(), "Bearer "+credential)
+}
+
+func (s *server) mustLogin(t testing.TB, credential string) *Principal {
+	t.Helper()
+	p, err := s.login(t, credential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (s *server) mint(t testing.TB, ttl time.Duration) string {
+	t.Helper()
+	raw, err := s.issuer.Mint(t.Context(), AdminEmail, ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// write changes the store as the server itself.
+func write(t testing.TB, st *store.Store, change func(ctx context.Context, tx *ent.Tx) error) {
+	t.Helper()
+	if err := st.Write(tenant.System(t.Context()), change); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func assertReason(t testing.TB, err error, want errorsv1.Reason) {
+	t.Helper()
+	if !apierr.Is(err, want) {
+		t.Errorf("got %v, want %v", err, want)
+	}
+}
+
+// assertBadCredential checks that the refusal is the one that all bad credentials get.
+func assertBadCredential(t testing.TB, p *Principal, err error) {
+	t.Helper()
+	want, got := status.Convert(errBadCredential()), status.Convert(err)
+	if p != nil || got.Code() != want.Code() || got.Message() != want.Message() {
+		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+// statusText is what the caller reads.
+func statusText(err error) string { return status.Convert(err).Message() }

@@ -1,0 +1,62 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+)
+
+const (
+	// tokenPrefix lets scanners for leaked secrets, and people, recognise our tokens (contract facts, 2.1).
+	tokenPrefix = "sgp_"
+	// tokenRandom is the number of random characters: 43 of 62 kinds hold 256 bits.
+	tokenRandom = 43
+	alphabet    = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+	minGivenToken = 32
+	maxGivenToken = 256
+)
+
+// newTokenValue makes the value of an API token: sgp_ and 43 random alphanumerics.
+func newTokenValue() string {
+	value := make([]byte, 0, len(tokenPrefix)+tokenRandom)
+	value = append(value, tokenPrefix...)
+	// Bytes beyond the last whole multiple of 62 are thrown away, else the first characters would come more often.
+	const limit = 256 - 256%len(alphabet)
+	var random [64]byte
+	for len(value) < cap(value) {
+		_, _ = rand.Read(random[:]) // never fails: the program ends when there is no randomness
+		for _, b := range random {
+			if int(b) < limit && len(value) < cap(value) {
+				value = append(value, alphabet[int(b)%len(alphabet)])
+			}
+		}
+	}
+	return string(value)
+}
+
+// hashToken is how the store knows a token. The value has 256 bits of entropy, so that neither salt nor a slow hash
+// would add anything, and an index can find it.
+func hashToken(value string) []byte {
+	sum := sha256.Sum256([]byte(value))
+	return sum[:]
+}
+
+// tokenHint is what people see of a token: its last four characters.
+func tokenHint(value string) string { return value[max(0, len(value)-4):] }
+
+// CheckTokenValue says whether a value that the operator chose (PALISADE_BOOTSTRAP_TOKEN) can be a token: 32 to 256
+// visible ASCII characters that could not be mistaken for a JSON Web Token. The error never quotes the value.
+func CheckTokenValue(value string) error {
+	switch {
+	case len(value) < minGivenToken || len(value) > maxGivenToken:
+		return fmt.Errorf("the bootstrap token must have %d to %d characters, got %d: for example %s and 43 random letters and digits",
+			minGivenToken, maxGivenToken, len(value), tokenPrefix)
+	case !visibleASCII(value):
+		return fmt.Errorf("the bootstrap token may contain only visible ASCII characters (no spaces, no line breaks)")
+	case kindOf(value) != opaqueToken:
+		return fmt.Errorf("the bootstrap token must not have the form of a JSON Web Token (three parts with dots between them)")
+	default:
+		return nil
+	}
+}

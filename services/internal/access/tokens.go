@@ -1,0 +1,154 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/membership"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/token"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// maxTokenName is the longest name of a token in bytes.
+const maxTokenName = 200
+
+// Tokens makes, lists and revokes API tokens.
+type Tokens struct {
+	st  *store.Store
+	now func() time.Time
+}
+
+// NewTokens returns the tokens of a store.
+func NewTokens(st *store.Store) *Tokens { return &Tokens{st: st, now: time.Now} }
+
+// TokenSpec says what token to make.
+type TokenSpec struct {
+	DeploymentID int64
+	// UserID is the creator; 0 means the deployment's first administrator.
+	UserID int64
+	Name   string
+	Scopes []Scope
+	// LimitedScopes restrict the token to parts of the API other than the Web API.
+	LimitedScopes []string
+	Role          Role
+	// ExpiresAt is zero for a token that does not expire.
+	ExpiresAt time.Time
+}
+
+// DeploymentBySlug finds a deployment for the server's own commands, which act outside the walls between tenants.
+// Errors: NOT_FOUND.
+func (t *Tokens) DeploymentBySlug(ctx context.Context, slug string) (*ent.Deployment, error) {
+	row, err := t.st.Reader.Deployment.Query().Where(deployment.Slug(slug)).Only(tenant.System(ctx))
+	if ent.IsNotFound(err) {
+		return nil, apierr.NotFound("deployment %q not found", slug)
+	}
+	return row, err
+}
+
+// Create makes a token and returns it with its value, which is not kept and cannot be shown again.
+// Errors: INVALID_ARGUMENT naming the field; FAILED_PRECONDITION when a creator is needed and nobody is administrator.
+func (t *Tokens) Create(ctx context.Context, spec TokenSpec) (*ent.Token, string, error) {
+	if err := t.check(spec); err != nil {
+		return nil, "", err
+	}
+	if spec.UserID == 0 {
+		admin, err := t.firstAdmin(ctx, spec.DeploymentID)
+		if err != nil {
+			return nil, "", err
+		}
+		spec.UserID = admin
+	}
+	value := newTokenValue()
+	var row *ent.Token
+	err := t.st.Write(tenant.NewContext(ctx, spec.DeploymentID), func(ctx context.Context, tx *ent.Tx) (err error) {
+		row, err = insertToken(ctx, tx, spec, value, t.now())
+		return err
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("create token: %w", err)
+	}
+	return row, value, nil
+}
+
+// List returns all tokens of a deployment, the newest first, revoked and expired ones included.
+func (t *Tokens) List(ctx context.Context, deploymentID int64) ([]*ent.Token, error) {
+	return t.st.Reader.Token.Query().
+		Order(token.ByCreatedAt(sql.OrderDesc()), token.ByID(sql.OrderDesc())).
+		All(tenant.NewContext(ctx, deploymentID))
+}
+
+// Revoke ends a token: requests that start after it returns are refused by every node. A token that is revoked already
+// keeps its time. Errors: NOT_FOUND for a token that the deployment does not have.
+func (t *Tokens) Revoke(ctx context.Context, deploymentID, tokenID int64) error {
+	return t.st.Write(tenant.NewContext(ctx, deploymentID), func(ctx context.Context, tx *ent.Tx) error {
+		changed, err := tx.Token.Update().Where(token.ID(tokenID), token.RevokedAtIsNil()).
+			SetRevokedAt(store.Micros(t.now())).Save(ctx)
+		if err != nil || changed > 0 {
+			return err
+		}
+		exists, err := tx.Token.Query().Where(token.ID(tokenID)).Exist(ctx)
+		if err == nil && !exists {
+			return apierr.NotFound("token %d not found", tokenID)
+		}
+		return err
+	})
+}
+
+func (t *Tokens) check(spec TokenSpec) error {
+	switch {
+	case strings.TrimSpace(spec.Name) == "" || len(spec.Name) > maxTokenName:
+		return apierr.InvalidArgument("name", "name must have 1 to %d bytes, got %d", maxTokenName, len(spec.Name))
+	case len(spec.Scopes) == 0:
+		return apierr.InvalidArgument("scopes", "scopes must name at least one of %s, got none", joinWords(Scopes))
+	case !slices.Contains(Roles, spec.Role):
+		return apierr.InvalidArgument("role", "role must be one of %s, got %q", joinWords(Roles), spec.Role)
+	case !spec.ExpiresAt.IsZero() && !spec.ExpiresAt.After(t.now()):
+		return apierr.InvalidArgument("expires_at", "expires_at must be in the future, got %s", spec.ExpiresAt.UTC().Format(time.RFC3339))
+	}
+	for _, scope := range spec.Scopes {
+		if !slices.Contains(Scopes, scope) {
+			return apierr.InvalidArgument("scopes", "scopes may contain %s, got %q", joinWords(Scopes), scope)
+		}
+	}
+	return nil
+}
+
+func (t *Tokens) firstAdmin(ctx context.Context, deploymentID int64) (int64, error) {
+	row, err := t.st.Reader.Membership.Query().Where(membership.Role(string(RoleAdmin))).
+		Order(membership.ByID()).First(tenant.NewContext(ctx, deploymentID))
+	if ent.IsNotFound(err) {
+		return 0, apierr.FailedPrecondition("deployment %d has no administrator in whose name the token could be made", deploymentID)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return row.UserID, nil
+}
+
+// insertToken stores the hash of value, never value itself.
+func insertToken(ctx context.Context, tx *ent.Tx, spec TokenSpec, value string, now time.Time) (*ent.Token, error) {
+	scopes := make([]string, len(spec.Scopes))
+	for i, s := range spec.Scopes {
+		scopes[i] = string(s)
+	}
+	create := tx.Token.Create().
+		SetDeploymentID(spec.DeploymentID).SetUserID(spec.UserID).SetName(spec.Name).
+		SetHash(hashToken(value)).SetHint(tokenHint(value)).
+		SetScopes(scopes).SetRole(string(spec.Role)).SetCreatedAt(store.Micros(now))
+	if len(spec.LimitedScopes) > 0 {
+		create.SetLimitedScopes(spec.LimitedScopes)
+	}
+	if !spec.ExpiresAt.IsZero() {
+		create.SetExpiresAt(store.Micros(spec.ExpiresAt))
+	}
+	return create.Save(ctx)
+}

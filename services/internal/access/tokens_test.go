@@ -1,0 +1,328 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/token"
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+func (s *server) spec() TokenSpec {
+	return TokenSpec{DeploymentID: s.first.Deployment.ID, Name: "ci", Scopes: []Scope{ScopeWebAPI}, Role: RoleMember}
+}
+
+func (s *server) createToken(t testing.TB, spec TokenSpec) (*ent.Token, string) {
+	t.Helper()
+	row, value, err := s.tokens.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row, value
+}
+
+func TestTokenAuthenticates(t *testing.T) {
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		s := newServer(t, st)
+		spec := s.spec()
+		spec.LimitedScopes = []string{"sms"}
+		row, value := s.createToken(t, spec)
+		if row.Hint != value[len(value)-4:] || bytes.Contains(row.Hash, []byte(value)) {
+			t.Errorf("stored %+v", row)
+		}
+		p := s.mustLogin(t, value)
+		want := Grant{DeploymentID: s.first.Deployment.ID, Slug: "acme", Name: "Acme", Role: RoleMember}
+		if p.Kind != KindToken || p.ID != row.ID || p.Name != "ci" || !slices.Equal(p.Grants, []Grant{want}) ||
+			!slices.Equal(p.Scopes, spec.Scopes) || !slices.Equal(p.LimitedScopes, spec.LimitedScopes) {
+			t.Errorf("got %+v", p)
+		}
+		if p := s.mustLogin(t, s.first.TokenValue); p.UserID == 0 || p.LimitedScopes != nil || p.Grants[0].Role != RoleAdmin {
+			t.Errorf("bootstrap token: %+v", p)
+		}
+	})
+}
+
+func TestBadTokensLookAlike(t *testing.T) {
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		s := newServer(t, st)
+		revoked, revokedValue := s.createToken(t, s.spec())
+		spec := s.spec()
+		spec.ExpiresAt = s.clock.now().Add(time.Hour)
+		_, expiring := s.createToken(t, spec)
+		s.mustLogin(t, revokedValue)
+		s.mustLogin(t, expiring)
+
+		if err := s.tokens.Revoke(t.Context(), s.first.Deployment.ID, revoked.ID); err != nil {
+			t.Fatal(err)
+		}
+		s.clock.advance(time.Hour + time.Second)
+		for name, credential := range map[string]string{
+			"revoked": revokedValue, "expired": expiring, "unknown": newTokenValue(),
+			"cut off": s.first.TokenValue[:20], "longer": s.first.TokenValue + "x",
+			"other case": strings.ToUpper(s.first.TokenValue), "hash": fmt.Sprintf("%x", hashToken(s.first.TokenValue)),
+			"garbage": "' OR 1=1 --", "quoted": `"x"`,
+		} {
+			t.Run(name, func(t *testing.T) {
+				p, err := s.login(t, credential)
+				assertBadCredential(t, p, err)
+			})
+		}
+		p, err := s.Authenticate(t.Context(), "Basic "+s.first.TokenValue)
+		assertBadCredential(t, p, err)
+		_, err = s.Authenticate(t.Context(), "")
+		assertReason(t, err, unauthorized)
+		s.mustLogin(t, s.first.TokenValue)
+	})
+}
+
+func TestTokensStayInTheirDeployment(t *testing.T) {
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		s, ctx := newServer(t, st), t.Context()
+		var other *ent.Deployment
+		write(t, st, func(ctx context.Context, tx *ent.Tx) (err error) {
+			other, err = tx.Deployment.Create().SetSlug("globex").SetName("Globex").SetCreatedAt(store.Now()).Save(ctx)
+			return err
+		})
+		row, value := s.createToken(t, s.spec())
+		assertReason(t, s.tokens.Revoke(ctx, other.ID, row.ID), notFound)
+		if list, err := s.tokens.List(ctx, other.ID); err != nil || len(list) != 0 {
+			t.Errorf("the other deployment lists %v, %v", list, err)
+		}
+		_, err := ResolveGrant(s.mustLogin(t, value), "globex", 0)
+		assertReason(t, err, notFound)
+		spec := s.spec()
+		spec.DeploymentID = other.ID
+		_, _, err = s.tokens.Create(ctx, spec)
+		assertReason(t, err, errorsv1.Reason_REASON_FAILED_PRECONDITION)
+
+		if found, err := s.tokens.DeploymentBySlug(ctx, "globex"); err != nil || found.ID != other.ID {
+			t.Errorf("got %v, %v", found, err)
+		}
+		_, err = s.tokens.DeploymentBySlug(ctx, "nobody")
+		assertReason(t, err, notFound)
+	})
+}
+
+func TestTokenListAndRevoke(t *testing.T) {
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		s, ctx, id := newServer(t, st), t.Context(), int64(0)
+		for range 3 {
+			s.clock.advance(time.Second)
+			row, _ := s.createToken(t, s.spec())
+			id = row.ID
+		}
+		if err := s.tokens.Revoke(ctx, s.first.Deployment.ID, id); err != nil {
+			t.Fatal(err)
+		}
+		revokedAt := store.Micros(s.clock.now())
+		s.clock.advance(time.Hour)
+		if err := s.tokens.Revoke(ctx, s.first.Deployment.ID, id); err != nil {
+			t.Errorf("revoke again: %v", err)
+		}
+		assertReason(t, s.tokens.Revoke(ctx, s.first.Deployment.ID, 1<<40), notFound)
+		list, err := s.tokens.List(ctx, s.first.Deployment.ID)
+		if err != nil || len(list) != 4 || list[0].ID != id || list[3].Name != "bootstrap" {
+			t.Fatalf("got %v, %v", list, err)
+		}
+		if list[0].RevokedAt == nil || *list[0].RevokedAt > revokedAt {
+			t.Errorf("the second revocation moved the time: %v", list[0].RevokedAt)
+		}
+	})
+}
+
+func TestTokenCreateRefuses(t *testing.T) {
+	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()}))
+	for field, change := range map[string]func(*TokenSpec){
+		"name":       func(o *TokenSpec) { o.Name = " " },
+		"scopes":     func(o *TokenSpec) { o.Scopes = nil },
+		"role":       func(o *TokenSpec) { o.Role = "owner" },
+		"expires_at": func(o *TokenSpec) { o.ExpiresAt = s.clock.now().Add(-time.Second) },
+	} {
+		spec := s.spec()
+		change(&spec)
+		_, _, err := s.tokens.Create(t.Context(), spec)
+		assertReason(t, err, errorsv1.Reason_REASON_INVALID_ARGUMENT)
+		if err == nil || !strings.HasPrefix(statusText(err), field+" ") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	spec := s.spec()
+	spec.Scopes = []Scope{ScopeAgent, "root"}
+	_, _, err := s.tokens.Create(t.Context(), spec)
+	assertReason(t, err, errorsv1.Reason_REASON_INVALID_ARGUMENT)
+}
+
+func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		s := newServer(t, st)
+		row, value := s.createToken(t, s.spec())
+		lastUse := func() int64 {
+			t.Helper()
+			now, err := st.Reader.Token.Query().Where(token.ID(row.ID)).Only(tenant.System(t.Context()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now.LastUsedAt == nil {
+				return 0
+			}
+			return *now.LastUsedAt
+		}
+		use := func() int64 {
+			t.Helper()
+			s.mustLogin(t, value)
+			if err := s.usage.flush(t.Context(), s.clock.now()); err != nil {
+				t.Fatal(err)
+			}
+			return lastUse()
+		}
+		s.mustLogin(t, value)
+		if lastUse() != 0 {
+			t.Error("the request itself wrote")
+		}
+		first := use()
+		if first == 0 {
+			t.Fatal("the first use is not written")
+		}
+		s.clock.advance(usageResolution / 2)
+		if got := use(); got != first {
+			t.Errorf("written again within the minute: %d, %d", first, got)
+		}
+		s.clock.advance(usageResolution)
+		if got := use(); got <= first {
+			t.Errorf("not written after a minute: %d, %d", first, got)
+		}
+	})
+}
+
+func TestLastUseIsBoundedAndFlushedOnClose(t *testing.T) {
+	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()}))
+	row, value := s.createToken(t, s.spec())
+	s.mustLogin(t, value)
+	for id := range int64(2 * maxPendingUses) {
+		s.usage.record(1_000_000+id, 0, store.Now())
+	}
+	if got := len(s.usage.pending); got != maxPendingUses {
+		t.Errorf("%d uses pending, want %d", got, maxPendingUses)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.st.Reader.Token.Get(tenant.System(t.Context()), row.ID)
+	if err != nil || got.LastUsedAt == nil {
+		t.Errorf("the use is lost: %v, %v", got, err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+}
+
+func TestBootstrap(t *testing.T) {
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		const nodes = 5
+		starts := make([]*FirstStart, nodes)
+		var group sync.WaitGroup
+		for i := range nodes {
+			group.Go(func() {
+				first, err := Bootstrap(context.Background(), st, BootstrapOptions{})
+				if err != nil {
+					t.Error(err)
+				}
+				starts[i] = first
+			})
+		}
+		group.Wait()
+		starts = slices.DeleteFunc(starts, func(f *FirstStart) bool { return f == nil })
+		if len(starts) != 1 {
+			t.Fatalf("%d nodes made the first start", len(starts))
+		}
+		first := starts[0]
+		if first.Deployment.Slug != "default" || first.Deployment.Name != "default" || first.Email != AdminEmail ||
+			!strings.HasSuffix(first.TokenValue, first.TokenHint) {
+			t.Errorf("got %+v", first)
+		}
+		ctx := tenant.System(t.Context())
+		counts := []int{
+			st.Reader.Deployment.Query().CountX(ctx), st.Reader.User.Query().CountX(ctx),
+			st.Reader.Membership.Query().CountX(ctx), st.Reader.Token.Query().CountX(ctx),
+		}
+		if !slices.Equal(counts, []int{1, 1, 1, 1}) {
+			t.Errorf("deployments, users, memberships, tokens: %v", counts)
+		}
+		again, err := Bootstrap(t.Context(), st, BootstrapOptions{Slug: "other", Token: strings.Repeat("x", 40)})
+		if again != nil || err != nil {
+			t.Errorf("second start: %+v, %v", again, err)
+		}
+	})
+}
+
+func TestBootstrapWithAChosenToken(t *testing.T) {
+	for _, value := range []string{"sgp_" + strings.Repeat("a1", 20), strings.Repeat("0f", 32)} {
+		st := openStore(t, store.Options{DataDir: t.TempDir()})
+		first, err := Bootstrap(t.Context(), st, BootstrapOptions{Slug: "acme", Token: value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first.TokenValue != "" || first.TokenHint != value[len(value)-4:] {
+			t.Errorf("got %+v", first)
+		}
+		row, err := findToken(t.Context(), st, hashToken(value))
+		if err != nil || row == nil || row.Slug != "acme" {
+			t.Fatalf("got %+v, %v", row, err)
+		}
+		p, err := row.principal()
+		if err != nil || !slices.Equal(p.Scopes, Scopes) || p.Grants[0].Role != RoleAdmin {
+			t.Errorf("got %+v, %v", p, err)
+		}
+	}
+}
+
+func TestBootstrapRefuses(t *testing.T) {
+	st := openStore(t, store.Options{DataDir: t.TempDir()})
+	for name, o := range map[string]BootstrapOptions{
+		"upper case":  {Slug: "Acme"},
+		"slash":       {Slug: "acme/web"},
+		"dash first":  {Slug: "-acme"},
+		"too long":    {Slug: strings.Repeat("a", maxSlug+1)},
+		"long name":   {Slug: "acme", Name: strings.Repeat("a", maxName+1)},
+		"short token": {Token: "secret"},
+	} {
+		_, err := Bootstrap(t.Context(), st, o)
+		assertReason(t, err, errorsv1.Reason_REASON_INVALID_ARGUMENT)
+		if o.Token != "" && strings.Contains(err.Error(), o.Token) {
+			t.Errorf("%s: the error shows the token: %v", name, err)
+		}
+	}
+	if st.Reader.Deployment.Query().ExistX(tenant.System(t.Context())) {
+		t.Error("a refused first start left something behind")
+	}
+}
+
+func TestSlugOf(t *testing.T) {
+	for name, want := range map[string]string{
+		"": "default", "Acme Corp": "acme-corp", "Müller & Söhne": "muller-and-sohne", "株式会社": "zhu-shi-hui-she",
+		"!!!": "default", strings.Repeat("a", 100): strings.Repeat("a", maxSlug), strings.Repeat("a", 62) + " b": strings.Repeat("a", 62),
+	} {
+		if got := slugOf(name); got != want || !slugForm.MatchString(got) {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func BenchmarkAuthenticateToken(b *testing.B) {
+	s := newServer(b, openStore(b, store.Options{DataDir: b.TempDir()}))
+	header := "Bearer " + s.first.TokenValue
+	for b.Loop() {
+		if _, err := s.Authenticate(b.Context(), header); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package apierr
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+)
+
+// maxEcho bounds how much of a caller's value an error text repeats, in bytes.
+const maxEcho = 100
+
+// describe says which rule the field broke, what was got and what is allowed.
+func describe(violation *protovalidate.Violation, field string) string {
+	if violation.RuleDescriptor == nil {
+		return withGot(field+": "+violation.Proto.GetMessage(), violation, ", ")
+	}
+	rule := violation.RuleDescriptor
+	switch rule.Name() {
+	case "required":
+		return field + " is required"
+	case "gte", "gt", "lte", "lt":
+		return withGot(field+" must be "+bounds(rulesOf(violation)), violation, ", ")
+	case "in":
+		return withGot(field+" must be one of "+words(violation.RuleValue), violation, "; ")
+	case "not_in":
+		return withGot(field+" must not be one of "+words(violation.RuleValue), violation, "; ")
+	case "const":
+		return withGot(fmt.Sprintf("%s must be %s", field, show(violation.RuleValue.Interface())), violation, ", ")
+	case "defined_only":
+		return withGot(field+" must be one of "+enumWords(violation.FieldDescriptor), violation, "; ")
+	case "finite":
+		return withGot(field+" must be a finite number", violation, ", ")
+	case "pattern":
+		return withGot(field+" must match "+violation.RuleValue.String(), violation, ", ")
+	}
+	if text := describeLength(violation, field, string(rule.Name())); text != "" {
+		return text
+	}
+	return withGot(field+": "+violation.Proto.GetMessage(), violation, ", ")
+}
+
+// describeLength covers the rules about how long or how many; the length is said instead of the value.
+func describeLength(violation *protovalidate.Violation, field, rule string) string {
+	if !violation.RuleValue.IsValid() {
+		return ""
+	}
+	limit, ok := violation.RuleValue.Interface().(uint64)
+	if !ok {
+		return ""
+	}
+	unit, got := measure(violation.FieldValue, rule)
+	if unit == "" {
+		return ""
+	}
+	switch {
+	case strings.HasPrefix(rule, "max_") && limit == 0:
+		return field + " is not supported here: leave it out"
+	case strings.HasPrefix(rule, "max_"):
+		return fmt.Sprintf("%s must have at most %d %s, got %d", field, limit, unit, got)
+	case got == 0 && limit == 1:
+		return field + " must not be empty"
+	case strings.HasPrefix(rule, "min_"):
+		return fmt.Sprintf("%s must have at least %d %s, got %d", field, limit, unit, got)
+	}
+	return fmt.Sprintf("%s must have exactly %d %s, got %d", field, limit, unit, got)
+}
+
+// measure returns the unit that the rule counts and how many there are; "" when the rule counts nothing.
+func measure(value protoreflect.Value, rule string) (string, int) {
+	if !value.IsValid() {
+		return "", 0
+	}
+	switch v := value.Interface().(type) {
+	case string:
+		if strings.HasSuffix(rule, "_bytes") {
+			return "bytes", len(v)
+		}
+		if strings.HasSuffix(rule, "len") {
+			return "characters", utf8.RuneCountInString(v)
+		}
+	case []byte:
+		if strings.HasSuffix(rule, "len") {
+			return "bytes", len(v)
+		}
+	case protoreflect.List:
+		return "items", v.Len()
+	case protoreflect.Map:
+		return "entries", v.Len()
+	}
+	return "", 0
+}
+
+// bounds reads both bounds from the rules: a caller wants the range, not the half of it that was broken.
+func bounds(rules protoreflect.Message) string {
+	if rules == nil {
+		return "within its bounds"
+	}
+	bound := func(name protoreflect.Name) (string, bool) {
+		fd := rules.Descriptor().Fields().ByName(name)
+		if fd == nil || !rules.Has(fd) {
+			return "", false
+		}
+		return show(rules.Get(fd).Interface()), true
+	}
+	gte, hasGTE := bound("gte")
+	lte, hasLTE := bound("lte")
+	if hasGTE && hasLTE {
+		return "between " + gte + " and " + lte
+	}
+	parts := make([]string, 0, 2)
+	for _, half := range []struct {
+		name protoreflect.Name
+		word string
+	}{{"gte", "at least "}, {"gt", "greater than "}, {"lte", "at most "}, {"lt", "less than "}} {
+		if value, ok := bound(half.name); ok {
+			parts = append(parts, half.word+value)
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
+func words(list protoreflect.Value) string {
+	if !list.IsValid() {
+		return "the values of the contract"
+	}
+	items, ok := list.Interface().(protoreflect.List)
+	if !ok {
+		return show(list.Interface())
+	}
+	texts := make([]string, items.Len())
+	for i := range texts {
+		texts[i] = fmt.Sprint(items.Get(i).Interface())
+	}
+	return strings.Join(texts, ", ")
+}
+
+// enumWords lists the words of the enum without the zero value, which means "not given".
+func enumWords(field protoreflect.FieldDescriptor) string {
+	if field == nil || field.Enum() == nil {
+		return "the values of the contract"
+	}
+	return EnumWords(field.Enum())
+}
+
+// EnumWords lists the values that callers may give for an enum: all but the zero value.
+func EnumWords(enum protoreflect.EnumDescriptor) string {
+	values := enum.Values()
+	texts := make([]string, 0, values.Len())
+	for i := range values.Len() {
+		if value := values.Get(i); value.Number() != 0 {
+			texts = append(texts, string(value.Name()))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// withGot adds what was got, unless the field holds a credential or the value says nothing by itself.
+func withGot(text string, violation *protovalidate.Violation, separator string) string {
+	if violation.FieldDescriptor != nil && IsSecret(violation.FieldDescriptor) {
+		return text
+	}
+	if !violation.FieldValue.IsValid() {
+		return text
+	}
+	switch value := violation.FieldValue.Interface().(type) {
+	case protoreflect.List, protoreflect.Map, protoreflect.Message, []byte:
+		return text
+	default:
+		return text + separator + "got " + show(value)
+	}
+}
+
+// IsSecret reports a field that holds a credential: its value must not appear in texts.
+func IsSecret(field protoreflect.FieldDescriptor) bool {
+	secret, _ := proto.GetExtension(field.Options(), optionsv1.E_Secret).(bool)
+	return secret
+}
+
+func show(value any) string {
+	switch v := value.(type) {
+	case string:
+		return quote(v)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case float32:
+		return strconv.FormatFloat(float64(v), 'g', -1, 32)
+	}
+	return fmt.Sprint(value)
+}
+
+// quote shows a caller's text on one line, cut where it gets long.
+func quote(text string) string { return strconv.Quote(clip(text)) }
+
+func clip(text string) string {
+	if len(text) <= maxEcho {
+		return strings.ToValidUTF8(text, "\uFFFD")
+	}
+	return strings.ToValidUTF8(text[:maxEcho], "") + "…"
+}
+
+// Quote shows a caller's value in an error text: on one line, escaped, cut where it gets long.
+func Quote(text string) string { return quote(text) }

@@ -1,0 +1,111 @@
+package apierr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+)
+
+// Domain is the domain of every google.rpc.ErrorInfo of this server.
+const Domain = "palisade"
+
+const reasonPrefix = "REASON_"
+
+// Error is a gRPC status with one of our reasons. Its cause, if any, is for the log only and not part of the
+// status.
+type Error struct {
+	status *status.Status
+	reason errorsv1.Reason
+	cause  error
+}
+
+// New makes an error from its parts. text is what the caller reads; details follow the ErrorInfo. The
+// constructors in this package say the same shorter.
+func New(code codes.Code, reason errorsv1.Reason, text string, details ...protoadapt.MessageV1) *Error {
+	all := append([]protoadapt.MessageV1{&errdetails.ErrorInfo{
+		Reason: strings.TrimPrefix(reason.String(), reasonPrefix),
+		Domain: Domain,
+	}}, details...)
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	st, err := status.New(code, text).WithDetails(all...)
+	if err != nil {
+		// Only codes.OK and details that do not marshal are refused: neither is worth losing the error for.
+		st = status.New(codes.Internal, text)
+	}
+	return &Error{status: st, reason: reason}
+}
+
+// WithCause returns a copy of e that carries cause for the log.
+func (e *Error) WithCause(cause error) *Error {
+	return &Error{status: e.status, reason: e.reason, cause: cause}
+}
+
+// Error is the text for the log, cause included. It must not be sent to callers; GRPCStatus is what they get.
+func (e *Error) Error() string {
+	text := ReasonName(e.reason) + ": " + e.status.Message()
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+	return text
+}
+
+// GRPCStatus is the status that callers get. The gRPC server and status.FromError look for this method.
+func (e *Error) GRPCStatus() *status.Status { return e.status }
+
+// Reason is the machine-readable reason.
+func (e *Error) Reason() errorsv1.Reason { return e.reason }
+
+// Unwrap returns the cause, which may be nil.
+func (e *Error) Unwrap() error { return e.cause }
+
+// ReasonName is the reason as callers read it: without the prefix of the enum.
+func ReasonName(reason errorsv1.Reason) string {
+	return strings.TrimPrefix(reason.String(), reasonPrefix)
+}
+
+// ReasonOf returns the reason that the status of err carries, REASON_UNSPECIFIED when it carries none.
+func ReasonOf(err error) errorsv1.Reason {
+	var own *Error
+	if errors.As(err, &own) {
+		return own.reason
+	}
+	st, ok := status.FromError(err)
+	if !ok {
+		return errorsv1.Reason_REASON_UNSPECIFIED
+	}
+	return statusReason(st)
+}
+
+func statusReason(st *status.Status) errorsv1.Reason {
+	for _, detail := range st.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == Domain {
+			return errorsv1.Reason(errorsv1.Reason_value[reasonPrefix+info.GetReason()])
+		}
+	}
+	return errorsv1.Reason_REASON_UNSPECIFIED
+}
+
+// Cause returns what the server should log about err beyond its status: nil when there is nothing.
+func Cause(err error) error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own.cause
+	}
+	return nil
+}
+
+// Is reports whether err carries the reason.
+func Is(err error, reason errorsv1.Reason) bool {
+	return err != nil && ReasonOf(err) == reason
+}
+
+func newf(code codes.Code, reason errorsv1.Reason, format string, args ...any) *Error {
+	return New(code, reason, fmt.Sprintf(format, args...))
+}

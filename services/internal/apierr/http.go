@@ -1,0 +1,138 @@
+package apierr
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/genproto/googleapis/rpc/code"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+)
+
+// httpBody is the one form of every HTTP error; the order of its keys is part of the form. error and message
+// are the same text, because some clients read one and some the other (contract, section on errors).
+type httpBody struct {
+	Error     string            `json:"error"`
+	Message   string            `json:"message"`
+	Code      string            `json:"code"`
+	Status    string            `json:"status"`
+	Details   []json.RawMessage `json:"details"`
+	RequestID string            `json:"requestId"`
+}
+
+// HTTPStatus is the HTTP status of err: grpc-gateway's mapping of its code, except where the reason knows better.
+func HTTPStatus(err error) int {
+	st, reason := convert(err)
+	return httpStatus(st, reason)
+}
+
+func httpStatus(st *status.Status, reason errorsv1.Reason) int {
+	switch reason {
+	case errorsv1.Reason_REASON_DEPLOYMENT_MIGRATED:
+		return http.StatusGone
+	case errorsv1.Reason_REASON_BODY_TOO_LARGE:
+		return http.StatusRequestEntityTooLarge
+	case errorsv1.Reason_REASON_METHOD_NOT_ALLOWED:
+		return http.StatusMethodNotAllowed
+	}
+	return runtime.HTTPStatusFromCode(st.Code())
+}
+
+// WriteHTTP writes err as the answer to an HTTP request: status, headers (WWW-Authenticate on 401, Retry-After
+// on 429 and 503) and the body. requestID may be empty.
+func WriteHTTP(w http.ResponseWriter, err error, requestID string) {
+	st, reason := convert(err)
+	WriteHTTPAs(w, httpStatus(st, reason), err, requestID)
+}
+
+// WriteHTTPAs is WriteHTTP with an HTTP status that no gRPC code has, such as 415.
+func WriteHTTPAs(w http.ResponseWriter, httpStatus int, err error, requestID string) {
+	st, _ := convert(err)
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Del("Content-Length")
+	if httpStatus == http.StatusUnauthorized {
+		header.Set("WWW-Authenticate", `Bearer realm="palisade"`)
+	}
+	if wait, ok := retryAfter(st); ok && (httpStatus == http.StatusTooManyRequests || httpStatus == http.StatusServiceUnavailable) {
+		header.Set("Retry-After", strconv.FormatInt(wait, 10))
+	}
+	body := HTTPBody(err, requestID)
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(httpStatus)
+	_, _ = w.Write(body) // a caller that went away needs no answer
+}
+
+// HTTPBody is the body of the HTTP answer for err, one line without a line break.
+func HTTPBody(err error, requestID string) []byte {
+	st, reason := convert(err)
+	body := httpBody{
+		Error:     st.Message(),
+		Message:   st.Message(),
+		Code:      ReasonName(reason),
+		Status:    code.Code(st.Code()).String(),
+		Details:   detailsJSON(st),
+		RequestID: requestID,
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if encodeErr := encoder.Encode(body); encodeErr != nil {
+		// Strings and compacted JSON always encode.
+		return []byte(`{"error":"internal error","message":"internal error","code":"INTERNAL","status":"INTERNAL","details":[],"requestId":""}`)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func convert(err error) (*status.Status, errorsv1.Reason) {
+	mapped := Map(err)
+	if own, ok := mapped.(*Error); ok { //nolint:errorlint // Map returns *Error or nil
+		return own.status, own.reason
+	}
+	own := Internal(err).(*Error)
+	return own.status, own.reason
+}
+
+// retryAfter is the delay of the status' RetryInfo in whole seconds.
+func retryAfter(st *status.Status) (int64, bool) {
+	for _, detail := range st.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			return wholeSeconds(info.GetRetryDelay().AsDuration()), true
+		}
+	}
+	return 0, false
+}
+
+// detailsJSON is the protobuf JSON of the details without our ErrorInfo: its reason is the body's code, and its
+// domain is always ours. An ErrorInfo with metadata stays.
+func detailsJSON(st *status.Status) []json.RawMessage {
+	list := make([]json.RawMessage, 0, len(st.Proto().GetDetails()))
+	for _, detail := range st.Proto().GetDetails() {
+		if isPlainInfo(detail) {
+			continue
+		}
+		encoded, err := protojson.Marshal(detail)
+		if err != nil {
+			continue // a detail of a type that this binary does not know cannot be shown
+		}
+		var compact bytes.Buffer
+		if json.Compact(&compact, encoded) == nil {
+			list = append(list, compact.Bytes())
+		}
+	}
+	return list
+}
+
+func isPlainInfo(detail *anypb.Any) bool {
+	var info errdetails.ErrorInfo
+	return detail.MessageIs(&info) &&
+		anypb.UnmarshalTo(detail, &info, proto.UnmarshalOptions{}) == nil && len(info.GetMetadata()) == 0
+}

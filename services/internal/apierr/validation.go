@@ -1,0 +1,133 @@
+package apierr
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	"buf.build/go/protovalidate"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+)
+
+// maxViolations bounds how many violations one error lists: a list of 1,000 bad words needs no 1,000 texts.
+const maxViolations = 10
+
+// Validation turns the violations of one request into an error whose text names each field by its JSON name,
+// what was got and what is allowed. root is the descriptor of the request; with nil, the messages above the
+// field that is wrong go by their proto names.
+func Validation(invalid *protovalidate.ValidationError, root protoreflect.MessageDescriptor) error {
+	reason := errorsv1.Reason_REASON_INVALID_ARGUMENT
+	texts := make([]string, 0, 1)
+	bad := &errdetails.BadRequest{}
+	for i, violation := range invalid.Violations {
+		if i == maxViolations {
+			texts = append(texts, fmt.Sprintf("and %d more", len(invalid.Violations)-maxViolations))
+			break
+		}
+		field := jsonPath(violation, root)
+		text := describe(violation, field)
+		texts = append(texts, text)
+		bad.FieldViolations = append(bad.FieldViolations,
+			&errdetails.BadRequest_FieldViolation{Field: field, Description: text})
+		if i == 0 && isPageSize(violation) {
+			reason = errorsv1.Reason_REASON_PAGE_SIZE_OUT_OF_RANGE
+		}
+	}
+	if len(texts) == 0 {
+		texts = append(texts, "the request is not valid")
+	}
+	return New(codes.InvalidArgument, reason, strings.Join(texts, "; "), bad).WithCause(invalid)
+}
+
+// isPageSize knows the fields that the contract's section on paging bounds.
+func isPageSize(violation *protovalidate.Violation) bool {
+	if violation.FieldDescriptor == nil || violation.RuleDescriptor == nil {
+		return false
+	}
+	name := violation.FieldDescriptor.Name()
+	rule := string(violation.RuleDescriptor.Name())
+	return (name == "page_size" || name == "limit") && slices.Contains([]string{"gte", "gt", "lte", "lt"}, rule)
+}
+
+// jsonPath is the place of the violation as clients spell it: target.project, severities[2].
+func jsonPath(violation *protovalidate.Violation, root protoreflect.MessageDescriptor) string {
+	var b strings.Builder
+	message := root
+	elements := violation.Proto.GetField().GetElements()
+	for i, element := range elements {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		name := element.GetFieldName()
+		var field protoreflect.FieldDescriptor
+		if message != nil {
+			field = message.Fields().ByNumber(protoreflect.FieldNumber(element.GetFieldNumber()))
+		}
+		if field == nil && i == len(elements)-1 {
+			field = violation.FieldDescriptor
+		}
+		message = nil
+		if field != nil {
+			name = field.JSONName()
+			message = field.Message()
+			if field.IsMap() {
+				message = field.MapValue().Message()
+			}
+		}
+		b.WriteString(name)
+		writeSubscript(&b, element)
+	}
+	if b.Len() == 0 {
+		return "the request"
+	}
+	return b.String()
+}
+
+func writeSubscript(b *strings.Builder, element *validate.FieldPathElement) {
+	switch key := element.GetSubscript().(type) {
+	case *validate.FieldPathElement_Index:
+		fmt.Fprintf(b, "[%d]", key.Index)
+	case *validate.FieldPathElement_BoolKey:
+		fmt.Fprintf(b, "[%t]", key.BoolKey)
+	case *validate.FieldPathElement_IntKey:
+		fmt.Fprintf(b, "[%d]", key.IntKey)
+	case *validate.FieldPathElement_UintKey:
+		fmt.Fprintf(b, "[%d]", key.UintKey)
+	case *validate.FieldPathElement_StringKey:
+		fmt.Fprintf(b, "[%s]", quote(key.StringKey))
+	}
+}
+
+// rulesOf finds the rules that the violation broke: those of the field, of the items of the list, or of the
+// keys or values of the map, as the rule's path says. Invalid when they are not to be found.
+func rulesOf(violation *protovalidate.Violation) protoreflect.Message {
+	if violation.FieldDescriptor == nil {
+		return nil
+	}
+	rules, err := protovalidate.ResolveFieldRules(violation.FieldDescriptor)
+	if err != nil || rules == nil {
+		return nil
+	}
+	elements := violation.Proto.GetRule().GetElements()
+	if len(elements) > 2 {
+		switch elements[1].GetFieldName() {
+		case "items":
+			rules = rules.GetRepeated().GetItems()
+		case "keys":
+			rules = rules.GetMap().GetKeys()
+		case "values":
+			rules = rules.GetMap().GetValues()
+		}
+	}
+	reflected := rules.ProtoReflect()
+	typed := reflected.WhichOneof(reflected.Descriptor().Oneofs().ByName("type"))
+	if typed == nil {
+		return nil
+	}
+	return reflected.Get(typed).Message()
+}

@@ -1,0 +1,227 @@
+// Package apitest runs the real server for tests: over gRPC and HTTP, on SQLite and PostgreSQL, with the migrations that
+// are shipped.
+package apitest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// bootstrapToken is the admin's token of the first deployment.
+const bootstrapToken = "sgp_testtesttesttesttesttesttesttesttesttesttest"
+
+// Server is a running server with its first deployment, "acme".
+type Server struct {
+	Tenant
+	// URL is where the HTTP API answers, without a slash at the end.
+	URL string
+	// Conn is a connection to the gRPC API.
+	Conn *grpc.ClientConn
+	// Store is a second handle on the server's database, for what no RPC can set up.
+	Store *store.Store
+	// Config is what the server was started with.
+	Config services.Config
+	// Addresses are the ports the server got.
+	Addresses services.Addresses
+}
+
+// Tenant is a deployment and a token of its administrator.
+type Tenant struct {
+	Slug         string
+	DeploymentID int64
+	Token        string
+}
+
+// Each runs a test on both databases, each with a server of its own.
+func Each(t *testing.T, test func(t *testing.T, s *Server)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, Start(t, nil))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		database := pgtest.NewDatabase(t)
+		test(t, Start(t, func(c *services.Config) { c.Database = database }))
+	})
+}
+
+// Start runs a server until the test ends; adjust may change its configuration. Without a change it is on SQLite.
+func Start(t testing.TB, adjust func(*services.Config)) *Server {
+	t.Helper()
+	cfg := services.DefaultConfig()
+	cfg.HTTP, cfg.GRPC, cfg.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Data, cfg.Deployment, cfg.DeploymentName = t.TempDir(), "acme", "Acme Corp"
+	cfg.BootstrapToken, cfg.PublicURL = bootstrapToken, "https://palisade.acme.test"
+	cfg.LogLevel, cfg.RateLimit = "error", 0
+	cfg.ShutdownGrace = 5 * time.Second
+	if adjust != nil {
+		adjust(&cfg)
+	}
+	ctx := t.Context()
+	running, err := services.Start(context.WithoutCancel(ctx), cfg, testWriter{t})
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := running.Stop(); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	s := &Server{Config: cfg, Addresses: running.Addresses(), URL: "http://" + running.Addresses().HTTP}
+	if s.Conn, err = grpc.NewClient(running.Addresses().GRPC, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Conn.Close() })
+	if s.Store, err = store.Open(ctx, store.Options{DataDir: cfg.Data, Database: cfg.Database, MaxOpen: 4}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Store.Close() })
+	first := s.Store.Reader.Deployment.Query().OnlyX(tenant.System(ctx))
+	s.Tenant = Tenant{Slug: first.Slug, DeploymentID: first.ID, Token: cfg.BootstrapToken}
+	return s
+}
+
+// AddTenant creates another deployment with an administrator's token.
+func (s *Server) AddTenant(t testing.TB, slug string) Tenant {
+	t.Helper()
+	ctx := tenant.System(t.Context())
+	var id int64
+	err := s.Store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		d, err := tx.Deployment.Create().SetSlug(slug).SetName(slug).SetCreatedAt(store.Now()).Save(ctx)
+		if err != nil {
+			return err
+		}
+		id = d.ID
+		admin, err := tx.User.Create().SetEmail("admin@" + slug + ".test").SetName("Admin of " + slug).SetCreatedAt(store.Now()).Save(ctx)
+		if err != nil {
+			return err
+		}
+		return tx.Membership.Create().SetDeploymentID(d.ID).SetUserID(admin.ID).SetRole(string(access.RoleAdmin)).SetCreatedAt(store.Now()).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := Tenant{Slug: slug, DeploymentID: id}
+	out.Token = s.AddToken(t, out, access.TokenSpec{})
+	return out
+}
+
+// AddToken creates a token; what spec leaves empty is that of an administrator with all scopes.
+func (s *Server) AddToken(t testing.TB, of Tenant, spec access.TokenSpec) string {
+	t.Helper()
+	spec.DeploymentID = of.DeploymentID
+	if spec.Name == "" {
+		spec.Name = "test"
+	}
+	if spec.Scopes == nil {
+		spec.Scopes = []access.Scope{access.ScopeWebAPI, access.ScopeAgent}
+	}
+	if spec.Role == "" {
+		spec.Role = access.RoleAdmin
+	}
+	_, value, err := access.NewTokens(s.Store).Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// System returns a context that acts for the server itself, for seeding.
+func (s *Server) System(t testing.TB) context.Context { return tenant.System(t.Context()) }
+
+// Context returns a context with a credential for gRPC calls.
+func (s *Server) Context(t testing.TB, token string) context.Context {
+	if token == "" {
+		return t.Context()
+	}
+	return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+}
+
+// Answer is what came back over HTTP.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Do sends a request with a credential; body may be "".
+func (s *Server) Do(t testing.TB, token, method, path, body string, header ...string) Answer {
+	t.Helper()
+	return s.Send(t, token, method, path, strings.NewReader(body), header...)
+}
+
+// Send is Do with a body of any size; header are names and values in turn.
+func (s *Server) Send(t testing.TB, token, method, path string, body io.Reader, header ...string) Answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Answer{Status: response.StatusCode, Header: response.Header, Body: string(raw)}
+}
+
+// Get sends a GET as the first administrator and requires 200.
+func (s *Server) Get(t testing.TB, path string) string {
+	t.Helper()
+	answer := s.Do(t, s.Token, http.MethodGet, path, "")
+	if answer.Status != http.StatusOK {
+		t.Fatalf("GET %s: %d %s", path, answer.Status, answer.Body)
+	}
+	return answer.Body
+}
+
+// Upload sends a report as the first administrator and requires 200.
+func (s *Server) Upload(t testing.TB, project, ref string, report []byte, query ...string) string {
+	t.Helper()
+	values := url.Values{"project": {project}, "ref": {ref}}
+	for i := 0; i+1 < len(query); i += 2 {
+		values.Set(query[i], query[i+1])
+	}
+	path := fmt.Sprintf("/api/v1/deployments/%s/reports?%s", s.Slug, values.Encode())
+	answer := s.Send(t, s.Token, http.MethodPost, path, bytes.NewReader(report))
+	if answer.Status != http.StatusOK {
+		t.Fatalf("POST %s: %d %s", path, answer.Status, answer.Body)
+	}
+	return answer.Body
+}
+
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}

@@ -1,0 +1,130 @@
+// Package certs serves a TLS certificate from two files and follows changes of the files, so that a renewed
+// certificate needs no restart.
+package certs
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// checkEvery bounds how often handshakes look at the files.
+const checkEvery = time.Second
+
+// Reloader holds the certificate that is served. It is safe for concurrent use.
+type Reloader struct {
+	certFile, keyFile string
+	log               *slog.Logger
+	now               func() time.Time
+
+	mu      sync.Mutex
+	pair    *tls.Certificate
+	seen    fingerprint // of the files when they were last read, good or bad
+	checked time.Time
+}
+
+// fingerprint tells one state of the files from another.
+type fingerprint struct {
+	certTime, keyTime time.Time
+	certSize, keySize int64
+}
+
+// Load reads the pair. It fails when the files cannot be read, do not belong together, or hold a certificate
+// that is not valid now. log gets a line for each change of the files; nil is slog.Default.
+func Load(certFile, keyFile string, log *slog.Logger) (*Reloader, error) {
+	return load(certFile, keyFile, log, time.Now)
+}
+
+func load(certFile, keyFile string, log *slog.Logger, now func() time.Time) (*Reloader, error) {
+	if log == nil {
+		log = slog.Default()
+	}
+	r := &Reloader{certFile: certFile, keyFile: keyFile, log: log, now: now}
+	seen, err := r.look()
+	if err != nil {
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	pair, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	r.pair, r.seen, r.checked = pair, seen, now()
+	return r, nil
+}
+
+// Config returns a configuration for servers: TLS 1.2 or newer, HTTP/2 and HTTP/1.1.
+func (r *Reloader) Config() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"},
+		GetCertificate: r.GetCertificate,
+	}
+}
+
+// GetCertificate is for tls.Config. It looks at the files at most once a second; when they hold a good new pair
+// it serves that, otherwise the old one, and says so once.
+func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := r.now(); now.Sub(r.checked) >= checkEvery {
+		r.checked = now
+		r.reload()
+	}
+	return r.pair, nil
+}
+
+// reload reads the files when they changed since they were last read. The fingerprint is taken first: a change
+// in between is then seen the next time.
+func (r *Reloader) reload() {
+	seen, err := r.look()
+	if err != nil {
+		// Between the two steps of a replacement a file may be missing for a moment; zero says "log once".
+		if r.seen != (fingerprint{}) {
+			r.log.Warn("TLS files cannot be read, keeping the certificate in use", slog.Any("error", err))
+		}
+		r.seen = fingerprint{}
+		return
+	}
+	if seen == r.seen {
+		return
+	}
+	r.seen = seen
+	pair, err := r.read()
+	if err != nil {
+		r.log.Error("new TLS files are not good, keeping the certificate in use", slog.Any("error", err))
+		return
+	}
+	r.pair = pair
+	r.log.Info("TLS certificate reloaded", slog.Time("not_after", pair.Leaf.NotAfter))
+}
+
+func (r *Reloader) look() (fingerprint, error) {
+	cert, err := os.Stat(r.certFile)
+	if err != nil {
+		return fingerprint{}, err
+	}
+	key, err := os.Stat(r.keyFile)
+	if err != nil {
+		return fingerprint{}, err
+	}
+	return fingerprint{cert.ModTime(), key.ModTime(), cert.Size(), key.Size()}, nil
+}
+
+// read loads the pair and checks what tls.LoadX509KeyPair does not: that the certificate is valid now.
+func (r *Reloader) read() (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(r.certFile, r.keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("TLS: certificate %s with key %s: %w", r.certFile, r.keyFile, err)
+	}
+	now := r.now()
+	if now.After(pair.Leaf.NotAfter) {
+		return nil, fmt.Errorf("TLS: certificate %s expired at %s", r.certFile, pair.Leaf.NotAfter.Format(time.RFC3339))
+	}
+	if now.Before(pair.Leaf.NotBefore) {
+		return nil, fmt.Errorf("TLS: certificate %s is not valid before %s", r.certFile, pair.Leaf.NotBefore.Format(time.RFC3339))
+	}
+	return &pair, nil
+}

@@ -1,0 +1,47 @@
+package chain
+
+import (
+	"context"
+
+	"google.golang.org/grpc/metadata"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+// authenticate finds out who calls. Public RPCs do not look at credentials, so that a stale one cannot fail a probe.
+func authenticate(d Deps) Link {
+	return check(func(ctx context.Context, c *call) (context.Context, error) {
+		if c.rule == nil {
+			// The rules cover every RPC that is registered; an RPC without one must not run.
+			return nil, apierr.NotImplemented("there is no operation %s", c.method)
+		}
+		if c.rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC {
+			return ctx, nil
+		}
+		header, err := authorization(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.principal, err = d.Authenticator.Authenticate(ctx, header)
+		if err != nil {
+			return nil, err
+		}
+		return access.NewContext(ctx, c.principal), nil
+	}).link("authentication")
+}
+
+// authorization returns the header, empty when there is none.
+func authorization(ctx context.Context) (string, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	switch values := md.Get("authorization"); len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return values[0], nil
+	default:
+		// A proxy in front may have judged another of them than we would.
+		return "", apierr.Unauthenticated("the request has %d Authorization headers, want one", len(values))
+	}
+}

@@ -1,0 +1,114 @@
+package chain
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+)
+
+const (
+	maxAuditRequest  = 4 << 10 // bytes of JSON in one entry
+	maxAuditElements = 100     // of a list or map
+	maxAuditText     = 1 << 10 // bytes of one string
+	redactedText     = "[redacted]"
+	cutMark          = "…"
+)
+
+// redactedJSON is the request for the audit: without bytes, with secrets replaced, and cut at 4 KiB (it is then no
+// longer valid JSON, and ends in an ellipsis).
+func redactedJSON(request proto.Message) string {
+	if request == nil {
+		return "{}"
+	}
+	source := request.ProtoReflect()
+	if !source.IsValid() {
+		return "{}"
+	}
+	// A copy of what may be shown, not a clone of everything: a request may carry 200,000 ids.
+	shown := source.New()
+	copyShown(shown, source)
+	text, err := protojson.MarshalOptions{UseProtoNames: true, AllowPartial: true}.Marshal(shown.Interface())
+	if err != nil {
+		return "{}"
+	}
+	return cut(string(text), maxAuditRequest)
+}
+
+func copyShown(to, from protoreflect.Message) {
+	from.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		switch {
+		case isSecret(field):
+			if field.Kind() == protoreflect.StringKind && field.Cardinality() != protoreflect.Repeated {
+				to.Set(field, protoreflect.ValueOfString(redactedText))
+			}
+		case field.IsMap():
+			copyMap(to.Mutable(field).Map(), value.Map(), field.MapValue())
+		case field.IsList():
+			copyList(to.Mutable(field).List(), value.List(), field)
+		case field.Message() != nil:
+			copyShown(to.Mutable(field).Message(), value.Message())
+		case field.Kind() != protoreflect.BytesKind:
+			to.Set(field, shownScalar(field, value))
+		}
+		return true
+	})
+}
+
+func copyList(to, from protoreflect.List, field protoreflect.FieldDescriptor) {
+	if field.Kind() == protoreflect.BytesKind {
+		return
+	}
+	for i := range min(from.Len(), maxAuditElements) {
+		if field.Message() != nil {
+			copyShown(to.AppendMutable().Message(), from.Get(i).Message())
+		} else {
+			to.Append(shownScalar(field, from.Get(i)))
+		}
+	}
+}
+
+func copyMap(to, from protoreflect.Map, field protoreflect.FieldDescriptor) {
+	if field.Kind() == protoreflect.BytesKind {
+		return
+	}
+	n := 0
+	from.Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
+		if field.Message() != nil {
+			copyShown(to.Mutable(key).Message(), value.Message())
+		} else {
+			to.Set(key, shownScalar(field, value))
+		}
+		n++
+		return n < maxAuditElements
+	})
+}
+
+func shownScalar(field protoreflect.FieldDescriptor, value protoreflect.Value) protoreflect.Value {
+	if field.Kind() != protoreflect.StringKind {
+		return value
+	}
+	return protoreflect.ValueOfString(cut(value.String(), maxAuditText))
+}
+
+// isSecret reads our option (palisade.options.v1.secret).
+func isSecret(field protoreflect.FieldDescriptor) bool {
+	secret, _ := proto.GetExtension(field.Options(), optionsv1.E_Secret).(bool)
+	return secret
+}
+
+// cut shortens text to at most limit bytes, at the end of a character.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len(cutMark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return strings.ToValidUTF8(text[:end], "") + cutMark
+}

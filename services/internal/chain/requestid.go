@@ -1,0 +1,151 @@
+package chain
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/fullstorydev/grpchan/inprocgrpc"
+	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/telemetry"
+)
+
+// RequestIDHeader is the metadata key (and HTTP header) in which a caller may name a request and always gets its name.
+const RequestIDHeader = "x-request-id"
+
+// maxRequestID is the length, in characters, of the longest id that is taken from a caller.
+const maxRequestID = 128
+
+// requestID begins a call: it gives it an id and the longest time that it may take, and makes the record that the other
+// links fill in.
+func requestID(d Deps) Link {
+	return Link{
+		Name: "request id",
+		Unary: func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			ctx, c := begin(ctx, d, info.FullMethod)
+			if c.transport == transportGRPC {
+				// It fails only when headers are sent already, which nothing outside of this link can do.
+				_ = grpc.SetHeader(ctx, metadata.Pairs(RequestIDHeader, c.id))
+			}
+			if d.RequestTimeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, d.RequestTimeout)
+				defer cancel()
+			}
+			return handler(ctx, req)
+		},
+		Stream: func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+			ctx, c := begin(ss.Context(), d, info.FullMethod)
+			if c.transport == transportGRPC {
+				_ = ss.SetHeader(metadata.Pairs(RequestIDHeader, c.id))
+			}
+			if c.rule.GetPermission() == optionsv1.Permission_PERMISSION_UPLOAD {
+				return bounded(srv, ss, ctx, d.UploadTimeout, handler)
+			}
+			return untilDraining(srv, ss, ctx, d.Draining, handler)
+		},
+	}
+}
+
+func bounded(srv any, ss grpc.ServerStream, ctx context.Context, limit time.Duration, handler grpc.StreamHandler) error {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	return handler(srv, withContext(ss, ctx))
+}
+
+// untilDraining ends a stream when the server stops; it would otherwise last until the grace period is over.
+func untilDraining(srv any, ss grpc.ServerStream, ctx, draining context.Context, handler grpc.StreamHandler) error {
+	if draining == nil {
+		return handler(srv, withContext(ss, ctx))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(draining, cancel)()
+	err := handler(srv, withContext(ss, ctx))
+	if err != nil && draining.Err() != nil {
+		return finish(ctx, apierr.Unavailable(nil, "the server is stopping: connect again"))
+	}
+	return err
+}
+
+func begin(ctx context.Context, d Deps, method string) (context.Context, *call) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	c := &call{method: method, transport: transportGRPC, rule: d.Rules.Rule(method)}
+	if outer := inprocgrpc.ClientContext(ctx); outer != nil {
+		c.transport = transportHTTP
+		ctx = continueSpan(ctx, outer, method)
+	}
+	c.remote = remoteAddress(ctx, c.transport, md)
+	// The gateway has looked at the id itself, and its answer names that one.
+	if id := md.Get(RequestIDHeader); len(id) == 1 && (c.transport == transportHTTP || saneID(id[0])) {
+		c.id = id[0]
+	} else {
+		c.id = newID()
+	}
+	ctx = context.WithValue(ctx, callKey{}, c)
+	return telemetry.WithAttrs(ctx, slog.String("request_id", c.id), slog.String("method", method)), c
+}
+
+// newID is a version 7 UUID: unique, and in the order of time where logs are sorted by it.
+func newID() string {
+	id, err := uuid.NewV7()
+	if err != nil {
+		// The system's source of randomness failed; Go ends the program before that is seen here.
+		return uuid.Nil.String()
+	}
+	return id.String()
+}
+
+// saneID accepts an id that is safe in logs, headers and file names.
+func saneID(id string) bool {
+	if id == "" || len(id) > maxRequestID {
+		return false
+	}
+	return strings.IndexFunc(id, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
+	}) < 0
+}
+
+// continueSpan gives a call that the gateway makes the span of its HTTP request: the in-process connection carries
+// deadlines, but no values.
+func continueSpan(ctx, outer context.Context, method string) context.Context {
+	span := trace.SpanFromContext(outer)
+	if !span.SpanContext().IsValid() {
+		return ctx
+	}
+	span.SetAttributes(attribute.String("rpc.method", strings.TrimPrefix(method, "/")))
+	return trace.ContextWithSpan(ctx, span)
+}
+
+// remoteAddress is the caller's address without port. Only the gateway is believed when it names another: metadata of
+// the same name from outside means nothing.
+func remoteAddress(ctx context.Context, transport string, md metadata.MD) string {
+	address := ""
+	if transport == transportHTTP {
+		if named := md.Get(forwardedHeader); len(named) > 0 {
+			address = named[0]
+		}
+	} else if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		address = p.Addr.String()
+	}
+	if with, err := netip.ParseAddrPort(address); err == nil {
+		return with.Addr().Unmap().String()
+	}
+	return address
+}
+
+// forwardedHeader is where the gateway puts the address of its caller.
+const forwardedHeader = "x-forwarded-for"

@@ -1,0 +1,154 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/palisade/palisade/ent/tenant"
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/telemetry"
+)
+
+// resolveTenant finds the deployment that the request names among those of the caller and walls the context to it. RPCs
+// that act in no deployment get none, so that a query of theirs on a tenant's table is denied.
+func resolveTenant(d Deps, audit *auditor) Link {
+	t := tenants{rules: d.Rules, audit: audit}
+	return Link{Name: "tenant", Unary: t.unary, Stream: t.stream}
+}
+
+type tenants struct {
+	rules *access.Rules
+	audit *auditor
+}
+
+// scoped reports whether an RPC acts in one deployment.
+func scoped(rule *optionsv1.MethodRule) bool {
+	return rule.GetPermission() > optionsv1.Permission_PERMISSION_AUTHENTICATED
+}
+
+// enter resolves the deployment of a request.
+func (t tenants) enter(ctx context.Context, c *call, request proto.Message) (context.Context, error) {
+	c.request = request
+	slug, id := t.rules.DeploymentField(c.method).Of(request)
+	grant, err := access.ResolveGrant(c.principal, slug, id)
+	if err != nil {
+		t.audit.denied(ctx, c, err)
+		return nil, err
+	}
+	c.grant = grant
+	ctx = access.WithGrant(tenant.NewContext(ctx, grant.DeploymentID), grant)
+	return telemetry.WithAttrs(ctx, slog.String("deployment", grant.Slug)), nil
+}
+
+func (t tenants) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	c := callFrom(ctx)
+	if !scoped(c.rule) {
+		return handler(ctx, req)
+	}
+	request, _ := req.(proto.Message) // all our requests are; anything else names no deployment
+	ctx, err := t.enter(ctx, c, request)
+	if err != nil {
+		return nil, err
+	}
+	return handler(ctx, req)
+}
+
+// stream reads the first message ahead: it names the deployment, and everything further in is to run in it from the
+// start. The handler gets the message when it asks for its first.
+func (t tenants) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	c := callFrom(ss.Context())
+	if !scoped(c.rule) {
+		return handler(srv, ss)
+	}
+	first, err := newRequest(c.method)
+	if err != nil {
+		return err
+	}
+	if err := ss.RecvMsg(first); err != nil {
+		if errors.Is(err, io.EOF) {
+			return apierr.InvalidArgument("deployment_slug", "the stream ended before its first message, which names the deployment")
+		}
+		return err
+	}
+	ctx, err := t.enter(ss.Context(), c, first)
+	if err != nil {
+		return err
+	}
+	return handler(srv, &tenantStream{
+		ServerStream: ss, ctx: ctx, first: first, field: t.rules.DeploymentField(c.method), grant: c.grant,
+	})
+}
+
+// newRequest makes an empty request of the RPC.
+func newRequest(method string) (proto.Message, error) {
+	service, name, err := splitMethod(method)
+	if err != nil {
+		return nil, err
+	}
+	descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(service)
+	if err != nil {
+		return nil, err
+	}
+	sd, _ := descriptor.(protoreflect.ServiceDescriptor)
+	if sd == nil || sd.Methods().ByName(name) == nil {
+		return nil, errors.New("no RPC " + method)
+	}
+	message, err := protoregistry.GlobalTypes.FindMessageByName(sd.Methods().ByName(name).Input().FullName())
+	if err != nil {
+		return nil, err
+	}
+	return message.New().Interface(), nil
+}
+
+// splitMethod takes "/package.Service/Method" apart.
+func splitMethod(method string) (service protoreflect.FullName, name protoreflect.Name, err error) {
+	full := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
+	if !full.IsValid() {
+		return "", "", errors.New("no RPC has the name " + method)
+	}
+	return full.Parent(), full.Name(), nil
+}
+
+// tenantStream is a stream whose first message was read ahead, and whose later ones may not name another deployment.
+type tenantStream struct {
+	grpc.ServerStream
+	ctx   context.Context
+	first proto.Message // nil once the handler has it
+	field *access.DeploymentField
+	grant *access.Grant
+}
+
+// Context carries the deployment.
+func (s *tenantStream) Context() context.Context { return s.ctx }
+
+// RecvMsg receives the next message.
+func (s *tenantStream) RecvMsg(m any) error {
+	message, ok := m.(proto.Message)
+	if !ok {
+		return apierr.Internal(errors.New("a stream of something else than protobuf messages"))
+	}
+	if s.first != nil {
+		proto.Reset(message)
+		proto.Merge(message, s.first)
+		s.first = nil
+		return nil
+	}
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	slug, id := s.field.Of(message)
+	if slug != "" && slug != s.grant.Slug || id != 0 && id != s.grant.DeploymentID {
+		return apierr.InvalidArgument("deployment_slug", "every message of the stream must name the deployment of the first, or none")
+	}
+	return nil
+}

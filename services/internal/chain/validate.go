@@ -1,0 +1,78 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+// NewValidator returns a validator that knows the requests of methods ("/package.Service/Method"), so that their rules
+// are compiled now: a rule that does not compile stops the start, and no first request pays for it.
+func NewValidator(methods []string) (protovalidate.Validator, error) {
+	var requests []proto.Message
+	for _, method := range methods {
+		if request, err := newRequest(method); err == nil {
+			requests = append(requests, request)
+		}
+	}
+	v, err := protovalidate.New(protovalidate.WithMessages(requests...))
+	if err != nil {
+		return nil, fmt.Errorf("validation rules: %w", err)
+	}
+	for _, request := range requests {
+		// The constructor compiles, but keeps what went wrong until a message is validated.
+		var broken *protovalidate.CompilationError
+		if errors.As(v.Validate(request), &broken) {
+			return nil, fmt.Errorf("validation rules of %s: %w", request.ProtoReflect().Descriptor().FullName(), broken)
+		}
+	}
+	return v, nil
+}
+
+// validate checks each message that comes in against the rules of its proto.
+func validate(v protovalidate.Validator) Link {
+	return Link{
+		Name: "protovalidate",
+		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			if err := validateMessage(v, req); err != nil {
+				return nil, err
+			}
+			return handler(ctx, req)
+		},
+		Stream: func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+			return handler(srv, &validatedStream{ServerStream: ss, validator: v})
+		},
+	}
+}
+
+type validatedStream struct {
+	grpc.ServerStream
+	validator protovalidate.Validator
+}
+
+// RecvMsg receives the next message and refuses it when it breaks a rule.
+func (s *validatedStream) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return validateMessage(s.validator, m)
+}
+
+func validateMessage(v protovalidate.Validator, m any) error {
+	message, ok := m.(proto.Message)
+	if !ok {
+		return fmt.Errorf("a request of type %T, want a protobuf message", m)
+	}
+	err := v.Validate(message)
+	var invalid *protovalidate.ValidationError
+	if errors.As(err, &invalid) {
+		return apierr.Validation(invalid, message.ProtoReflect().Descriptor())
+	}
+	return err
+}

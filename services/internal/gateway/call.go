@@ -1,0 +1,156 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/gateway/lenient"
+)
+
+// writeGrace is how long a client may take to read the answer after the request's own limit.
+const writeGrace = time.Minute
+
+// call is what is known about a request once its RPC is known.
+type call struct {
+	route *route
+	// failure is the error of reading the body, with its details: the generated code between the decoder and
+	// the error handler keeps only the text of errors.
+	failure error
+}
+
+type callKey struct{}
+
+func callFrom(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// perCall runs between the router and the generated code of the RPC.
+func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request, pathValues map[string]string) {
+		pattern, _ := runtime.HTTPPattern(r.Context())
+		key := r.Method + " " + pattern.String()
+		if p := probeFrom(r.Context()); p != nil {
+			p.matched = key
+			return
+		}
+		rt := g.routes[key]
+		if rt == nil {
+			g.writeError(w, r, apierr.Internal(errors.New("gateway: no descriptor declares the route "+key)))
+			return
+		}
+		if maturity := rt.maturity(); maturity != "" {
+			w.Header().Set("X-Api-Maturity", maturity)
+		}
+		if err := checkPathValues(rt.method.Input(), pathValues, r.URL.Path); err != nil {
+			g.writeError(w, r, err)
+			return
+		}
+		timeout := g.config.Timeout
+		if rt.upload {
+			timeout = g.config.UploadTimeout
+		}
+		c := &call{route: rt}
+		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), callKey{}, c), timeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+		control := http.NewResponseController(w)
+		// Not every ResponseWriter has deadlines (tests); those of net/http do.
+		_ = control.SetWriteDeadline(time.Now().Add(timeout + writeGrace))
+		if !rt.upload {
+			if err := g.prepare(w, r, c, control); err != nil {
+				g.writeError(w, r, err)
+				return
+			}
+		}
+		next(w, r, pathValues)
+	}
+}
+
+// prepare bounds the body and replaces the query by one that grpc-gateway's parser cannot fail on.
+func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, control *http.ResponseController) error {
+	if r.ContentLength > g.config.MaxBody {
+		w.Header().Set("Connection", "close") // the body will not be read
+		return bodyTooLarge(g.config.MaxBody)
+	}
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return unsupportedEncoding(encoding, "identity")
+	}
+	if r.ContentLength != 0 {
+		_ = control.SetReadDeadline(time.Now().Add(g.config.Timeout))
+	}
+	r.Body = &body{ReadCloser: http.MaxBytesReader(w, r.Body, g.config.MaxBody), call: c, control: control, size: r.ContentLength}
+	r.PostForm = url.Values{} // keeps ParseForm away from the body
+	r.Form = url.Values{}
+	if c.route.hasBody {
+		return nil
+	}
+	values, err := lenient.Query(r.URL.RawQuery, c.route.method.Input(), lenient.Fields(c.route.pathFields...))
+	if err != nil {
+		return err
+	}
+	r.Form = values
+	return nil
+}
+
+// body is a JSON body on its way to the decoder, which finds its call through it.
+type body struct {
+	io.ReadCloser
+	call    *call
+	control *http.ResponseController
+	size    int64
+}
+
+// Read lifts the read deadline at the end of the body: net/http keeps reading the connection to see the client
+// go away, and would take a deadline that passes for just that.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// readError says why a body could not be read.
+func readError(err error) error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return bodyTooLarge(tooLarge.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return &statusError{status: http.StatusRequestTimeout, err: apierr.DeadlineExceeded(err)}
+	case errors.Is(err, context.Canceled):
+		return apierr.Cancelled(err)
+	}
+	return apierr.InvalidArgument("body", "the body ended before its announced length")
+}
+
+func bodyTooLarge(limit int64) error {
+	return apierr.TooLarge("the body must have at most %d bytes", limit)
+}
+
+func unsupportedEncoding(got, allowed string) error {
+	return &statusError{
+		status: http.StatusUnsupportedMediaType,
+		err: apierr.InvalidArgument("Content-Encoding", "Content-Encoding must be %s, got %s",
+			allowed, apierr.Quote(got)),
+	}
+}
+
+// statusError is an error whose HTTP status no gRPC code has.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+func (e *statusError) Unwrap() error { return e.err }

@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+// handleError writes the errors that the generated code hands over: those of the RPC and those of reading the
+// request.
+func (g *gateway) handleError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+	if probeFrom(ctx) != nil {
+		return
+	}
+	if c := callFrom(ctx); c != nil && c.failure != nil {
+		err = c.failure
+	}
+	g.writeError(w, r, err)
+}
+
+// handleRoutingError writes the errors of the router: no such path, other methods.
+func (g *gateway) handleRoutingError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, status int) {
+	if probeFrom(ctx) != nil {
+		return
+	}
+	if status == http.StatusMethodNotAllowed {
+		g.methodNotAllowed(w, r, g.allowed(r))
+		return
+	}
+	g.writeError(w, r, apierr.RouteNotFound(r.URL.Path))
+}
+
+// writeError writes the one error body. An internal error without our reason has not passed the error
+// interceptor, so nobody has logged it yet.
+func (g *gateway) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	requestID := RequestID(r.Context())
+	mapped := apierr.Map(err)
+	if apierr.ReasonOf(err) == errorsv1.Reason_REASON_UNSPECIFIED && apierr.Is(mapped, errorsv1.Reason_REASON_INTERNAL) {
+		g.log.ErrorContext(r.Context(), "request failed", slog.String("request_id", requestID), slog.Any("error", err))
+	}
+	w.Header().Del("Transfer-Encoding")
+	var special *statusError
+	if errors.As(err, &special) {
+		apierr.WriteHTTPAs(w, special.status, mapped, requestID)
+		return
+	}
+	apierr.WriteHTTP(w, mapped, requestID)
+}

@@ -1,0 +1,184 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+// gateway is the handler behind the middleware.
+type gateway struct {
+	config Config
+	mux    *runtime.ServeMux
+	routes map[string]*route // by HTTP method, a blank and the pattern as grpc-gateway writes it
+	json   *marshaler
+	log    *slog.Logger
+}
+
+// New returns the handler of the HTTP port. It fails when an RPC has no rule, when an upload path stands on an
+// RPC of another shape, and when a route cannot be reached because another one takes its requests.
+func New(config Config) (http.Handler, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	g := &gateway{config: config, routes: map[string]*route{}, log: config.Logger}
+	g.json = &marshaler{unknown: config.UnknownFields}
+	g.mux = runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, g.json),
+		runtime.WithUnescapingMode(runtime.UnescapingModeAllCharacters),
+		runtime.WithDisablePathLengthFallback(),
+		runtime.WithDisableHTTPMethodOverride(),
+		runtime.WithWriteContentLength(),
+		runtime.WithIncomingHeaderMatcher(incomingHeader),
+		runtime.WithOutgoingHeaderMatcher(outgoingHeader),
+		runtime.WithOutgoingTrailerMatcher(func(string) (string, bool) { return "", false }),
+		runtime.WithForwardResponseOption(writeSuccessCode),
+		runtime.WithErrorHandler(g.handleError),
+		runtime.WithRoutingErrorHandler(g.handleRoutingError),
+		runtime.WithMiddlewares(g.perCall),
+	)
+	for _, service := range config.Services {
+		if err := g.addService(service); err != nil {
+			return nil, fmt.Errorf("gateway: service %s: %w", service.Name, err)
+		}
+	}
+	if err := g.checkReachable(); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	return wrap(http.HandlerFunc(g.dispatch), config.Logger)
+}
+
+func (g *gateway) addService(service Service) error {
+	routes, err := routesOf(service.Name, g.config.Rules)
+	if err != nil {
+		return err
+	}
+	if service.Register != nil {
+		if err := service.Register(context.Background(), g.mux, g.config.Conn); err != nil {
+			return err
+		}
+	}
+	for _, rt := range routes {
+		if other := g.routes[rt.key()]; other != nil {
+			return fmt.Errorf("%s has the route of %s: %s %s", rt.fullMethod, other.fullMethod, rt.httpMethod, rt.pattern)
+		}
+		if rt.upload {
+			handler, err := g.uploadHandler(rt)
+			if err != nil {
+				return fmt.Errorf("%s: %w", rt.fullMethod, err)
+			}
+			if err := g.mux.HandlePath(rt.httpMethod, rt.pattern, handler); err != nil {
+				return fmt.Errorf("%s: %w", rt.fullMethod, err)
+			}
+		}
+		g.routes[rt.key()] = rt
+	}
+	return nil
+}
+
+// dispatch serves the fixed routes and gives the rest to the router, with a path in which every segment is
+// escaped in one way.
+func (g *gateway) dispatch(w http.ResponseWriter, r *http.Request) {
+	if fixed, ok := g.config.Routes[r.URL.Path]; ok {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			g.methodNotAllowed(w, r, "GET, HEAD")
+			return
+		}
+		fixed.ServeHTTP(w, r)
+		return
+	}
+	routed, err := forRouter(r)
+	if err != nil {
+		g.writeError(w, r, err)
+		return
+	}
+	g.mux.ServeHTTP(w, routed)
+}
+
+func (g *gateway) methodNotAllowed(w http.ResponseWriter, r *http.Request, allowed string) {
+	w.Header().Set("Allow", allowed)
+	g.writeError(w, r, apierr.MethodNotAllowed(r.Method, allowed))
+}
+
+// forwarded are the request headers that become gRPC metadata. Nothing else does: a client must not be able to
+// set metadata that the server trusts.
+var forwarded = map[string]string{
+	"Authorization": "authorization",
+	"X-Request-Id":  "x-request-id",
+	"Traceparent":   "traceparent",
+	"Tracestate":    "tracestate",
+	"User-Agent":    "user-agent",
+	"If-Match":      "if-match",
+}
+
+func incomingHeader(name string) (string, bool) {
+	key, ok := forwarded[name]
+	// The router forwards Authorization by itself.
+	return key, ok && name != "Authorization"
+}
+
+// outgoingHeader lets handlers set these response headers through gRPC header metadata.
+func outgoingHeader(name string) (string, bool) {
+	switch strings.ToLower(name) {
+	case "etag":
+		return "ETag", true
+	case "location":
+		return "Location", true
+	}
+	return "", false
+}
+
+// forRouter copies the request for grpc-gateway's router: HEAD becomes GET (net/http drops the body), the path
+// is always in RawPath, since the router unescapes RawPath once and a Path without it a second time, and of the
+// headers only those remain that may pass. Content-Type is not among them: a body is JSON whatever its client
+// calls it, and many name nothing.
+func forRouter(r *http.Request) (*http.Request, error) {
+	path, err := canonicalPath(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	routed := new(http.Request)
+	*routed = *r
+	target := *r.URL
+	target.RawPath = path
+	routed.URL = &target
+	routed.Host = "" // would become metadata
+	if r.Method == http.MethodHead {
+		routed.Method = http.MethodGet
+	}
+	routed.Header = make(http.Header, len(forwarded)+1)
+	for name := range forwarded {
+		if values := r.Header[name]; len(values) > 0 {
+			routed.Header[name] = values[:1]
+		}
+	}
+	if values := r.Header["Content-Encoding"]; len(values) > 0 {
+		routed.Header["Content-Encoding"] = values
+	}
+	return routed, nil
+}
+
+// writeSuccessCode gives a success the code that the RPC's rule declares.
+func writeSuccessCode(ctx context.Context, w http.ResponseWriter, _ proto.Message) error {
+	c := callFrom(ctx)
+	if c == nil {
+		return nil
+	}
+	switch code := int(c.route.rule.GetSuccessCode()); code {
+	case 0, http.StatusOK:
+	case http.StatusNoContent:
+		w.Header().Del("Content-Type")
+		w.WriteHeader(code)
+	default:
+		w.WriteHeader(code)
+	}
+	return nil
+}

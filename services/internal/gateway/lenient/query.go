@@ -1,0 +1,193 @@
+package lenient
+
+import (
+	"encoding/base64"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+// Query reads a raw query string for a message and returns it in the one spelling that grpc-gateway's own query
+// parser takes without complaint: proto names, one value for singular fields, numbers, booleans, enums and
+// times as it writes them. Unknown names, empty pairs and empty values are left out, and so are the top-level
+// fields for which skip reports true (those that the path sets). Errors are apierr errors that name the
+// parameter as the client wrote it.
+//
+// A list is repeated (a=1&a=2), comma-joined (a=1,2) or indexed (a[0]=1&a[]=2); the indexed spelling takes its
+// value whole, commas included. A singular parameter that is given twice with different values is refused.
+func Query(raw string, message protoreflect.MessageDescriptor, skip func(protoreflect.FieldDescriptor) bool) (url.Values, error) {
+	values := url.Values{}
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, err := splitPair(pair)
+		if err != nil {
+			return nil, err
+		}
+		bare, indexed := cutIndex(name)
+		target := lookUp(message, bare)
+		if target == nil || value == "" || skip != nil && skip(target.top) {
+			continue
+		}
+		if err := target.add(values, value, indexed, bare); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+func splitPair(pair string) (name, value string, err error) {
+	rawName, rawValue, _ := strings.Cut(pair, "=")
+	name, err = url.QueryUnescape(rawName)
+	if err != nil {
+		return "", "", apierr.InvalidArgument("query",
+			"the name of a query parameter must be percent-encoded, got %s", apierr.Quote(rawName))
+	}
+	value, err = url.QueryUnescape(rawValue)
+	if err != nil {
+		return "", "", apierr.InvalidArgument(name,
+			"%s must be percent-encoded, got %s", name, apierr.Quote(rawValue))
+	}
+	return name, value, nil
+}
+
+// cutIndex removes the [0] or [] of the indexed spelling.
+func cutIndex(name string) (string, bool) {
+	bare, rest, found := strings.Cut(name, "[")
+	if !found || !strings.HasSuffix(rest, "]") {
+		return name, false
+	}
+	index := strings.TrimSuffix(rest, "]")
+	return bare, strings.Trim(index, "0123456789") == ""
+}
+
+// parameter is a field that a query may set, reached through singular messages.
+type parameter struct {
+	top, field protoreflect.FieldDescriptor
+	path       string // proto names joined by dots
+}
+
+// lookUp finds the field of a parameter by dotted names; nil when there is none that a query can set.
+func lookUp(message protoreflect.MessageDescriptor, name string) *parameter {
+	found := &parameter{}
+	for part := range strings.SplitSeq(name, ".") {
+		if message == nil {
+			return nil
+		}
+		field := fieldsOf(message)[part]
+		if field == nil {
+			return nil
+		}
+		if found.top == nil {
+			found.top = field
+		}
+		found.field = field
+		found.path = join(found.path, string(field.Name()))
+		message = nil
+		if field.Cardinality() != protoreflect.Repeated && field.Message() != nil {
+			message = field.Message()
+		}
+	}
+	if found.field.IsMap() {
+		return nil
+	}
+	if inner := found.field.Message(); inner != nil && !inQuery(inner) {
+		return nil
+	}
+	return found
+}
+
+// inQuery reports the messages that are written as one word.
+func inQuery(message protoreflect.MessageDescriptor) bool {
+	switch message.FullName() {
+	case "google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue", "google.protobuf.Any":
+		return false
+	}
+	return wellKnown[message.FullName()] != nil
+}
+
+func (p *parameter) add(values url.Values, value string, indexed bool, name string) error {
+	if !p.field.IsList() {
+		word, ok, err := p.canonical(value, name)
+		if err != nil || !ok {
+			return err
+		}
+		if before := values[p.path]; len(before) > 0 && before[0] != word {
+			return apierr.InvalidArgument(name, "%s takes one value, got %s and %s", name,
+				apierr.Quote(before[0]), apierr.Quote(word))
+		}
+		values.Set(p.path, word)
+		return nil
+	}
+	items := []string{value}
+	if !indexed {
+		items = strings.Split(value, ",")
+	}
+	for _, item := range items {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		word, ok, err := p.canonical(item, name)
+		if err != nil {
+			return err
+		}
+		if ok {
+			values.Add(p.path, word)
+		}
+	}
+	return nil
+}
+
+// canonical checks a value and writes it as grpc-gateway's parser reads it; false means "not given".
+func (p *parameter) canonical(value, name string) (string, bool, error) {
+	if p.field.Message() == nil {
+		decoded, ok, err := scalar(p.field, value, name)
+		if err != nil || !ok {
+			return "", false, err
+		}
+		return scalarWord(decoded), true, nil
+	}
+	decoded, ok, err := wellKnown[p.field.Message().FullName()](p.field, value, name)
+	if err != nil || !ok {
+		return "", false, err
+	}
+	switch msg := decoded.Message().Interface().(type) {
+	case *timestamppb.Timestamp:
+		return msg.AsTime().Format(time.RFC3339Nano), true, nil
+	case *durationpb.Duration:
+		return msg.AsDuration().String(), true, nil
+	case *fieldmaskpb.FieldMask:
+		return strings.Join(msg.GetPaths(), ","), true, nil
+	}
+	inner := p.field.Message().Fields().ByNumber(1)
+	return scalarWord(decoded.Message().Get(inner)), true, nil
+}
+
+func scalarWord(value protoreflect.Value) string {
+	switch v := value.Interface().(type) {
+	case protoreflect.EnumNumber:
+		return strconv.Itoa(int(v))
+	case []byte:
+		return base64.StdEncoding.EncodeToString(v)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case float32:
+		return strconv.FormatFloat(float64(v), 'g', -1, 32)
+	}
+	return value.String()
+}
+
+// Fields returns a skip function for Query that leaves out the named top-level fields.
+func Fields(names ...protoreflect.Name) func(protoreflect.FieldDescriptor) bool {
+	return func(field protoreflect.FieldDescriptor) bool { return slices.Contains(names, field.Name()) }
+}

@@ -1,0 +1,143 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/gateway/lenient"
+)
+
+// appender is what protoc-gen-go-json gives every message of ours.
+type appender interface {
+	AppendJSON(b []byte) []byte
+}
+
+// marshaler is the one marshaler of the gateway, whatever content types a request names.
+type marshaler struct {
+	unknown func(fullMethod string, count int)
+	sizes   sync.Map // protoreflect.FullName → *atomic.Int64: length of the latest answer of the type
+}
+
+var _ runtime.Marshaler = (*marshaler)(nil)
+
+func (*marshaler) ContentType(any) string { return "application/json" }
+
+// Marshal writes an answer. The buffer starts at the size of the latest answer of the same type: pages of a
+// list are alike, and growing to them by doubling copies each twice.
+func (m *marshaler) Marshal(value any) ([]byte, error) {
+	message, ok := value.(proto.Message)
+	if !ok {
+		return nil, fmt.Errorf("gateway: cannot write a %T as JSON", value)
+	}
+	own, ok := value.(appender)
+	if !ok {
+		encoded, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(message)
+		if err != nil {
+			return nil, err
+		}
+		var compact bytes.Buffer
+		err = json.Compact(&compact, encoded)
+		return compact.Bytes(), err
+	}
+	size := m.sizeOf(message.ProtoReflect().Descriptor().FullName())
+	b := own.AppendJSON(make([]byte, 0, size.Load()+512))
+	size.Store(int64(len(b)))
+	return b, nil
+}
+
+func (m *marshaler) sizeOf(name protoreflect.FullName) *atomic.Int64 {
+	if known, ok := m.sizes.Load(name); ok {
+		return known.(*atomic.Int64)
+	}
+	known, _ := m.sizes.LoadOrStore(name, new(atomic.Int64))
+	return known.(*atomic.Int64)
+}
+
+// Unmarshal reads a body without a call; the generated code does not use it.
+func (m *marshaler) Unmarshal(data []byte, value any) error {
+	message, ok := value.(proto.Message)
+	if !ok {
+		return fmt.Errorf("gateway: cannot read JSON into a %T", value)
+	}
+	_, err := lenient.Body(data, message)
+	return err
+}
+
+func (m *marshaler) NewEncoder(w io.Writer) runtime.Encoder {
+	return runtime.EncoderFunc(func(value any) error {
+		b, err := m.Marshal(value)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(b)
+		return err
+	})
+}
+
+// NewDecoder reads the body of a call, which perCall has wrapped.
+func (m *marshaler) NewDecoder(r io.Reader) runtime.Decoder {
+	return runtime.DecoderFunc(func(value any) error {
+		wrapped, ok := r.(*body)
+		if !ok {
+			return errors.New("gateway: the body was not prepared")
+		}
+		message, ok := value.(proto.Message)
+		if !ok {
+			wrapped.call.failure = apierr.Internal(fmt.Errorf("gateway: cannot read JSON into a %T", value))
+			return wrapped.call.failure
+		}
+		wrapped.call.failure = m.decode(wrapped, message)
+		return wrapped.call.failure
+	})
+}
+
+func (m *marshaler) decode(b *body, message proto.Message) error {
+	var data bytes.Buffer
+	if b.size > 0 {
+		data.Grow(int(min(b.size, 1<<20)) + bytes.MinRead)
+	}
+	if _, err := data.ReadFrom(b); err != nil {
+		return readError(err)
+	}
+	decoded, err := lenient.Body(data.Bytes(), message)
+	if err != nil {
+		return err
+	}
+	if decoded.Unknown > 0 {
+		m.unknown(b.call.route.fullMethod, decoded.Unknown)
+	}
+	fillUpdateMask(message.ProtoReflect(), decoded.Present, b.call.route.pathFields)
+	return nil
+}
+
+// fillUpdateMask gives a request with an update_mask that the body leaves out the names that the body has:
+// over HTTP a PATCH changes what it names. Fields of the path are not part of the change.
+func fillUpdateMask(message protoreflect.Message, present []protoreflect.FieldDescriptor, pathFields []protoreflect.Name) {
+	field := message.Descriptor().Fields().ByName("update_mask")
+	if field == nil || field.Message() == nil || field.IsList() || message.Has(field) ||
+		field.Message().FullName() != "google.protobuf.FieldMask" {
+		return
+	}
+	mask := &fieldmaskpb.FieldMask{}
+	for _, named := range present {
+		if named != field && !slices.Contains(pathFields, named.Name()) {
+			mask.Paths = append(mask.Paths, string(named.Name()))
+		}
+	}
+	if len(mask.GetPaths()) > 0 {
+		message.Set(field, protoreflect.ValueOfMessage(mask.ProtoReflect()))
+	}
+}

@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/klauspost/compress/gzhttp"
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+const requestIDHeader = "X-Request-Id"
+
+// wrap puts the layers around the handler that do not depend on the route.
+func wrap(inner http.Handler, log *slog.Logger) (http.Handler, error) {
+	compressed, err := gzhttp.NewWrapper(
+		gzhttp.MinSize(gzhttp.DefaultMinSize),
+		gzhttp.CompressionLevel(gzip.BestSpeed), // JSON shrinks tenfold at any level; the rest is CPU
+		gzhttp.EnableZstd(false),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: compression: %w", err)
+	}
+	return withRecovery(withRequestID(withSecurityHeaders(compressed(inner))), log), nil
+}
+
+// withRecovery answers a panic with 500. The router's goroutine is this one; panics of RPC handlers are caught
+// by the interceptors, and by the in-process connection behind them.
+func withRecovery(next http.Handler, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tracked := &trackedWriter{ResponseWriter: w}
+		defer func() {
+			value := recover()
+			if value == nil {
+				return
+			}
+			if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(value)
+			}
+			requestID := w.Header().Get(requestIDHeader)
+			log.ErrorContext(r.Context(), "panic while serving HTTP", slog.String("request_id", requestID),
+				slog.Any("panic", value), slog.String("stack", string(debug.Stack())))
+			if tracked.written {
+				// Part of the answer is out: the client must see that it is not whole.
+				panic(http.ErrAbortHandler)
+			}
+			w.Header().Del("Content-Encoding")
+			apierr.WriteHTTP(w, apierr.Internal(fmt.Errorf("panic: %v", value)), requestID)
+		}()
+		next.ServeHTTP(tracked, r)
+	})
+}
+
+// trackedWriter knows whether any of the answer is out.
+type trackedWriter struct {
+	http.ResponseWriter
+	written bool
+}
+
+// WriteHeader passes on; informational answers do not count as written.
+func (w *trackedWriter) WriteHeader(status int) {
+	w.written = w.written || status >= http.StatusOK
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *trackedWriter) Write(b []byte) (int, error) {
+	w.written = true
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *trackedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Flush passes on, for handlers that ask for http.Flusher.
+func (w *trackedWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+type requestIDKey struct{}
+
+// RequestID returns the id of the HTTP request that ctx belongs to, "" when there is none.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// withRequestID takes over a sane X-Request-Id or makes one, and puts it into the context, the request's
+// headers (from where it becomes metadata) and the answer's.
+func withRequestID(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get(requestIDHeader)
+		if !isSaneRequestID(id) {
+			id = rand.Text()
+		}
+		w.Header().Set(requestIDHeader, id)
+		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+		r.Header.Set(requestIDHeader, id)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isSaneRequestID accepts what tools make (UUIDs, hexadecimal, base64url, "a:b", "a/b"), so that nothing odd
+// gets into logs.
+func isSaneRequestID(id string) bool {
+	if id == "" || len(id) > 128 {
+		return false
+	}
+	for _, c := range []byte(id) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && c != '-' && c != '_' && c != '.' && c != ':' && c != '/' && c != '=' && c != '+' {
+			return false
+		}
+	}
+	return true
+}
+
+// withSecurityHeaders sets what holds for every answer of an API; a handler that serves a page sets its own.
+func withSecurityHeaders(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Cache-Control", "no-store")
+		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		header.Set("Referrer-Policy", "no-referrer")
+		next.ServeHTTP(w, r)
+	})
+}

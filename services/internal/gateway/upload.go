@@ -1,0 +1,234 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/gateway/lenient"
+)
+
+// chunkSize is how many bytes of an upload one message carries.
+const chunkSize = 256 << 10
+
+// upload turns a POST with a raw body into a client-streaming RPC. Its request message has one bytes field (the
+// chunk), one message field (the target, filled from the query) and the fields that the path names. Where the
+// target has a field content_encoding, the header of that name goes there and the bytes pass as they came.
+type upload struct {
+	gateway  *gateway
+	route    *route
+	request  protoreflect.MessageType
+	response protoreflect.MessageType
+	chunk    protoreflect.FieldDescriptor
+	target   protoreflect.FieldDescriptor
+	encoding protoreflect.FieldDescriptor // of the target; nil when it has none
+}
+
+// uploadHandler checks the shape of the RPC and returns its handler.
+func (g *gateway) uploadHandler(rt *route) (runtime.HandlerFunc, error) {
+	if !rt.method.IsStreamingClient() || rt.method.IsStreamingServer() {
+		return nil, errors.New("upload_path needs a client-streaming RPC")
+	}
+	u := &upload{gateway: g, route: rt}
+	var err error
+	if u.request, err = protoregistry.GlobalTypes.FindMessageByName(rt.method.Input().FullName()); err != nil {
+		return nil, err
+	}
+	if u.response, err = protoregistry.GlobalTypes.FindMessageByName(rt.method.Output().FullName()); err != nil {
+		return nil, err
+	}
+	fields := rt.method.Input().Fields()
+	for i := range fields.Len() {
+		switch field := fields.Get(i); {
+		case field.IsList() || field.IsMap():
+		case field.Kind() == protoreflect.BytesKind && u.chunk == nil:
+			u.chunk = field
+		case field.Kind() == protoreflect.MessageKind && u.target == nil:
+			u.target = field
+		}
+	}
+	if u.chunk == nil || u.target == nil {
+		return nil, fmt.Errorf("upload_path needs a request with a bytes field and a message field, %s has not", rt.method.Input().FullName())
+	}
+	for _, name := range rt.pathFields {
+		if field := fields.ByName(name); field == nil || field.Kind() != protoreflect.StringKind || field.IsList() {
+			return nil, fmt.Errorf("upload_path names %s, which must be a string field of %s", name, rt.method.Input().FullName())
+		}
+	}
+	if field := u.target.Message().Fields().ByName("content_encoding"); field != nil && field.Kind() == protoreflect.StringKind {
+		u.encoding = field
+	}
+	return u.serve, nil
+}
+
+func (u *upload) serve(w http.ResponseWriter, r *http.Request, pathValues map[string]string) {
+	g := u.gateway
+	first, err := u.first(r, pathValues)
+	if err != nil {
+		u.fail(w, r, err)
+		return
+	}
+	if r.ContentLength > g.config.MaxUpload {
+		u.fail(w, r, bodyTooLarge(g.config.MaxUpload))
+		return
+	}
+	ctx, err := runtime.AnnotateContext(r.Context(), g.mux, r, u.route.fullMethod)
+	if err != nil {
+		u.fail(w, r, err)
+		return
+	}
+	source := newUploadReader(r.Body, http.NewResponseController(w), g.config.UploadIdleTimeout, g.config.MaxUpload)
+	response, headers, err := u.send(ctx, first, source)
+	if err != nil {
+		u.fail(w, r, err)
+		return
+	}
+	ctx = runtime.NewServerMetadataContext(ctx, runtime.ServerMetadata{HeaderMD: headers})
+	runtime.ForwardResponseMessage(ctx, g.mux, g.json, w, r, response, g.mux.GetForwardResponseOptions()...)
+}
+
+// fail answers an upload that may have more bytes on the way: the connection cannot serve another request.
+func (u *upload) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+	u.gateway.writeError(w, r, err)
+}
+
+// first builds the message that names what is uploaded.
+func (u *upload) first(r *http.Request, pathValues map[string]string) (proto.Message, error) {
+	skip := lenient.Fields()
+	if u.encoding != nil {
+		skip = lenient.Fields(u.encoding.Name())
+	}
+	values, err := lenient.Query(r.URL.RawQuery, u.target.Message(), skip)
+	if err != nil {
+		return nil, err
+	}
+	message := u.request.New()
+	target := message.Mutable(u.target).Message()
+	err = new(runtime.DefaultQueryParser).Parse(target.Interface(), values, utilities.NewDoubleArray(nil))
+	if err != nil {
+		return nil, apierr.InvalidArgument("query", "the query does not fit the upload: %v", err)
+	}
+	encoding, err := contentEncoding(r, u.encoding != nil)
+	if err != nil {
+		return nil, err
+	}
+	if encoding != "" {
+		target.Set(u.encoding, protoreflect.ValueOfString(encoding))
+	}
+	for name, value := range pathValues {
+		message.Set(u.request.Descriptor().Fields().ByName(protoreflect.Name(name)), protoreflect.ValueOfString(value))
+	}
+	return message.Interface(), nil
+}
+
+// contentEncoding reads the header: "gzip" or "" for none.
+func contentEncoding(r *http.Request, canGzip bool) (string, error) {
+	got := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ",")))
+	switch {
+	case got == "" || got == "identity":
+		return "", nil
+	case (got == "gzip" || got == "x-gzip") && canGzip:
+		return "gzip", nil
+	case canGzip:
+		return "", unsupportedEncoding(got, "gzip or identity")
+	}
+	return "", unsupportedEncoding(got, "identity")
+}
+
+// received is the end of the RPC.
+type received struct {
+	response proto.Message
+	headers  metadata.MD
+	err      error
+}
+
+// send streams the body into the RPC. The answer is awaited beside it: a server that refuses early ends the
+// upload at once, even while the client is silent. A body that breaks off cancels the RPC; it is never closed
+// as if it were whole.
+//
+// While the body is read, the RPC does not follow the request's cancellation: net/http cancels it when reading
+// fails for any reason, and the reason would be lost behind "cancelled".
+func (u *upload) send(requestCtx context.Context, first proto.Message, source *uploadReader) (proto.Message, metadata.MD, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(requestCtx))
+	defer cancel()
+	if deadline, ok := requestCtx.Deadline(); ok {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, deadline)
+		defer stop()
+	}
+	description := &grpc.StreamDesc{StreamName: string(u.route.method.Name()), ClientStreams: true}
+	stream, err := u.gateway.config.Conn.NewStream(ctx, description, u.route.fullMethod)
+	if err != nil {
+		return nil, nil, err
+	}
+	done := make(chan received, 1)
+	go func() {
+		response := u.response.New().Interface()
+		err := stream.RecvMsg(response)
+		source.stop()
+		headers, _ := stream.Header()
+		done <- received{response, headers, err}
+	}()
+	if err := u.sendAll(stream, first, source); err != nil {
+		cancel()
+		<-done
+		return nil, nil, err
+	}
+	defer context.AfterFunc(requestCtx, cancel)()
+	end := <-done
+	return end.response, end.headers, end.err
+}
+
+// sendAll sends the first message and the chunks. It returns nil when the answer is to be awaited: after the
+// last chunk, and when the server has ended the RPC early.
+func (u *upload) sendAll(stream grpc.ClientStream, first proto.Message, source *uploadReader) error {
+	if err := stream.SendMsg(first); err != nil {
+		return unlessEnded(err)
+	}
+	for {
+		// A new buffer each time: in process, the receiver gets this very slice.
+		buffer := make([]byte, chunkSize)
+		n, readErr := io.ReadFull(source, buffer)
+		switch {
+		case readErr == nil || source.finished():
+		case errors.Is(readErr, errStopped):
+			return nil
+		default:
+			// What was read of the last chunk is of no use: the call is cancelled.
+			return readError(source.failure())
+		}
+		if n > 0 {
+			message := u.request.New()
+			message.Set(u.chunk, protoreflect.ValueOfBytes(buffer[:n:n]))
+			if err := stream.SendMsg(message.Interface()); err != nil {
+				return unlessEnded(err)
+			}
+		}
+		if source.finished() {
+			return stream.CloseSend()
+		}
+	}
+}
+
+// unlessEnded hides io.EOF, by which SendMsg says that the server has ended the RPC: RecvMsg has the reason.
+func unlessEnded(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}

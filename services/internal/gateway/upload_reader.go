@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// errStopped says that the upload was ended from the server's side.
+var errStopped = errors.New("the upload was stopped")
+
+// uploadReader reads the body of an upload: it counts the bytes against the limit, gives up when nothing comes
+// for too long, and can be stopped while it waits.
+type uploadReader struct {
+	body    io.Reader
+	control *http.ResponseController
+	idle    time.Duration
+	limit   int64
+
+	read int64
+	err  error // the first error; io.EOF at the end of the body
+
+	mu      sync.Mutex
+	stopped bool
+	ended   bool // the body needs no deadline any more
+}
+
+func newUploadReader(body io.Reader, control *http.ResponseController, idle time.Duration, limit int64) *uploadReader {
+	return &uploadReader{body: body, control: control, idle: idle, limit: limit}
+}
+
+// Read is io.Reader. It must not be called from two goroutines; stop may be called from any.
+func (u *uploadReader) Read(p []byte) (int, error) {
+	if u.err != nil {
+		return 0, u.err
+	}
+	if !u.extend() {
+		u.err = errStopped
+		return 0, u.err
+	}
+	n, err := u.body.Read(p)
+	u.read += int64(n)
+	switch {
+	case u.read > u.limit:
+		n, err = 0, &http.MaxBytesError{Limit: u.limit}
+	case errors.Is(err, io.EOF):
+		u.end()
+	case err != nil && u.isStopped():
+		err = errStopped
+	}
+	u.err = err
+	return n, err
+}
+
+// finished reports that the whole body was read.
+func (u *uploadReader) finished() bool { return errors.Is(u.err, io.EOF) }
+
+// failure is the error that ended the reading.
+func (u *uploadReader) failure() error { return u.err }
+
+// stop makes a waiting Read return, and later ones fail.
+func (u *uploadReader) stop() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended || u.stopped {
+		return
+	}
+	u.stopped = true
+	_ = u.control.SetReadDeadline(time.Now())
+}
+
+func (u *uploadReader) isStopped() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.stopped
+}
+
+// extend gives the next Read its time; false when the upload was stopped.
+func (u *uploadReader) extend() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stopped {
+		return false
+	}
+	_ = u.control.SetReadDeadline(time.Now().Add(u.idle))
+	return true
+}
+
+// end lifts the deadline: net/http keeps reading the connection to see the client go away, and would take a
+// deadline that passes for just that.
+func (u *uploadReader) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ended = true
+	_ = u.control.SetReadDeadline(time.Time{})
+}

@@ -1,0 +1,61 @@
+// Package page makes the cursors of keyset lists: opaque, bound to the list and the filter that they were given for.
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+// Key is a place in a list that is ordered by a number (a time in microseconds, mostly) and by id.
+type Key struct{ Order, ID int64 }
+
+const (
+	version    = 1
+	digestSize = 8
+	cursorSize = 1 + digestSize + 16
+)
+
+// Digest identifies a list: its name and the filter, which is the request with its cursor and page size cleared.
+type Digest [digestSize]byte
+
+// DigestOf computes the digest of a list.
+func DigestOf(list string, filter proto.Message) (Digest, error) {
+	canonical, err := proto.MarshalOptions{Deterministic: true}.Marshal(filter)
+	if err != nil {
+		return Digest{}, err
+	}
+	sum := sha256.Sum256(append([]byte(list+"\x00"), canonical...))
+	return Digest(sum[:digestSize]), nil
+}
+
+// Encode renders the cursor of the page behind key.
+func Encode(list Digest, key Key) string {
+	b := make([]byte, 0, cursorSize)
+	b = append(b, version)
+	b = append(b, list[:]...)
+	b = binary.BigEndian.AppendUint64(b, uint64(key.Order))
+	b = binary.BigEndian.AppendUint64(b, uint64(key.ID))
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// Decode reads a cursor. ok is false for "", the first page. Anything but a cursor that Encode made for the same list
+// is an INVALID_CURSOR error.
+func Decode(list Digest, cursor string) (key Key, ok bool, err error) {
+	if cursor == "" {
+		return Key{}, false, nil
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil || len(b) != cursorSize || b[0] != version || !bytes.Equal(b[1:1+digestSize], list[:]) {
+		return Key{}, false, apierr.InvalidCursor("cursor")
+	}
+	return Key{
+		Order: int64(binary.BigEndian.Uint64(b[1+digestSize:])),
+		ID:    int64(binary.BigEndian.Uint64(b[9+digestSize:])),
+	}, true, nil
+}

@@ -1,0 +1,42 @@
+package secret
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/setting"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// StoredKey returns 32 random bytes that are the same on every node and at every start: they are made the first time
+// that a name is asked for, and kept sealed in the store.
+func (k *Keyring) StoredKey(ctx context.Context, st *store.Store, name string) (key []byte, err error) {
+	sealed, err := k.Seal(randomKey(), []byte(name))
+	if err != nil {
+		return nil, err
+	}
+	err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+		if err := tx.Setting.Create().SetName(name).SetValue(sealed).OnConflictColumns(setting.FieldName).Ignore().Exec(ctx); err != nil {
+			return err
+		}
+		row, err := tx.Setting.Query().Where(setting.Name(name)).Only(ctx)
+		if err != nil {
+			return err
+		}
+		key, err = k.Unseal(row.Value, []byte(name))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("key %q of the store: %w", name, err)
+	}
+	return key, nil
+}
+
+func randomKey() []byte {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails: crypto/rand ends the program instead
+	return key
+}

@@ -1,0 +1,139 @@
+package telemetry
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"net/http"
+	"time"
+
+	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics are the counters of one server. Labels are bounded: RPC names, codes, products, pool and queue names; never
+// tenants, users or addresses.
+type Metrics struct {
+	// GRPC counts calls by service, method and code (grpc_server_handled_total and the others of the provider). Its
+	// histogram has no code, therefore RequestSeconds.
+	GRPC *grpcprom.ServerMetrics
+	// RequestSeconds observes how long calls take, by full method, code and transport (grpc, http).
+	RequestSeconds *prometheus.HistogramVec
+	// InFlight is the number of calls that are being handled, by transport.
+	InFlight *prometheus.GaugeVec
+	// Panics counts the panics that were recovered.
+	Panics prometheus.Counter
+	// RateLimited counts calls that were refused with RATE_LIMITED.
+	RateLimited prometheus.Counter
+	// AuditFailures counts audit entries that were lost, by reason (write: the database refused it; throttled: a caller
+	// was denied too often for each attempt to be recorded; unowned: the caller belongs to no deployment).
+	AuditFailures *prometheus.CounterVec
+	// FindingsIngested counts results of uploaded reports, by product and outcome (created, updated, unchanged,
+	// reopened, fixed, skipped).
+	FindingsIngested *prometheus.CounterVec
+	// UnknownFields counts JSON fields of request bodies that no operation knows.
+	UnknownFields prometheus.Counter
+
+	registry *prometheus.Registry
+	log      *slog.Logger
+}
+
+// requestBuckets reach from a cached read to the longest upload, in seconds.
+var requestBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900}
+
+// NewMetrics returns metrics in a registry of their own. version, revision and goVersion label palisade_build_info;
+// failed scrapes are written to log.
+func NewMetrics(log *slog.Logger, version, revision, goVersion string) *Metrics {
+	m := &Metrics{
+		GRPC: grpcprom.NewServerMetrics(),
+		RequestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "palisade_request_duration_seconds",
+			Help:    "How long calls took, in seconds, by RPC, gRPC code and transport.",
+			Buckets: requestBuckets,
+		}, []string{"method", "code", "transport"}),
+		InFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "palisade_requests_in_flight",
+			Help: "Calls that are being handled now.",
+		}, []string{"transport"}),
+		Panics:           counter("palisade_panics_total", "Panics of handlers that were recovered."),
+		RateLimited:      counter("palisade_rate_limited_total", "Calls that were refused because their credential made too many."),
+		AuditFailures:    counterVec("palisade_audit_failures_total", "Audit entries that were not written.", "reason"),
+		FindingsIngested: counterVec("palisade_findings_ingested_total", "Results of uploaded reports.", "product", "outcome"),
+		UnknownFields:    counter("palisade_unknown_json_fields_total", "Fields of JSON bodies that no operation knows and that were ignored."),
+		registry:         prometheus.NewRegistry(),
+		log:              log,
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "palisade_build_info",
+		Help:        "Always 1; the labels say what is running.",
+		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "go_version": goVersion},
+	})
+	build.Set(1)
+	m.registry.MustRegister(
+		m.GRPC, m.RequestSeconds, m.InFlight, m.Panics, m.RateLimited, m.AuditFailures, m.FindingsIngested, m.UnknownFields,
+		build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+// WatchPools exports the statistics of database connection pools as go_sql_*{db_name="<name>"}.
+func (m *Metrics) WatchPools(pools map[string]*sql.DB) {
+	for name, db := range pools {
+		m.registry.MustRegister(collectors.NewDBStatsCollector(db, name))
+	}
+}
+
+// queueTimeout bounds the query that a scrape makes: Prometheus gives up after ten seconds by default.
+const queueTimeout = 2 * time.Second
+
+// WatchQueue exports what depth answers as palisade_queue_depth{queue="<name>"}: the jobs that wait in each queue. depth
+// is asked at each scrape; when it fails, the scrape goes on without the gauge.
+func (m *Metrics) WatchQueue(depth func(context.Context) (map[string]int64, error)) {
+	m.registry.MustRegister(queueCollector{depth: depth, log: m.log})
+}
+
+type queueCollector struct {
+	depth func(context.Context) (map[string]int64, error)
+	log   *slog.Logger
+}
+
+var queueDesc = prometheus.NewDesc("palisade_queue_depth", "Background jobs that wait to be worked.", []string{"queue"}, nil)
+
+// Describe names the gauge.
+func (c queueCollector) Describe(ch chan<- *prometheus.Desc) { ch <- queueDesc }
+
+// Collect asks for the depth.
+func (c queueCollector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), queueTimeout)
+	defer cancel()
+	queues, err := c.depth(ctx)
+	if err != nil {
+		c.log.Error("queue depth cannot be read", "error", err)
+		return
+	}
+	for name, n := range queues {
+		ch <- prometheus.MustNewConstMetric(queueDesc, prometheus.GaugeValue, float64(n), name)
+	}
+}
+
+// Handler serves the metrics in the Prometheus and OpenMetrics formats.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorLog:          slog.NewLogLogger(m.log.Handler(), slog.LevelError),
+		ErrorHandling:     promhttp.ContinueOnError,
+		EnableOpenMetrics: true,
+	})
+}
+
+// Gatherer returns the registry for reading.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }

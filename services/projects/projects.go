@@ -1,0 +1,240 @@
+// Package projects serves projects: usually one repository each.
+package projects
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/ent/tenant"
+	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/gitref"
+)
+
+const defaultPageSize = 100
+
+// resetBranch as a primary branch means "go back to the default branch" (contract facts, UpdateProject).
+const resetBranch = "None"
+
+// Projects is the service group "projects".
+type Projects struct {
+	projectsv1.UnimplementedProjectsServiceServer
+	store *store.Store
+}
+
+// NewProjects serves projects from the store.
+func NewProjects(st *store.Store) *Projects { return &Projects{store: st} }
+
+// ListProjects lists the projects that are not archived, by id.
+func (s *Projects) ListProjects(ctx context.Context, r *projectsv1.ListProjectsRequest) (*projectsv1.ListProjectsResponse, error) {
+	size := int64(defaultPageSize)
+	if r.PageSize != nil {
+		size = r.GetPageSize()
+	}
+	const far = int64(1) << 40
+	if r.GetPage() > far/size {
+		return &projectsv1.ListProjectsResponse{}, nil
+	}
+	rows, err := s.store.Reader.Project.Query().Where(project.ArchivedAtIsNil()).Order(ent.Asc(project.FieldID)).
+		Offset(int(r.GetPage() * size)).Limit(int(size)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := tagsOf(ctx, s.store.Reader, rows...)
+	if err != nil {
+		return nil, err
+	}
+	response := &projectsv1.ListProjectsResponse{}
+	for _, row := range rows {
+		item := convert(row, tags[row.ID])
+		item.ManagedScanConfig = nil // list items have none
+		response.Projects = append(response.Projects, item)
+	}
+	return response, nil
+}
+
+// GetProject returns one project.
+func (s *Projects) GetProject(ctx context.Context, r *projectsv1.GetProjectRequest) (*projectsv1.GetProjectResponse, error) {
+	row, err := find(ctx, s.store.Reader, r.GetProjectName())
+	if err != nil {
+		return nil, err
+	}
+	tags, err := tagsOf(ctx, s.store.Reader, row)
+	if err != nil {
+		return nil, err
+	}
+	return &projectsv1.GetProjectResponse{Project: convert(row, tags[row.ID])}, nil
+}
+
+// UpdateProject changes what the mask names, or what is not empty when there is no mask.
+func (s *Projects) UpdateProject(ctx context.Context, r *projectsv1.UpdateProjectRequest) (*projectsv1.UpdateProjectResponse, error) {
+	named := func(field string, present bool) bool {
+		if len(r.GetUpdateMask().GetPaths()) == 0 {
+			return present
+		}
+		for _, path := range r.GetUpdateMask().GetPaths() {
+			if path == field {
+				return true
+			}
+		}
+		return false
+	}
+	out, err := s.change(ctx, r.GetProjectName(), func(ctx context.Context, tx *ent.Tx, row *ent.Project, update *ent.ProjectUpdateOne) error {
+		if branch := r.GetPrimaryBranch(); named("primary_branch", branch != "") && branch != "" {
+			if branch == resetBranch {
+				branch = ""
+			}
+			update.SetPrimaryBranch(gitref.Full(branch))
+		}
+		if diff := r.GetManagedScanConfig().GetDiffScan(); diff != nil {
+			update.SetManagedDiffScan(diff.GetEnabled())
+		}
+		if full := r.GetManagedScanConfig().GetFullScan(); full != nil {
+			update.SetManagedFullScan(full.GetEnabled())
+		}
+		if named("tags", len(r.GetTags()) > 0) {
+			return replaceTags(ctx, tx, row.ID, r.GetTags())
+		}
+		return nil
+	})
+	return &projectsv1.UpdateProjectResponse{Project: out}, err
+}
+
+// ToggleProjectManagedScan turns managed scans on or off.
+func (s *Projects) ToggleProjectManagedScan(ctx context.Context, r *projectsv1.ToggleProjectManagedScanRequest) (*projectsv1.ToggleProjectManagedScanResponse, error) {
+	out, err := s.change(ctx, r.GetProjectName(), func(_ context.Context, _ *ent.Tx, _ *ent.Project, update *ent.ProjectUpdateOne) error {
+		if r.GetDiffScan() != nil {
+			update.SetManagedDiffScan(r.GetDiffScan().GetEnabled())
+		}
+		if r.GetFullScan() != nil {
+			update.SetManagedFullScan(r.GetFullScan().GetEnabled())
+		}
+		return nil
+	})
+	return &projectsv1.ToggleProjectManagedScanResponse{Project: out}, err
+}
+
+// AddProjectTags adds tags; those unknown to the deployment are created.
+func (s *Projects) AddProjectTags(ctx context.Context, r *projectsv1.AddProjectTagsRequest) (*projectsv1.AddProjectTagsResponse, error) {
+	out, err := s.change(ctx, r.GetProjectName(), func(ctx context.Context, tx *ent.Tx, row *ent.Project, _ *ent.ProjectUpdateOne) error {
+		return addTags(ctx, tx, row.ID, r.GetTags())
+	})
+	return &projectsv1.AddProjectTagsResponse{Project: out}, err
+}
+
+// DeleteProjectTags removes tags from this project only.
+func (s *Projects) DeleteProjectTags(ctx context.Context, r *projectsv1.DeleteProjectTagsRequest) (*projectsv1.DeleteProjectTagsResponse, error) {
+	out, err := s.change(ctx, r.GetProjectName(), func(ctx context.Context, tx *ent.Tx, row *ent.Project, _ *ent.ProjectUpdateOne) error {
+		ids, err := tx.Tag.Query().Where(tag.NameIn(r.GetTags()...)).IDs(ctx)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		_, err = tx.ProjectTag.Delete().Where(projecttag.ProjectID(row.ID), projecttag.TagIDIn(ids...)).Exec(ctx)
+		return err
+	})
+	return &projectsv1.DeleteProjectTagsResponse{Project: out}, err
+}
+
+// DeleteProject deletes a project with all that belongs to it, in one transaction.
+func (s *Projects) DeleteProject(ctx context.Context, r *projectsv1.DeleteProjectRequest) (*projectsv1.DeleteProjectResponse, error) {
+	deploymentID, _ := tenant.FromContext(ctx)
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := s.lock(ctx, tx, r.GetProjectName())
+		if err != nil {
+			return err
+		}
+		err = s.store.Exec(ctx, tx, `DELETE FROM finding_events WHERE deployment_id = ? AND finding_id IN
+			(SELECT id FROM findings WHERE deployment_id = ? AND project_id = ?)`, deploymentID, deploymentID, row.ID)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Finding.Delete().Where(finding.DeploymentID(deploymentID), finding.ProjectID(row.ID)).Exec(ctx); err != nil {
+			return err
+		}
+		if _, err := tx.Scan.Delete().Where(scan.ProjectID(row.ID)).Exec(ctx); err != nil {
+			return err
+		}
+		if _, err := tx.ProjectTag.Delete().Where(projecttag.ProjectID(row.ID)).Exec(ctx); err != nil {
+			return err
+		}
+		return tx.Project.DeleteOneID(row.ID).Exec(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &projectsv1.DeleteProjectResponse{ProjectName: r.GetProjectName()}, nil
+}
+
+// change runs a change of one project in a transaction and returns the project as it is afterwards.
+func (s *Projects) change(ctx context.Context, name string, fn func(context.Context, *ent.Tx, *ent.Project, *ent.ProjectUpdateOne) error) (out *projectsv1.Project, err error) {
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := s.lock(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		update := row.Update()
+		if err := fn(ctx, tx, row, update); err != nil {
+			return err
+		}
+		if len(update.Mutation().Fields()) > 0 {
+			if row, err = update.Save(ctx); err != nil {
+				return err
+			}
+		}
+		tags, err := tagsOf(ctx, tx.Client(), row)
+		out = convert(row, tags[row.ID])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// lock finds a project and keeps others from changing it until the end of the transaction.
+func (s *Projects) lock(ctx context.Context, tx *ent.Tx, name string) (*ent.Project, error) {
+	query := tx.Project.Query().Where(project.Name(name))
+	if s.store.Postgres() {
+		query.ForUpdate()
+	}
+	return orNotFound(name)(query.Only(ctx))
+}
+
+func find(ctx context.Context, db *ent.Client, name string) (*ent.Project, error) {
+	return orNotFound(name)(db.Project.Query().Where(project.Name(name)).Only(ctx))
+}
+
+func orNotFound(name string) func(*ent.Project, error) (*ent.Project, error) {
+	return func(row *ent.Project, err error) (*ent.Project, error) {
+		if ent.IsNotFound(err) {
+			return nil, apierr.NotFound("project %q not found", name)
+		}
+		return row, err
+	}
+}
+
+func convert(row *ent.Project, tags []string) *projectsv1.Project {
+	out := &projectsv1.Project{
+		Id: row.ID, Name: row.Name, Url: row.URL, Tags: tags, CreatedAt: timestamppb.New(store.Time(row.CreatedAt)),
+		DefaultBranch: row.DefaultBranch, PrimaryBranch: row.PrimaryBranch,
+		ManagedScanConfig: &projectsv1.ManagedScanConfig{
+			DiffScan: &projectsv1.DiffScan{Enabled: row.ManagedDiffScan},
+			FullScan: &projectsv1.FullScan{Enabled: row.ManagedFullScan},
+		},
+	}
+	if out.PrimaryBranch == "" {
+		out.PrimaryBranch = row.DefaultBranch
+	}
+	if row.LatestScanAt != nil {
+		out.LatestScanAt = timestamppb.New(store.Time(*row.LatestScanAt))
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package sarif
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+)
+
+// meter sits between the file and the decoder in the first pass. It bounds total size and nesting on the raw bytes, before the
+// decoder recurses into them, and makes a long read cancellable.
+type meter struct {
+	ctx      context.Context
+	src      io.Reader
+	maxBytes int64
+	maxDepth int
+
+	read              int64
+	depth             int
+	inString, escaped bool
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	if err := m.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := m.src.Read(p)
+	m.read += int64(n)
+	if m.read > m.maxBytes {
+		return 0, &LimitError{What: "more bytes than a report may have", Max: m.maxBytes}
+	}
+	if !m.scan(p[:n]) {
+		return 0, &LimitError{What: fmt.Sprintf("arrays and objects are nested too deeply near byte %d", m.read), Max: int64(m.maxDepth)}
+	}
+	return n, err
+}
+
+// scan follows strings and brackets through b and reports whether the nesting stays within its limit.
+func (m *meter) scan(b []byte) bool {
+	for _, c := range b {
+		switch {
+		case m.escaped:
+			m.escaped = false
+		case m.inString:
+			m.escaped = c == '\\'
+			m.inString = c != '"'
+		case c == '"':
+			m.inString = true
+		case c == '{' || c == '[':
+			if m.depth++; m.depth > m.maxDepth {
+				return false
+			}
+		case c == '}' || c == ']':
+			m.depth--
+		}
+	}
+	return true
+}
+
+// budget stops the decoder from buffering more than it may: its limit is moved ahead of the decoder before each value.
+type budget struct {
+	src       io.Reader
+	delivered int64
+	limit     int64
+}
+
+func (b *budget) Read(p []byte) (int, error) {
+	room := b.limit - b.delivered
+	if room <= 0 {
+		return 0, errOverBudget
+	}
+	if int64(len(p)) > room {
+		p = p[:room]
+	}
+	n, err := b.src.Read(p)
+	b.delivered += int64(n)
+	return n, err
+}
+
+// sniff looks at the first bytes, says how many of them are a byte order mark, and refuses encodings that only look like
+// broken JSON otherwise.
+func sniff(src io.ReadSeeker) (int64, error) {
+	if _, err := src.Seek(0, io.SeekStart); err != nil {
+		return 0, fmt.Errorf("rewind the report: %w", err)
+	}
+	head := make([]byte, 4)
+	n, err := io.ReadFull(src, head)
+	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
+		return 0, fmt.Errorf("read the report: %w", err)
+	}
+	head = head[:n]
+	switch {
+	case n == 0:
+		return 0, &FormatError{"the file is empty"}
+	case bytes.HasPrefix(head, []byte{0xEF, 0xBB, 0xBF}):
+		return 3, nil
+	case bytes.HasPrefix(head, []byte{0xFF, 0xFE}), bytes.HasPrefix(head, []byte{0xFE, 0xFF}):
+		return 0, &FormatError{"the file is UTF-16 (as written by > in PowerShell); only UTF-8 is allowed"}
+	case bytes.HasPrefix(head, []byte{0x1F, 0x8B}):
+		return 0, &FormatError{"the file is gzip-compressed and was sent without Content-Encoding: gzip"}
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		return 0, &FormatError{"the file is a ZIP archive; upload the .sarif file in it"}
+	}
+	return 0, nil
+}
+
+// position counts lines up to a byte offset. It reads the file once more, which only a broken report costs.
+func position(src io.ReadSeeker, offset int64) (line, column int64, err error) {
+	if _, err := src.Seek(0, io.SeekStart); err != nil {
+		return 0, 0, err
+	}
+	line, column = 1, 1
+	buf := make([]byte, 64<<10)
+	in := io.LimitReader(src, offset)
+	for {
+		n, err := in.Read(buf)
+		if lines := bytes.Count(buf[:n], []byte{'\n'}); lines > 0 {
+			line += int64(lines)
+			column = int64(n - bytes.LastIndexByte(buf[:n], '\n'))
+		} else {
+			column += int64(n)
+		}
+		if err == io.EOF {
+			return line, column, nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+}

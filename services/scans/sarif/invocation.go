@@ -1,0 +1,147 @@
+package sarif
+
+import "strings"
+
+// invocation is what matters of one start of the tool.
+type invocation struct {
+	failed           string // why the invocation counts as failed, or empty
+	workingDirectory wireArtifactLocation
+	overrides        []wireOverride
+
+	unsuccessful   bool
+	execution      notifications
+	configuration  notifications
+	abnormalEnding bool
+}
+
+// notifications counts what the tool reported about itself: these are not results.
+type notifications struct{ errors, others int }
+
+const maxInvocations = 1000
+
+func (r *reader) invocations(run *Run) error {
+	ok, err := r.arrayOf(func(i int) error {
+		if len(run.invoked) >= maxInvocations {
+			run.warn("invocations from index %d on are ignored", maxInvocations)
+			return r.skip()
+		}
+		inv := &invocation{}
+		run.invoked = append(run.invoked, inv)
+		ok, err := r.objectOf(func(name string) error { return r.invocationMember(run, inv, name) })
+		if !ok && err == nil {
+			run.warn("invocations[%d] is ignored: it is not an object", i)
+		}
+		return err
+	})
+	if !ok && err == nil {
+		run.warn("invocations is ignored: it is not an array")
+	}
+	return err
+}
+
+func (r *reader) invocationMember(run *Run, inv *invocation, name string) error {
+	switch name {
+	case "executionSuccessful":
+		var successful *bool
+		err := r.optional(run, "invocations."+name, &successful)
+		inv.unsuccessful = successful != nil && !*successful
+		return err
+	case "processStartFailureMessage", "exitSignalName":
+		var text string
+		err := r.optional(run, "invocations."+name, &text)
+		inv.abnormalEnding = inv.abnormalEnding || text != ""
+		return err
+	case "workingDirectory":
+		return r.optional(run, "invocations."+name, &inv.workingDirectory)
+	case "ruleConfigurationOverrides":
+		var overrides capped[wireOverride]
+		err := r.optional(run, "invocations."+name, &overrides)
+		inv.overrides = overrides
+		return err
+	case "toolExecutionNotifications":
+		return r.notifications(&inv.execution)
+	case "toolConfigurationNotifications":
+		return r.notifications(&inv.configuration)
+	}
+	return r.skip()
+}
+
+func (r *reader) notifications(count *notifications) error {
+	_, err := r.arrayOf(func(int) error {
+		var n struct {
+			Level string `json:"level"`
+		}
+		if _, err := r.decode(&n); err != nil {
+			return err
+		}
+		if strings.EqualFold(n.Level, "error") {
+			count.errors++
+		} else {
+			count.others++
+		}
+		return nil
+	})
+	return err
+}
+
+// judge decides whether the run is complete. A run that is not may add findings but closes none.
+func (run *Run) judge() {
+	for i, inv := range run.invoked {
+		if n := inv.execution.errors + inv.execution.others + inv.configuration.errors + inv.configuration.others; n > 0 {
+			run.warn("invocations[%d] has %d notifications of the tool about itself, %d of them errors; they are not findings", i, n, inv.execution.errors+inv.configuration.errors)
+		}
+		why := ""
+		switch {
+		case inv.execution.errors > 0:
+			why = "has error-level notifications about its execution"
+		case inv.abnormalEnding:
+			why = "ended abnormally"
+		case inv.unsuccessful && !run.onlyUnusedDirectives(inv):
+			why = "says executionSuccessful: false"
+		default:
+			continue
+		}
+		run.Succeeded = false
+		run.warn("invocations[%d] %s, so that no finding is closed by this run", i, why)
+	}
+}
+
+// onlyUnusedDirectives knows ESLint's formatter, which says executionSuccessful: false for as little as a warning about an unused
+// disable comment in a complete run. A file that it could not parse is an error-level notification.
+func (run *Run) onlyUnusedDirectives(inv *invocation) bool {
+	return strings.EqualFold(run.Tool.Name, "eslint") && inv.configuration.others > 0 && inv.configuration.errors == 0
+}
+
+// overrideFor is the severity that the invocation of a result configured for its rule, or "". A result that names no invocation
+// belongs to the first.
+func (run *Run) overrideFor(w *wireResult, rule *Rule) string {
+	index := 0
+	if w.Provenance != nil && w.Provenance.InvocationIndex != nil && *w.Provenance.InvocationIndex >= 0 {
+		index = int(*w.Provenance.InvocationIndex)
+	}
+	if index >= len(run.invoked) {
+		return ""
+	}
+	for _, o := range run.invoked[index].overrides {
+		if o.Configuration == nil || !run.refersTo(o.Descriptor, rule) {
+			continue
+		}
+		if s := fromLevel(o.Configuration.Level); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// refersTo tells whether a reference means the rule: by id, else by GUID, else by index.
+func (run *Run) refersTo(ref wireDescriptorRef, rule *Rule) bool {
+	switch {
+	case ref.ID != "":
+		return ref.ID == rule.ID
+	case ref.GUID != "":
+		return strings.EqualFold(ref.GUID, rule.guid)
+	case ref.Index != nil:
+		return run.component(ref.ToolComponent).at(ref.Index) == rule
+	}
+	return false
+}

@@ -1,0 +1,118 @@
+package sarif_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/palisade/palisade/services/scans/sarif"
+)
+
+// located is a run with one result at an artifact location, and more members of the run.
+func located(location, members string) string {
+	if members != "" {
+		members = "," + members
+	}
+	return run(`"tool":{"driver":{"name":"t"}},"results":[{"ruleId":"r","message":{"text":"m"},"locations":[{"physicalLocation":
+		{"artifactLocation":` + location + `,"region":{"startLine":1}}}]}]` + members)
+}
+
+func TestPaths(t *testing.T) {
+	const bases = `"originalUriBaseIds":{"SRCROOT":{"uri":"file:///w/repo/"},"LIB":{"uri":"lib/","uriBaseId":"SRCROOT"},
+		"A":{"uri":"a/","uriBaseId":"B"},"B":{"uri":"b/","uriBaseId":"A"},"NONE":{"description":{"text":"not said"}},
+		"SLASH":{"uri":"file:///"},"WEB":{"uri":"https://git.acme.test/"},"REL":{"uri":"sub"}}`
+	for _, c := range []struct{ location, members, want string }{
+		{`{"uri":"a/b.go"}`, "", "a/b.go"},
+		{`{"uri":"./a//b/../c.go"}`, "", "a/c.go"},
+		{`{"uri":"a\\b\\c.cs"}`, "", "a/b/c.cs"},
+		{`{"uri":"a%20b/%C3%A9.go"}`, "", "a b/é.go"},
+		{`{"uri":"100%.go"}`, "", "100%.go"},
+		{`{"uri":"file:///x/a.go"}`, "", "/x/a.go"},
+		{`{"uri":"file:/x/a.go"}`, "", "/x/a.go"},
+		{`{"uri":"file://localhost/x/a.go"}`, "", "/x/a.go"},
+		{`{"uri":"FILE:///c:/x/a.go"}`, "", "C:/x/a.go"},
+		{`{"uri":"c:\\x\\a.go"}`, "", "C:/x/a.go"},
+		{`{"uri":"file://src/a.go"}`, "", "src/a.go"},
+		{`{"uri":"https://kim:pw@git.acme.test/a?x=1"}`, "", "https://git.acme.test/a?x=1"},
+		{`{"uri":"app/[id]/page.tsx"}`, "", "app/[id]/page.tsx"},
+		{`{"uri":"C#/Program.cs"}`, "", "C#/Program.cs"},
+		{`{"uri":""}`, "", ""},
+		{`{"uri":"."}`, "", ""},
+		{`null`, "", ""},
+		{`{"uri":"file:///w/repo/a.go"}`, bases, "a.go"},
+		{`{"uri":"file:///w/repo2/a.go"}`, bases, "/w/repo2/a.go"},
+		{`{"uri":"x.go","uriBaseId":"LIB"}`, bases, "lib/x.go"},
+		{`{"uri":"../x.go","uriBaseId":"LIB"}`, bases, "x.go"},
+		{`{"uri":"x.go","uriBaseId":"NONE"}`, bases, "x.go"},
+		{`{"uri":"x.go","uriBaseId":"SLASH"}`, bases, "x.go"},
+		{`{"uri":"w/repo/x.go","uriBaseId":"SLASH"}`, bases, "x.go"},
+		{`{"uri":"x.go","uriBaseId":"REL"}`, bases, "sub/x.go"},
+		{`{"uri":"x.go","uriBaseId":"WEB"}`, bases, "x.go"},
+		{`{"uri":"file:///b/c/a.go"}`, `"invocations":[{"workingDirectory":{"uri":"file:///b"}}]`, "c/a.go"},
+		{`{"uri":"/b/c/a.go"}`, `"invocations":[{"workingDirectory":{"uri":"file:///b/"}}]`, "c/a.go"},
+		{`{"uri":"/b/a.go"}`, `"invocations":[{"workingDirectory":{"uri":"file:///"}}]`, "/b/a.go"},
+		{`{"index":1}`, `"artifacts":[7,{"location":{"uri":"x.go","uriBaseId":"LIB"}}],` + bases, "lib/x.go"},
+		{`{"index":5}`, `"artifacts":[]`, ""},
+		{`{"index":-1}`, ``, ""},
+	} {
+		if r := only(t, read(t, located(c.location, c.members))); r.Path != c.want {
+			t.Errorf("%s: path is %q, want %q", c.location, r.Path, c.want)
+		}
+	}
+	// A circle of bases ends.
+	only(t, read(t, located(`{"uri":"x.go","uriBaseId":"A"}`, bases)))
+}
+
+func TestPathsThatEscapeAreSkipped(t *testing.T) {
+	const base = `"originalUriBaseIds":{"SRCROOT":{"uri":"file:///w/repo/"}}`
+	for _, uri := range []string{
+		"../a.go", "a/../../b.go", "%2e%2e/a.go", "..%2fa.go", `..\\a.go`, "..%5ca.go", "..", "file:///w/repo/../../etc/passwd",
+	} {
+		if reason := skipped(t, read(t, located(`{"uri":"`+uri+`"}`, base))); !strings.Contains(reason, `".."`) {
+			t.Errorf("%s: reason is %q", uri, reason)
+		}
+	}
+	if reason := skipped(t, read(t, located(`{"uri":"../../etc/passwd","uriBaseId":"SRCROOT"}`, base))); !strings.Contains(reason, `".."`) {
+		t.Errorf("reason is %q", reason)
+	}
+	if reason := skipped(t, read(t, located(`{"uri":"`+strings.Repeat("x", 5000)+`"}`, ""))); !strings.Contains(reason, "4096") {
+		t.Errorf("reason is %q", reason)
+	}
+}
+
+func TestCheckoutRootWins(t *testing.T) {
+	const members = `"originalUriBaseIds":{"SRCROOT":{"uri":"file:///w/"}}`
+	for _, root := range []string{"/w/my repo", "/w/my repo/", "file:///w/my%20repo/"} {
+		r := only(t, read(t, located(`{"uri":"file:///w/my%20repo/a.go"}`, members), sarif.WithCheckoutRoot(root)))
+		if r.Path != "a.go" {
+			t.Errorf("%s: path is %q, want a.go", root, r.Path)
+		}
+	}
+	r := only(t, read(t, located(`{"uri":"c:\\Work\\a.go"}`, ""), sarif.WithCheckoutRoot(`C:\Work`)))
+	if r.Path != "a.go" {
+		t.Errorf("path is %q, want a.go", r.Path)
+	}
+}
+
+// Whatever a report says, a path never climbs and never has backslashes.
+func TestPathsNeverClimb(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		segment := rapid.SampledFrom([]string{"..", ".", "a", "%2e%2e", "b%2fc", "%5c", "", "C:", "file:", "x.go"})
+		var uri strings.Builder
+		for _, s := range rapid.SliceOfN(segment, 1, 8).Draw(rt, "segments") {
+			uri.WriteString(s)
+			uri.WriteString(rapid.SampledFrom([]string{"/", `\\`, "//"}).Draw(rt, "separator"))
+		}
+		location := fmt.Sprintf(`{"uri":"%s","uriBaseId":"%s"}`, uri.String(), rapid.SampledFrom([]string{"", "R", "S"}).Draw(rt, "base"))
+		o := read(t, located(location, `"originalUriBaseIds":{"R":{"uri":"file:///w/repo/"},"S":{"uri":"s/"}}`))
+		for _, r := range o.results {
+			for _, part := range strings.Split(r.Path, "/") {
+				if part == ".." || strings.Contains(part, `\`) {
+					rt.Fatalf("%s gives %q", location, r.Path)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package sarif_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/palisade/palisade/services/scans/sarif"
+)
+
+// repeated is a virtual file: a head, one unit n times, and a tail. It makes reports of a gigabyte without a disk.
+type repeated struct {
+	head, unit, tail string
+	n, at            int64
+}
+
+func (r *repeated) size() int64 {
+	return int64(len(r.head)) + r.n*int64(len(r.unit)) + int64(len(r.tail))
+}
+
+func (r *repeated) Seek(offset int64, whence int) (int64, error) {
+	if whence != io.SeekStart {
+		return 0, errors.New("only from the start")
+	}
+	r.at = offset
+	return offset, nil
+}
+
+func (r *repeated) Read(p []byte) (int, error) {
+	done := 0
+	for done < len(p) {
+		part := r.rest()
+		if part == "" {
+			break
+		}
+		n := copy(p[done:], part)
+		done += n
+		r.at += int64(n)
+	}
+	if done == 0 {
+		return 0, io.EOF
+	}
+	return done, nil
+}
+
+// rest is what is left of the part at the current offset.
+func (r *repeated) rest() string {
+	at := r.at
+	if at < int64(len(r.head)) {
+		return r.head[at:]
+	}
+	at -= int64(len(r.head))
+	if at < r.n*int64(len(r.unit)) {
+		return r.unit[at%int64(len(r.unit)):]
+	}
+	at -= r.n * int64(len(r.unit))
+	if at < int64(len(r.tail)) {
+		return r.tail[at:]
+	}
+	return ""
+}
+
+const typical = `{"ruleId":"G401","level":"warning","message":{"text":"Use of weak cryptographic primitive in {0}","arguments":["md5"]},
+"locations":[{"physicalLocation":{"artifactLocation":{"uri":"tools/security/crypto.go","uriBaseId":"%SRCROOT%"},"region":{"startLine":26,
+"startColumn":7,"endLine":26,"endColumn":17,"snippet":{"text":"h := md5.New()"}},"contextRegion":{"startLine":24,"endLine":28,
+"snippet":{"text":"func sum(b []byte) []byte {\n\t// for the cache only\n\th := md5.New()\n\th.Write(b)\n\treturn h.Sum(nil)\n"}}}}],
+"partialFingerprints":{"primaryLocationLineHash":"39fa2ee980eb94b0:1"},"properties":{"issue_severity":"MEDIUM","issue_confidence":"HIGH"}},
+`
+
+// large is a report of about the given size whose rules follow its results, as gosec writes them.
+func large(bytes int64) *repeated {
+	return &repeated{
+		head: `{"runs":[{"results":[`,
+		unit: typical,
+		n:    bytes / int64(len(typical)),
+		tail: typical[:len(typical)-2] + `],"tool":{"driver":{"name":"gosec","rules":[{"id":"G401","properties":{"precision":"high"}}]}}}],"version":"2.1.0"}`,
+	}
+}
+
+// peak measures how far the memory obtained from the system grows while f runs.
+func peak(f func(sample func())) uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before, highest := m.HeapInuse, m.HeapInuse
+	f(func() {
+		runtime.ReadMemStats(&m)
+		highest = max(highest, m.HeapInuse)
+	})
+	return highest - before
+}
+
+func TestLargeReportsTakeFlatMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads half a gigabyte")
+	}
+	src := large(256 << 20)
+	grown := peak(func(sample func()) {
+		report, err := sarif.Open(context.Background(), src, sarif.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sample()
+		results := 0
+		err = report.Results(context.Background(), func(r *sarif.Result) error {
+			if results++; results%10_000 == 0 {
+				sample()
+			}
+			if r.Rule.Stub {
+				return errors.New("the rule after the results is not found")
+			}
+			return nil
+		}, func(s sarif.Skip) error { return errors.New(s.Reason) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := int(src.n) + 1; results != want || report.Bytes != src.size() {
+			t.Errorf("%d results of %d bytes, want %d of %d", results, report.Bytes, want, src.size())
+		}
+	})
+	if grown > 64<<20 {
+		t.Errorf("a report of 256 MiB takes %d MiB of memory, want at most 64", grown>>20)
+	}
+}
+
+// Small JSON must not become large structs: each of these is a single result of nearly the largest size.
+func TestCraftedResultsTakeBoundedMemory(t *testing.T) {
+	for name, field := range map[string][2]string{
+		"locations":    {`"locations":[`, `{},`},
+		"related":      {`"relatedLocations":[`, `{},`},
+		"arguments":    {`"message":{"text":"m","arguments":[`, `"",`},
+		"suppressions": {`"suppressions":[`, `{},`},
+		"tags":         {`"properties":{"tags":[`, `1,`},
+		"code flows":   {`"codeFlows":[`, `{},`},
+	} {
+		last, end := strings.TrimSuffix(field[1], ","), "]"
+		if strings.Count(field[0], "{") > 0 {
+			end = "]}"
+		}
+		head := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t"}},"results":[{"ruleId":"r",` + field[0]
+		src := &repeated{head: head, unit: field[1], n: (15 << 20) / int64(len(field[1])), tail: last + end + `}]}]}`}
+		grown := peak(func(sample func()) {
+			report, err := sarif.Open(context.Background(), src, sarif.Limits{})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			sample()
+			if o := collect(t, report); len(o.results) != 1 {
+				t.Errorf("%s: %+v", name, o.skips)
+			}
+			sample()
+		})
+		if grown > 100<<20 {
+			t.Errorf("%s: a result of 15 MiB takes %d MiB", name, grown>>20)
+		}
+	}
+}
+
+func TestOversizedValuesAreSkippedNotBuffered(t *testing.T) {
+	limits := sarif.Limits{MaxResultBytes: 2000, MaxTokenBytes: 1500}
+	big := `{"ruleId":"big","message":{"text":"m"},"codeFlows":[` + strings.Repeat(`{"n":1},`, 1000) + `{}]}`
+	small := `{"ruleId":"small","message":{"text":"m"}}`
+	doc := run(`"tool":{"driver":{"name":"t","rules":[{"id":"small"},` + big + `]}},"results":[` + small + "," + big + "," + small + `]`)
+	report, err := sarif.Open(context.Background(), strings.NewReader(doc), limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := collect(t, report)
+	if len(o.results) != 2 || len(o.skips) != 1 || o.skips[0].Index != 1 || !strings.Contains(o.skips[0].Reason, "more than 2000 bytes") {
+		t.Errorf("%d results, skips %+v", len(o.results), o.skips)
+	}
+	if w := report.Runs[0].Warnings; len(w) != 1 || !strings.Contains(w[0], "rules[1]") {
+		t.Errorf("warnings %q", w)
+	}
+	doc = driver("t", `{"ruleId":"r","message":{"text":"`+strings.Repeat("x", 5000)+`"}}`)
+	var limit *sarif.LimitError
+	if _, err := sarif.Open(context.Background(), strings.NewReader(doc), limits); !errors.As(err, &limit) || limit.Max != 1500 {
+		t.Errorf("a text of 5000 bytes gives %v, want a LimitError of 1500", err)
+	}
+}
+
+func BenchmarkReport(b *testing.B) {
+	src := large(32 << 20)
+	b.SetBytes(src.size())
+	b.ReportAllocs()
+	results := 0
+	for range b.N {
+		report, err := sarif.Open(context.Background(), src, sarif.Limits{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		err = report.Results(context.Background(), func(*sarif.Result) error { results++; return nil },
+			func(s sarif.Skip) error { return errors.New(s.Reason) })
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(results)/b.Elapsed().Seconds(), "results/s")
+}

@@ -1,0 +1,115 @@
+package scans
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+// maxEnvelope is the size of a report wrapped in JSON (see unwrap), which is held in memory.
+const maxEnvelope = 64 << 20
+
+// envelope recognises the beginning of a report wrapped in JSON: {"commit_sha": …, "sarif": "<base64 of gzip>"}.
+var envelope = regexp.MustCompile(`^\s*\{\s*"(sarif|commit_sha|commit_oid|ref|checkout_uri|started_at|tool_name|validate)"\s*:`)
+
+// spool writes a report to a file without a name, decompressed: it is read twice, and its size is not known before.
+func spool(ctx context.Context, o UploadOptions, encoding string, body io.Reader) (*os.File, error) {
+	src := bufio.NewReaderSize(body, 256<<10)
+	head, err := src.Peek(512)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(head) == 0 {
+		return nil, apierr.MalformedReport("the report is empty; send the SARIF file as the body")
+	}
+	compressed := bytes.HasPrefix(head, []byte{0x1f, 0x8b}) // also without Content-Encoding: a .sarif.gz sent as it is
+	switch {
+	case compressed:
+		return spoolGzip(ctx, o, src)
+	case encoding == "gzip":
+		return nil, apierr.MalformedReport("the content encoding is gzip, but the report is not compressed")
+	case envelope.Match(head):
+		inner, err := unwrap(src)
+		if err != nil {
+			return nil, err
+		}
+		return spoolGzip(ctx, o, bytes.NewReader(inner))
+	}
+	return spoolPlain(ctx, o, src)
+}
+
+func spoolGzip(ctx context.Context, o UploadOptions, src io.Reader) (*os.File, error) {
+	unzipped, err := gzip.NewReader(src)
+	if err != nil {
+		return nil, apierr.MalformedReport("the report is not valid gzip")
+	}
+	file, err := spoolPlain(ctx, o, unzipped)
+	if errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, apierr.MalformedReport("the report is not valid gzip: it is cut off or damaged")
+	}
+	return file, err
+}
+
+func spoolPlain(ctx context.Context, o UploadOptions, src io.Reader) (*os.File, error) {
+	file, err := os.CreateTemp(o.SpoolDir, "report-*")
+	if err != nil {
+		return nil, err
+	}
+	// Without a name it is gone when it is closed, even if the server is killed.
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	n, err := io.Copy(file, io.LimitReader(contextReader{ctx, src}, o.MaxBytes+1))
+	if err == nil && n > o.MaxBytes {
+		err = tooLarge(o.MaxBytes)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// unwrap takes the report out of the JSON form in which some clients send it: base64 of gzip in the field "sarif".
+func unwrap(src io.Reader) ([]byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(src, maxEnvelope+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > maxEnvelope {
+		return nil, apierr.TooLarge("a report wrapped in JSON may have %d bytes; send the report itself as the body", maxEnvelope)
+	}
+	var wrapped struct {
+		Sarif string `json:"sarif"`
+	}
+	if err := json.Unmarshal(raw, &wrapped); err != nil || wrapped.Sarif == "" {
+		return nil, apierr.MalformedReport(`the body is neither a SARIF report nor JSON with the report in the field "sarif"`)
+	}
+	inner, err := base64.StdEncoding.DecodeString(wrapped.Sarif)
+	if err != nil {
+		return nil, apierr.MalformedReport(`the field "sarif" is not valid base64`)
+	}
+	return inner, nil
+}
+
+// contextReader stops a copy when the request ends.
+type contextReader struct {
+	ctx context.Context
+	src io.Reader
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.src.Read(p)
+}

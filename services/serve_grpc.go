@@ -1,0 +1,69 @@
+package services
+
+import (
+	"crypto/tls"
+	"time"
+
+	"github.com/fullstorydev/grpchan"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/channelz/service"
+	"google.golang.org/grpc/credentials"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/palisade/palisade/services/internal/chain"
+	"github.com/palisade/palisade/services/internal/telemetry"
+)
+
+const (
+	// handshakeTimeout is how long a new connection may take to become one.
+	handshakeTimeout = 20 * time.Second
+	// pingEvery and pingTimeout find connections whose other end is gone without a word.
+	pingEvery   = 2 * time.Minute
+	pingTimeout = 20 * time.Second
+	// minPingEvery is how often a client may ping; one that does so more often is disconnected.
+	minPingEvery = 20 * time.Second
+)
+
+// collect registers all services in a list, from which the gRPC port and the in-process connection are filled alike. The
+// rules are read from it before there is a server, because the interceptors need them.
+func collect(cfg Config, list []Domain, p *probes) grpchan.HandlerMap {
+	handlers := grpchan.HandlerMap{}
+	for _, d := range list {
+		d.RegisterGRPC(handlers)
+	}
+	healthv1.RegisterHealthServer(handlers, p.health)
+	reflection.Register(handlers)
+	if cfg.Channelz {
+		service.RegisterChannelzServiceToServer(handlers)
+	}
+	return handlers
+}
+
+// grpcServer makes the server of the gRPC port. tlsConfig is nil for plain text.
+func grpcServer(cfg Config, handlers grpchan.HandlerMap, links []chain.Link, tracing *telemetry.Tracing, tlsConfig *tls.Config) *grpc.Server {
+	options := append(chain.ServerOptions(tracing.ServerHandler(), links),
+		grpc.MaxRecvMsgSize(int(cfg.MaxBody)),
+		grpc.MaxConcurrentStreams(uint32(cfg.MaxStreams)),
+		grpc.MaxHeaderListSize(uint32(cfg.MaxHeader)),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: cfg.IdleTimeout,
+			Time:              pingEvery,
+			Timeout:           pingTimeout,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime:             minPingEvery,
+			PermitWithoutStream: true,
+		}),
+		// A panic in the machinery around the handlers must not leave requests running that nobody waits for.
+		grpc.WaitForHandlers(true),
+	)
+	if tlsConfig != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(tlsConfig)))
+	}
+	server := grpc.NewServer(options...)
+	handlers.ForEach(server.RegisterService)
+	return server
+}

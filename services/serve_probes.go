@@ -1,0 +1,73 @@
+package services
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// readyTimeout bounds the question to the database that one readiness probe asks.
+const readyTimeout = 2 * time.Second
+
+// probes answer whether the server lives and whether it wants requests, over HTTP and over gRPC.
+type probes struct {
+	ping   func(context.Context) error
+	health *health.Server
+	ready  atomic.Bool
+}
+
+// newProbes returns probes of a server that is not ready yet.
+func newProbes(ping func(context.Context) error) *probes {
+	p := &probes{ping: ping, health: health.NewServer()}
+	p.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
+	return p
+}
+
+// serving says that the server and each of its services take requests.
+func (p *probes) serving(services []string) {
+	p.health.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
+	for _, name := range services {
+		p.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
+	}
+	p.ready.Store(true)
+}
+
+// stopping says that no more requests are wanted; there is no way back.
+func (p *probes) stopping() {
+	p.ready.Store(false)
+	p.health.Shutdown()
+}
+
+// live is /healthz: the process answers. It must not depend on the database, or an orchestrator would restart every node
+// while the database is down.
+func (p *probes) live(w http.ResponseWriter, _ *http.Request) {
+	writeProbe(w, http.StatusOK, "ok")
+}
+
+// readiness is /readyz: the server takes requests and its database answers.
+func (p *probes) readiness(w http.ResponseWriter, r *http.Request) {
+	if !p.ready.Load() {
+		writeProbe(w, http.StatusServiceUnavailable, "not serving: starting or stopping")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	if err := p.ping(ctx); err != nil {
+		// The cause is in the log of the requests that fail with it; a probe is public.
+		writeProbe(w, http.StatusServiceUnavailable, "the database does not answer")
+		return
+	}
+	writeProbe(w, http.StatusOK, "ok")
+}
+
+func writeProbe(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text+"\n") // a prober that went away needs no answer
+}

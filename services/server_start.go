@@ -1,0 +1,255 @@
+package services
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+
+	"github.com/fullstorydev/grpchan"
+
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/certs"
+	"github.com/palisade/palisade/services/internal/chain"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/telemetry"
+)
+
+// Start starts a server and returns when it serves on all its ports. ctx is for starting only: the server runs until
+// Stop. When something is missing or wrong, nothing keeps running and the error says what to do.
+func Start(ctx context.Context, cfg Config, stderr io.Writer) (_ *Server, err error) {
+	return start(ctx, cfg, stderr, domains)
+}
+
+// domainList makes the service groups of a server; domains is the one that is served.
+type domainList func(context.Context, deps) ([]Domain, error)
+
+func start(ctx context.Context, cfg Config, stderr io.Writer, list domainList) (_ *Server, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	log, err := telemetry.NewLogger(stderr, cfg.LogFormat, cfg.LogLevel)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: cfg, log: log, stop: make(chan struct{}), done: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.closeAll(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err := s.open(ctx, stderr, list); err != nil {
+		return nil, err
+	}
+	s.run()
+	return s, nil
+}
+
+// open makes all parts in the order in which they need each other.
+func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (err error) {
+	if s.listeners, err = listen(ctx, s.config); err != nil {
+		return err
+	}
+	s.onClose("listeners", func(context.Context) error { return s.listeners.close() })
+	s.addresses = s.listeners.addresses()
+	// From here on the addresses are those that are true, so that URLs made of them work.
+	s.config.HTTP, s.config.GRPC, s.config.Metrics = s.addresses.HTTP, s.addresses.GRPC, s.addresses.Metrics
+
+	build := BuildVersion()
+	metrics := telemetry.NewMetrics(s.log, build.Version, build.Revision, build.Go)
+	tracing, err := telemetry.StartTracing(ctx, s.log, build.Version)
+	if err != nil {
+		return err
+	}
+	s.onClose("tracing", tracing.Shutdown)
+	tlsConfig, err := loadTLS(s.config, s.log)
+	if err != nil {
+		return err
+	}
+	st, err := s.openMigrated(ctx)
+	if err != nil {
+		return err
+	}
+	metrics.WatchPools(st.Pools())
+	s.probes = newProbes(st.Ping)
+	who, err := s.openAccess(ctx, st, stderr)
+	if err != nil {
+		return err
+	}
+	groups, err := list(ctx, deps{
+		config: s.config, log: s.log, store: st, keyring: who.keyring, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics,
+	})
+	if err != nil {
+		return err
+	}
+	handlers := collect(s.config, groups, s.probes)
+	rules, links, err := s.makeChain(handlers, st, who.authenticator, metrics)
+	if err != nil {
+		return err
+	}
+	metrics.GRPC.InitializeMetrics(handlers)
+	s.grpc = grpcServer(s.config, handlers, links, tracing, tlsConfig)
+	s.http, err = httpServer(httpParts{
+		config: s.config, log: s.log, domains: groups, handlers: handlers, links: links, rules: rules,
+		issuer: who.issuer, probes: s.probes, metrics: metrics, tracing: tracing, tls: tlsConfig,
+	})
+	if err != nil {
+		return err
+	}
+	s.openMetricsPort(metrics)
+	s.probes.serving(serviceNames(handlers))
+	s.banner(st, build, tracing)
+	return nil
+}
+
+// loadTLS returns nil when no certificate is configured.
+func loadTLS(cfg Config, log *slog.Logger) (*tls.Config, error) {
+	if cfg.TLSCert == "" {
+		return nil, nil
+	}
+	reloader, err := certs.Load(cfg.TLSCert, cfg.TLSKey, log)
+	if err != nil {
+		return nil, err
+	}
+	return reloader.Config(), nil
+}
+
+func (s *Server) openMigrated(ctx context.Context) (*store.Store, error) {
+	st, err := openStore(ctx, s.config)
+	if err != nil {
+		return nil, err
+	}
+	s.onClose("database", func(context.Context) error { return st.Close() })
+	backup, err := st.MigrateOnStart(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if backup != "" {
+		s.log.Info("the database schema was brought up to date", "backup", backup)
+	}
+	return st, nil
+}
+
+// identities are the parts that know who calls.
+type identities struct {
+	keyring       *secret.Keyring
+	issuer        *access.Issuer
+	authenticator *access.Authenticator
+}
+
+func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writer) (*identities, error) {
+	cfg := s.config
+	keyring, err := secret.OpenFor(ctx, st, cfg.KeyPath())
+	if err != nil {
+		return nil, err
+	}
+	url, err := rememberIssuer(ctx, st, cfg)
+	if err != nil {
+		return nil, err
+	}
+	issuer := access.NewIssuer(st, keyring, url)
+	if err := issuer.EnsureKey(ctx); err != nil {
+		return nil, err
+	}
+	var oidc *access.OIDC
+	if cfg.OIDCIssuer != "" {
+		oidc, err = access.NewOIDC(st, access.OIDCOptions{Issuer: cfg.OIDCIssuer, Audience: cfg.OIDCAudience, Log: s.log})
+		if err != nil {
+			return nil, err
+		}
+	}
+	first, err := access.Bootstrap(ctx, st, access.BootstrapOptions{Slug: cfg.Deployment, Name: cfg.DeploymentLabel(), Token: cfg.BootstrapToken})
+	if err != nil {
+		return nil, plainText(err)
+	}
+	if first != nil {
+		s.log.Info("first start: a deployment, an administrator and an API token were created",
+			"deployment", first.Deployment.Slug, "administrator", first.Email, "token_hint", first.TokenHint)
+		// At once: if the start fails further on, the token exists and will never be shown again.
+		if err := printFirstToken(stderr, cfg.BaseURL(), first.TokenValue); err != nil {
+			return nil, err
+		}
+	}
+	authenticator := access.NewAuthenticator(st, issuer, oidc, s.log)
+	s.onClose("authenticator", authenticator.Close)
+	return &identities{keyring: keyring, issuer: issuer, authenticator: authenticator}, nil
+}
+
+// printFirstToken shows the first API token with a call that works as it stands. A token that the operator chose is
+// empty here: he knows it, and this output ends up in logs.
+func printFirstToken(w io.Writer, url, token string) error {
+	if token == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, `
+  This is the first API token. It is shown only now; keep it:
+
+    %[2]s
+
+  Try it:
+
+    curl -H 'Authorization: Bearer %[2]s' %[1]s/api/v1/deployments
+
+`, url, token)
+	if err != nil {
+		return fmt.Errorf("print the first API token (it is stored; make another with: palisade token create): %w", err)
+	}
+	return nil
+}
+
+func (s *Server) makeChain(
+	handlers grpchan.HandlerMap, st *store.Store, authenticator *access.Authenticator, metrics *telemetry.Metrics,
+) (*access.Rules, []chain.Link, error) {
+	rules, err := access.LoadRules(handlers.GetServiceInfo())
+	if err != nil {
+		return nil, nil, err
+	}
+	validator, err := chain.NewValidator(rules.Methods())
+	if err != nil {
+		return nil, nil, err
+	}
+	draining, drain := context.WithCancel(context.Background())
+	s.drain = drain
+	s.onClose("streams", func(context.Context) error { drain(); return nil })
+	links, err := chain.New(chain.Deps{
+		Log: s.log, Metrics: metrics, Rules: rules, Authenticator: authenticator, Store: st, Validator: validator,
+		RateLimit: s.config.RateLimit, RequestTimeout: s.config.RequestTimeout, UploadTimeout: s.config.UploadTimeout,
+		Draining: draining,
+	})
+	return rules, links, err
+}
+
+func (s *Server) openMetricsPort(metrics *telemetry.Metrics) {
+	s.metrics = metricsServer(s.config, s.log, metrics, s.probes)
+	s.onClose("metrics", func(ctx context.Context) error {
+		if err := s.metrics.Shutdown(ctx); err != nil {
+			return s.metrics.Close() // a scrape or profile that is still running is not worth waiting for
+		}
+		return nil
+	})
+}
+
+func serviceNames(handlers grpchan.HandlerMap) []string {
+	var names []string
+	for name := range handlers.GetServiceInfo() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// banner says what runs where.
+func (s *Server) banner(st *store.Store, build Build, tracing *telemetry.Tracing) {
+	kind := "sqlite"
+	if st.Postgres() {
+		kind = "postgres"
+	}
+	s.log.Info("palisade is serving",
+		"version", build.Version, "http", s.config.BaseURL(), "grpc", s.addresses.GRPC,
+		"metrics", "http://"+s.addresses.Metrics+"/metrics", "tls", s.config.TLSCert != "",
+		"database", kind, "location", st.Location(), "tracing", tracing.Enabled())
+}
