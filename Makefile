@@ -28,9 +28,9 @@ run: build ## build and serve: SQLite in ./data, loopback only (ARGS="--http …
 demo: build ## serve an empty store, upload a real report, print what to try; nothing is kept
 	.ci/demo
 
-build: ## build bin/palisade
+build: ## build bin/palisade (BUILDFLAGS=-trimpath for a release)
 	@mkdir -p bin
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/palisade ./cmd/palisade
+	$(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o bin/palisade ./cmd/palisade
 
 test: ## run all tests with the race detector, on SQLite and on a throw-away PostgreSQL
 	.ci/with-postgres $(GO) test -race $(TESTFLAGS) ./...

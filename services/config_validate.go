@@ -9,16 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/access"
 )
 
 var (
 	slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
-	// The characters that may stand in a bearer token: RFC 6750, section 2.1.
-	tokenPattern = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 )
-
-// minBootstrapToken is the shortest first token: 20 random alphanumerics hold 119 bits.
-const minBootstrapToken = 20
 
 // problemList gathers the sentences of a [ConfigError].
 type problemList []string
@@ -92,8 +89,10 @@ func (c Config) validateStore(p *problemList) {
 	if !slugPattern.MatchString(c.Deployment) {
 		p.add("deployment", "got %q, want 1 to 63 lower-case letters, digits, - or _, starting with a letter or digit", c.Deployment)
 	}
-	if n := len(c.BootstrapToken); n > 0 && (n < minBootstrapToken || !tokenPattern.MatchString(c.BootstrapToken)) {
-		p.add("bootstrap-token", "want at least %d characters of A-Z a-z 0-9 . _ ~ + / -, got %d characters", minBootstrapToken, n)
+	if c.BootstrapToken != "" {
+		if err := access.CheckTokenValue(c.BootstrapToken); err != nil {
+			p.add("bootstrap-token", "%v", err)
+		}
 	}
 	if !slices.Contains([]string{"text", "json"}, c.LogFormat) {
 		p.add("log-format", "got %q, want text or json", c.LogFormat)

@@ -18,6 +18,7 @@ import (
 	"github.com/palisade/palisade/services/deployments"
 	"github.com/palisade/palisade/services/findings"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
@@ -40,6 +41,7 @@ type deps struct {
 	config  Config
 	log     *slog.Logger
 	store   *store.Store
+	jobs    *jobs.Jobs
 	keyring *secret.Keyring
 	tokens  *access.Tokens
 	issuer  *access.Issuer
@@ -68,9 +70,16 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 		group[findingsv1.TriageServiceServer](findingsv1.RegisterTriageServiceServer, findings.NewTriage(d.store),
 			findingsv1.RegisterTriageServiceHandlerClient, findingsv1.NewTriageServiceClient),
 		{RegisterGRPC: func(s grpc.ServiceRegistrar) {
-			scansv1.RegisterReportUploadsServiceServer(s, scans.NewReportUploads(d.store, uploads))
+			scansv1.RegisterReportUploadsServiceServer(s, scans.NewReportUploads(d.store, d.jobs, uploads))
 		}},
 	}, nil
+}
+
+// background is the one list of what domains do when nobody calls.
+func background(st *store.Store, log *slog.Logger) []jobs.Work {
+	return []jobs.Work{
+		scans.Background(st, log),
+	}
 }
 
 // group ties the handlers of a service group to the generated routes that lead to them.

@@ -57,7 +57,7 @@ func grpcServer(cfg Config, handlers grpchan.HandlerMap, links []chain.Link, tra
 			MinTime:             minPingEvery,
 			PermitWithoutStream: true,
 		}),
-		// A panic in the machinery around the handlers must not leave requests running that nobody waits for.
+		// Stop then waits for handlers that it cut off, so that the database is not closed under them.
 		grpc.WaitForHandlers(true),
 	)
 	if tlsConfig != nil {

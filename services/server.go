@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/palisade/palisade/services/internal/jobs"
 )
 
 // Run serves until ctx ends, then drains and returns; an error says why the server could not start or had to stop. Logs
@@ -43,6 +45,7 @@ type Server struct {
 	http      *http.Server
 	metrics   *http.Server
 	probes    *probes
+	jobs      *jobs.Jobs
 	drain     context.CancelFunc // ends streams that have no end of their own
 	closers   []closer           // in the order in which they were opened
 
@@ -110,13 +113,15 @@ const (
 	lameDuckMost = 5 * time.Second
 	// On addresses that only this machine reaches there is nobody to wait for but watchers of the gRPC health service.
 	lameDuckLocal = 200 * time.Millisecond
+	// Closing ports on which nothing runs takes a moment, too; without it a grace period of 0 would always end in an error.
+	leastGrace = 100 * time.Millisecond
 )
 
-// shutdown stops being ready, goes on serving while callers find out, lets running requests end within the grace period,
-// cuts off those that did not, and closes everything else.
+// shutdown stops being ready, goes on serving while callers find out, lets running requests and background jobs end
+// within the grace period, cuts off those that did not, and closes everything else.
 func (s *Server) shutdown() error {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), s.config.ShutdownGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.config.ShutdownGrace, leastGrace))
 	defer cancel()
 	s.probes.stopping()
 	s.log.Info("stopping", "grace", s.config.ShutdownGrace.String())
@@ -127,8 +132,10 @@ func (s *Server) shutdown() error {
 	case <-ctx.Done():
 	}
 	s.drain()
+	worked := make(chan error, 1)
+	go func() { worked <- s.jobs.Stop(ctx) }()
 	cut := s.drainPorts(ctx)
-	errs := []error{cut}
+	errs := []error{cut, <-worked}
 	if err := s.closeAll(ctx); err != nil {
 		errs = append(errs, err)
 	}
@@ -170,8 +177,11 @@ func (s *Server) drainPorts(ctx context.Context) error {
 		case <-graceful:
 		case <-ctx.Done():
 			cut = true
-			s.grpc.Stop()
-			<-graceful
+			go s.grpc.Stop()
+			select {
+			case <-graceful:
+			case <-time.After(closeTimeout): // a handler that does not mind its context is left behind
+			}
 		}
 	})
 	group.Wait()

@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/certs"
 	"github.com/palisade/palisade/services/internal/chain"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
@@ -51,14 +52,9 @@ func start(ctx context.Context, cfg Config, stderr io.Writer, list domainList) (
 
 // open makes all parts in the order in which they need each other.
 func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (err error) {
-	if s.listeners, err = listen(ctx, s.config); err != nil {
+	if err := s.bind(ctx); err != nil {
 		return err
 	}
-	s.onClose("listeners", func(context.Context) error { return s.listeners.close() })
-	s.addresses = s.listeners.addresses()
-	// From here on the addresses are those that are true, so that URLs made of them work.
-	s.config.HTTP, s.config.GRPC, s.config.Metrics = s.addresses.HTTP, s.addresses.GRPC, s.addresses.Metrics
-
 	build := BuildVersion()
 	metrics := telemetry.NewMetrics(s.log, build.Version, build.Revision, build.Go)
 	tracing, err := telemetry.StartTracing(ctx, s.log, build.Version)
@@ -80,8 +76,12 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 	if err != nil {
 		return err
 	}
+	if s.jobs, err = jobs.New(st, s.log, background(st, s.log)...); err != nil {
+		return err
+	}
+	metrics.WatchQueue(s.jobs.Depth)
 	groups, err := list(ctx, deps{
-		config: s.config, log: s.log, store: st, keyring: who.keyring, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics,
+		config: s.config, log: s.log, store: st, jobs: s.jobs, keyring: who.keyring, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics,
 	})
 	if err != nil {
 		return err
@@ -101,8 +101,31 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 		return err
 	}
 	s.openMetricsPort(metrics)
+	if err := s.startJobs(ctx); err != nil {
+		return err
+	}
 	s.probes.serving(serviceNames(handlers))
 	s.banner(st, build, tracing)
+	return nil
+}
+
+// bind takes the ports. From here on the addresses in the configuration are those that are true, so that URLs made of
+// them work.
+func (s *Server) bind(ctx context.Context) (err error) {
+	if s.listeners, err = listen(ctx, s.config); err != nil {
+		return err
+	}
+	s.onClose("listeners", func(context.Context) error { return s.listeners.close() })
+	s.addresses = s.listeners.addresses()
+	s.config.HTTP, s.config.GRPC, s.config.Metrics = s.addresses.HTTP, s.addresses.GRPC, s.addresses.Metrics
+	return nil
+}
+
+func (s *Server) startJobs(ctx context.Context) error {
+	if err := s.jobs.Start(ctx); err != nil {
+		return err
+	}
+	s.onClose("background jobs", s.jobs.Stop) // before the database; shutdown has stopped them unless the start fails
 	return nil
 }
 
@@ -249,7 +272,7 @@ func (s *Server) banner(st *store.Store, build Build, tracing *telemetry.Tracing
 		kind = "postgres"
 	}
 	s.log.Info("palisade is serving",
-		"version", build.Version, "http", s.config.BaseURL(), "grpc", s.addresses.GRPC,
+		"version", build.Version, "url", s.config.BaseURL(), "http", s.addresses.HTTP, "grpc", s.addresses.GRPC,
 		"metrics", "http://"+s.addresses.Metrics+"/metrics", "tls", s.config.TLSCert != "",
 		"database", kind, "location", st.Location(), "tracing", tracing.Enabled())
 }

@@ -1,9 +1,12 @@
 package findings
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
+	entsql "entgo.io/ent/dialect/sql"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -31,29 +34,32 @@ var reachabilities = map[string]string{
 	"unreachable":             "unreachable",
 }
 
+// unknownDependency stands for a dependency of which a scan said nothing.
+var unknownDependency = &findingsv1.FoundDependency{Ecosystem: "no_package_manager", Transitivity: "unknown"}
+
 // surroundings are the rules and projects of a page of findings, read in two queries.
 type surroundings struct {
 	rules    map[int64]*findingsv1.FindingRule
 	projects map[int64]*ent.Project
 }
 
-func readSurroundings(ctx context.Context, db *ent.Client, rows []*ent.Finding) (*surroundings, error) {
+func readSurroundings(ctx context.Context, db *ent.Client, parsed *parsedRules, rows []*ent.Finding) (*surroundings, error) {
 	rules, projects := map[int64]*findingsv1.FindingRule{}, map[int64]*ent.Project{}
 	for _, row := range rows {
 		rules[row.RuleID], projects[row.ProjectID] = nil, nil
 	}
-	stored, err := db.Rule.Query().Where(rule.IDIn(keys(rules)...)).Select(rule.FieldID, rule.FieldContent).All(ctx)
+	// One parameter for all ids: the text of the statement is always the same, and prepared already.
+	stored, err := db.Rule.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(rule.FieldID), keys(rules))) }).
+		Select(rule.FieldID, rule.FieldContent).All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range stored {
-		content := &findingsv1.FindingRule{}
-		if err := proto.Unmarshal(r.Content, content); err != nil {
-			return nil, fmt.Errorf("rule %d: %w", r.ID, err)
+		if rules[r.ID], err = parsed.rule(r.ID, r.Content); err != nil {
+			return nil, err
 		}
-		rules[r.ID] = content
 	}
-	found, err := db.Project.Query().Where(project.IDIn(keys(projects)...)).
+	found, err := db.Project.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(project.FieldID), keys(projects))) }).
 		Select(project.FieldID, project.FieldName, project.FieldURL, project.FieldScmType, project.FieldVisibility).All(ctx)
 	if err != nil {
 		return nil, err
@@ -61,20 +67,57 @@ func readSurroundings(ctx context.Context, db *ent.Client, rows []*ent.Finding) 
 	for _, p := range found {
 		projects[p.ID] = p
 	}
+	// What was deleted between the queries is shown as empty: clients index into it.
 	for id, p := range projects {
-		if p == nil { // deleted between the two queries
+		if p == nil {
 			projects[id] = &ent.Project{ID: id}
+		}
+	}
+	for id, r := range rules {
+		if r == nil {
+			rules[id] = &findingsv1.FindingRule{}
 		}
 	}
 	return &surroundings{rules: rules, projects: projects}, nil
 }
 
+// parsedRules keeps rules as they were parsed: a page shows many rules, and the next page mostly the same. The stored
+// bytes are compared at every use, so that a changed text shows at once, whichever node changed it.
+type parsedRules struct {
+	latest *lru.Cache[int64, parsedRule]
+}
+
+type parsedRule struct {
+	stored []byte
+	rule   *findingsv1.FindingRule // shared by requests: never changed
+}
+
+func newParsedRules() *parsedRules {
+	latest, err := lru.New[int64, parsedRule](5000)
+	if err != nil {
+		panic(err) // the size is not positive
+	}
+	return &parsedRules{latest: latest}
+}
+
+func (p *parsedRules) rule(id int64, stored []byte) (*findingsv1.FindingRule, error) {
+	if known, ok := p.latest.Get(id); ok && bytes.Equal(known.stored, stored) {
+		return known.rule, nil
+	}
+	content := &findingsv1.FindingRule{}
+	if err := proto.Unmarshal(stored, content); err != nil {
+		return nil, fmt.Errorf("rule %d: %w", id, err)
+	}
+	p.latest.Add(id, parsedRule{stored: stored, rule: content})
+	return content, nil
+}
+
 // convert makes API findings of rows that hold listColumns.
-func convert(ctx context.Context, db *ent.Client, rows []*ent.Finding) ([]*findingsv1.Finding, error) {
+func convert(ctx context.Context, db *ent.Client, parsed *parsedRules, rows []*ent.Finding) ([]*findingsv1.Finding, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	around, err := readSurroundings(ctx, db, rows)
+	around, err := readSurroundings(ctx, db, parsed, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +136,9 @@ func convertOne(row *ent.Finding, around *surroundings) (*findingsv1.Finding, er
 		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 	}
 	about, repo := around.rules[row.RuleID], around.projects[row.ProjectID]
+	if content.GetLocation() == nil { // clients index into it (contract facts 2.4)
+		content.Location = &findingsv1.FindingLocation{}
+	}
 	out := &findingsv1.Finding{
 		IssueType:       row.IssueType,
 		Id:              row.ID,
@@ -143,7 +189,9 @@ func convertOne(row *ent.Finding, around *surroundings) (*findingsv1.Finding, er
 func addSupplyChain(out *findingsv1.Finding, row *ent.Finding, content *storev1.FindingContent) {
 	out.EpssScore = content.GetEpssScore()
 	out.FixRecommendations = content.GetFixRecommendations()
-	out.FoundDependency = content.GetFoundDependency()
+	if out.FoundDependency = content.GetFoundDependency(); out.FoundDependency == nil {
+		out.FoundDependency = unknownDependency // its key lockfile_line_url must be there (contract facts 2.4)
+	}
 	out.IsMalicious = row.Malicious != nil && *row.Malicious
 	out.Reachability = "no reachability analysis"
 	if words, ok := reachabilities[value(row.Exposure)]; ok {

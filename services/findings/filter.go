@@ -163,27 +163,45 @@ func (f *filter) projects(ctx context.Context, db *ent.ProjectClient) (where []p
 	if err != nil {
 		return nil, err
 	}
-	return append(where, finding.ProjectIDIn(ids...)), nil
+	return append(where, inProjects(ids)), nil
 }
 
-// addRules gives the conditions on the rule of a finding: one subquery with all of them.
+// inProjects limits findings to projects, however many: databases cap the number of parameters.
+func inProjects(ids []int64) predicate.Finding {
+	const few = 1000
+	if len(ids) <= few {
+		return finding.ProjectIDIn(ids...)
+	}
+	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldProjectID), ids)) }
+}
+
+// addRules gives the conditions on the rule of a finding: one subquery with all of them. Categories and confidence are
+// for sast, the types of secrets (their rules' names) for secrets.
 func (f *filter) addRules(where []predicate.Finding) []predicate.Finding {
-	names := append(append([]string{}, f.rules...), f.secretTypes...)
-	if f.issueType == secrets && len(names) == 0 ||
-		f.issueType == sast && len(names)+len(f.categories) == 0 && f.confidence == "" {
+	var secretTypes, categories []string
+	confidence := ""
+	if f.issueType == secrets {
+		secretTypes = f.secretTypes
+	} else {
+		categories, confidence = f.categories, f.confidence
+	}
+	if len(f.rules)+len(secretTypes)+len(categories) == 0 && confidence == "" {
 		return where
 	}
 	return append(where, func(s *entsql.Selector) {
 		rules := entsql.Dialect(s.Dialect()).Select(rule.FieldID).From(entsql.Table(rule.Table)).
 			Where(entsql.EQ(rule.FieldDeploymentID, f.deploymentID))
-		if len(names) > 0 {
-			rules.Where(entsql.In(rule.FieldName, anys(names)...))
+		if len(f.rules) > 0 {
+			rules.Where(entsql.In(rule.FieldName, anys(f.rules)...))
 		}
-		if f.issueType == sast && len(f.categories) > 0 {
-			rules.Where(entsql.In(rule.FieldCategory, anys(f.categories)...))
+		if len(secretTypes) > 0 {
+			rules.Where(entsql.In(rule.FieldName, anys(secretTypes)...))
 		}
-		if f.issueType == sast && f.confidence != "" {
-			rules.Where(entsql.EQ(rule.FieldConfidence, f.confidence))
+		if len(categories) > 0 {
+			rules.Where(entsql.In(rule.FieldCategory, anys(categories)...))
+		}
+		if confidence != "" {
+			rules.Where(entsql.EQ(rule.FieldConfidence, confidence))
 		}
 		s.Where(entsql.In(s.C(finding.FieldRuleID), rules))
 	})

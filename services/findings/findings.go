@@ -23,11 +23,12 @@ type Findings struct {
 	findingsv1.UnimplementedFindingsServiceServer
 	store *store.Store
 	pages *boundaries
+	rules *parsedRules
 }
 
 // NewFindings serves findings from the store.
 func NewFindings(st *store.Store) *Findings {
-	return &Findings{store: st, pages: newBoundaries()}
+	return &Findings{store: st, pages: newBoundaries(), rules: newParsedRules()}
 }
 
 // ListFindings is operation 11 of the contract.
@@ -45,7 +46,7 @@ func (s *Findings) ListFindings(ctx context.Context, r *findingsv1.ListFindingsR
 	if err != nil {
 		return nil, err
 	}
-	converted, err := convert(ctx, s.store.Reader, rows)
+	converted, err := convert(ctx, s.store.Reader, s.rules, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +72,9 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 			}
 		}
 		if start.end {
+			if known { // a walk that has ended stays so, however far its caller goes on
+				s.pages.cache.Add(s.pages.key(caller, canonical, size, number), start)
+			}
 			return nil, nil
 		}
 		where = append(where, behind(start))

@@ -3,6 +3,7 @@ package findings
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -25,10 +26,11 @@ import (
 type Secrets struct {
 	findingsv1.UnimplementedSecretsServiceServer
 	store *store.Store
+	rules *parsedRules
 }
 
 // NewSecrets serves secrets from the store.
-func NewSecrets(st *store.Store) *Secrets { return &Secrets{store: st} }
+func NewSecrets(st *store.Store) *Secrets { return &Secrets{store: st, rules: newParsedRules()} }
 
 // ListSecrets lists each secret once: its latest instance on any ref (contract facts section 4).
 func (s *Secrets) ListSecrets(ctx context.Context, r *findingsv1.ListSecretsRequest) (*findingsv1.ListSecretsResponse, error) {
@@ -72,18 +74,26 @@ func (s *Secrets) ListSecrets(ctx context.Context, r *findingsv1.ListSecretsRequ
 	return response, err
 }
 
-// previous is the cursor of the page before the one behind key; "" when that is the first.
+// beforeAll is a place before every finding.
+var beforeAll = page.Key{Order: math.MaxInt64, ID: math.MaxInt64}
+
+// previous is the cursor of the page before the one behind key; "" when there is none. The cursor of the first page is
+// not "" here: a client could not tell it from "there is none".
 func (s *Secrets) previous(ctx context.Context, where []predicate.Finding, digest page.Digest, key page.Key, limit int) (string, error) {
 	before := func(sel *entsql.Selector) {
 		sel.Where(entsql.Not(entsql.CompositeLT([]string{sel.C(finding.FieldRelevantSince), sel.C(finding.FieldID)}, key.Order, key.ID)))
 	}
 	rows, err := s.store.Reader.Finding.Query().Where(where...).Where(before).
-		Order(ent.Asc(finding.FieldRelevantSince, finding.FieldID)).Offset(limit).Limit(1).
+		Order(ent.Asc(finding.FieldRelevantSince, finding.FieldID)).Limit(limit+1).
 		Select(finding.FieldID, finding.FieldRelevantSince).All(ctx)
-	if err != nil || len(rows) == 0 {
+	switch {
+	case err != nil || len(rows) == 0:
 		return "", err
+	case len(rows) <= limit:
+		return page.Encode(digest, beforeAll), nil
 	}
-	return page.Encode(digest, page.Key{Order: rows[0].RelevantSince, ID: rows[0].ID}), nil
+	last := rows[limit]
+	return page.Encode(digest, page.Key{Order: last.RelevantSince, ID: last.ID}), nil
 }
 
 func (s *Secrets) predicates(ctx context.Context, r *findingsv1.ListSecretsRequest) ([]predicate.Finding, error) {
@@ -121,7 +131,7 @@ func (s *Secrets) convert(ctx context.Context, rows []*ent.Finding) ([]*findings
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	around, err := readSurroundings(ctx, s.store.Reader, rows)
+	around, err := readSurroundings(ctx, s.store.Reader, s.rules, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +153,7 @@ func convertSecret(row *ent.Finding, around *surroundings) (*findingsv1.SecretsF
 	out := &findingsv1.SecretsFinding{
 		Id:             row.ID,
 		Type:           about.GetName(),
-		FindingPath:    place.GetFilePath() + ":" + strconv.Itoa(int(place.GetLine())),
+		FindingPath:    fileAndLine(place),
 		FindingPathUrl: codehost.LineURL(repo.ScmType, repo.URL, content.GetCommit(), place.GetFilePath(), place.GetLine()),
 		Ref:            row.Ref,
 		RefUrl:         codehost.RefURL(repo.ScmType, repo.URL, row.Ref),
@@ -172,6 +182,14 @@ func convertSecret(row *ent.Finding, around *surroundings) (*findingsv1.SecretsF
 		out.ExternalTicket = &findingsv1.SecretsExternalTicket{ExternalSlug: t.GetExternalSlug(), Id: t.GetId(), LinkedIssueIds: t.GetLinkedIssueIds(), Url: t.GetUrl()}
 	}
 	return out, nil
+}
+
+// fileAndLine is "src/app.py:12", without the line when none is known and "" when no file is.
+func fileAndLine(place *findingsv1.FindingLocation) string {
+	if place.GetFilePath() == "" || place.GetLine() == 0 {
+		return place.GetFilePath()
+	}
+	return place.GetFilePath() + ":" + strconv.Itoa(int(place.GetLine()))
 }
 
 func secretStatus(status string) findingsv1.FindingStatus {

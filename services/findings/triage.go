@@ -43,22 +43,18 @@ func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest
 	}
 	var triaged []int64
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		chosen, err := choose(ctx, tx, where, limitOf(r))
+		chosen, err := s.choose(ctx, tx, where, limitOf(r))
 		if err != nil || len(chosen) == 0 {
 			return err
 		}
-		if s.store.Postgres() {
-			if err := lockProjects(ctx, tx, chosen); err != nil {
-				return err
-			}
-		}
+		all := chosen
 		triaged = chosen
 		if lifecycle.Spreads(r.GetNewTriageState()) {
-			if triaged, err = twins(ctx, tx, deploymentID, chosen); err != nil {
+			if all, triaged, err = twins(ctx, tx, f, chosen); err != nil {
 				return err
 			}
 		}
-		return s.decide(ctx, tx, decisionOf(ctx, r), chosen, triaged)
+		return s.decide(ctx, tx, decisionOf(ctx, r), chosen, all)
 	})
 	if err != nil {
 		return nil, err
@@ -75,12 +71,21 @@ func limitOf(r *findingsv1.BulkTriageRequest) int {
 	return int(r.GetLimit())
 }
 
-func choose(ctx context.Context, tx *ent.Tx, where []predicate.Finding, limit int) ([]int64, error) {
+// choose finds what the call names. On PostgreSQL others may decide about the same findings between the question and the
+// lock, so it is asked again behind the lock; on SQLite a transaction that writes is alone from its beginning.
+func (s *Triage) choose(ctx context.Context, tx *ent.Tx, where []predicate.Finding, limit int) ([]int64, error) {
 	query := tx.Finding.Query().Where(where...)
 	if limit > 0 {
 		query.Order(newestFirst).Limit(limit)
 	}
-	return query.IDs(ctx)
+	chosen, err := query.IDs(ctx)
+	if err != nil || len(chosen) == 0 || !s.store.Postgres() {
+		return chosen, err
+	}
+	if err := lockProjects(ctx, tx, chosen); err != nil {
+		return nil, err
+	}
+	return tx.Finding.Query().Where(where...).Where(withIDs(chosen)).IDs(ctx)
 }
 
 // lockProjects makes triage and imports of the same projects take turns, in one order, so that they cannot deadlock.
@@ -93,20 +98,36 @@ func lockProjects(ctx context.Context, tx *ent.Tx, findings []int64) error {
 	return err
 }
 
-// twins returns the chosen findings and the same ones on other refs of their projects.
-func twins(ctx context.Context, tx *ent.Tx, deploymentID int64, chosen []int64) ([]int64, error) {
-	return tx.Finding.Query().Where(finding.StatusNEQ(lifecycle.Removed), func(s *entsql.Selector) {
+// twins returns the chosen findings and the same ones on other refs of their projects: all, and those that a list may
+// show. A removed finding shares decisions too, since it may come back.
+func twins(ctx context.Context, tx *ent.Tx, f *filter, chosen []int64) (all, shown []int64, err error) {
+	var rows []struct {
+		ID     int64  `sql:"id"`
+		Status string `sql:"status"`
+	}
+	err = tx.Finding.Query().Where(finding.IssueType(f.issueType), func(s *entsql.Selector) {
 		source := entsql.Table(finding.Table).As("chosen")
 		same := entsql.Dialect(s.Dialect()).Select(source.C(finding.FieldProjectID), source.C(finding.FieldFingerprint)).From(source)
 		same.Where(entsql.And(
-			entsql.EQ(source.C(finding.FieldDeploymentID), deploymentID),
+			entsql.EQ(source.C(finding.FieldDeploymentID), f.deploymentID),
 			store.InIDs(source.C(finding.FieldID), chosen),
 		))
 		s.Where(entsql.P(func(b *entsql.Builder) {
 			b.WriteByte('(').WriteString(s.C(finding.FieldProjectID)).Comma().WriteString(s.C(finding.FieldFingerprint)).WriteString(") IN ")
 			b.Wrap(func(b *entsql.Builder) { b.Join(same) })
 		}))
-	}).IDs(ctx)
+	}).Select(finding.FieldID, finding.FieldStatus).Scan(ctx, &rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, shown = make([]int64, len(rows)), make([]int64, 0, len(rows))
+	for i, row := range rows {
+		all[i] = row.ID
+		if row.Status != lifecycle.Removed {
+			shown = append(shown, row.ID)
+		}
+	}
+	return all, shown, nil
 }
 
 // decision is what people decided, who did, and when.

@@ -3,6 +3,7 @@ package scans
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -117,18 +118,22 @@ func (in *ingest) total(what string) (n int) {
 	return n
 }
 
+// changed is how many findings the report added or changed.
+func (in *ingest) changed() int {
+	return in.total("created") + in.total("updated") + in.total("reopened") + in.total("fixed")
+}
+
 // openProject finds or creates the project, and holds it until the end: uploads to one project take turns.
 func (in *ingest) openProject(ctx context.Context, name string) error {
-	err := in.tx.Project.Create().SetDeploymentID(in.deploymentID).SetName(name).SetNameKey(foldName(name)).SetCreatedAt(in.now).
-		OnConflictColumns(project.FieldDeploymentID, project.FieldName).Ignore().Exec(ctx)
-	if err != nil {
-		return err
+	p, err := in.lockProject(ctx, name)
+	if ent.IsNotFound(err) {
+		err = in.tx.Project.Create().SetDeploymentID(in.deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetCreatedAt(in.now).
+			OnConflictColumns(project.FieldDeploymentID, project.FieldName).Ignore().Exec(ctx)
+		if err != nil {
+			return err
+		}
+		p, err = in.lockProject(ctx, name)
 	}
-	query := in.tx.Project.Query().Where(project.Name(name))
-	if in.store.Postgres() {
-		query.ForUpdate()
-	}
-	p, err := query.Only(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,6 +143,14 @@ func (in *ingest) openProject(ctx context.Context, name string) error {
 	}
 	in.project, err = update.Save(ctx)
 	return err
+}
+
+func (in *ingest) lockProject(ctx context.Context, name string) (*ent.Project, error) {
+	query := in.tx.Project.Query().Where(project.Name(name))
+	if in.store.Postgres() {
+		query.ForUpdate()
+	}
+	return query.Only(ctx)
 }
 
 // betterDefault guesses the default branch of a project that no source-code host describes: the first branch that was

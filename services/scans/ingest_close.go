@@ -63,7 +63,7 @@ func whyNotComplete(runs []*sarif.Run) string {
 // warningsOf adds what this service has to say about a run to what the reader found.
 func (in *ingest) warningsOf(run *sarif.Run) []string {
 	blocker := whyNotComplete(in.groups()[in.analysis(run)])
-	if blocker == "" || run.Rejected != "" {
+	if blocker == "" || run.Rejected != "" || !run.Succeeded { // the reader has said so already
 		return nil
 	}
 	return []string{"no finding was closed as fixed: " + blocker}

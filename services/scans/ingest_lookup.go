@@ -183,5 +183,3 @@ func productBit(product string) int32 {
 	}
 	return 0
 }
-
-func foldName(name string) string { return strings.ToLower(name) }

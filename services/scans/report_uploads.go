@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/scans/sarif"
@@ -36,12 +37,13 @@ type UploadOptions struct {
 type ReportUploads struct {
 	scansv1.UnimplementedReportUploadsServiceServer
 	store   *store.Store
+	jobs    *jobs.Jobs
 	options UploadOptions
 }
 
-// NewReportUploads takes reports into the store.
-func NewReportUploads(st *store.Store, o UploadOptions) *ReportUploads {
-	return &ReportUploads{store: st, options: o}
+// NewReportUploads takes reports into the store, and enqueues what large ones cause (see Background).
+func NewReportUploads(st *store.Store, queue *jobs.Jobs, o UploadOptions) *ReportUploads {
+	return &ReportUploads{store: st, jobs: queue, options: o}
 }
 
 // UploadReport reads the whole report before it changes anything, and then stores it in one transaction.
@@ -86,7 +88,17 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 		category:     target.GetCategory(),
 		report:       report,
 	}
-	if err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error { return in.run(ctx, tx, target.GetProject()) }); err != nil {
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		if err := in.run(ctx, tx, target.GetProject()); err != nil {
+			return err
+		}
+		if in.changed() < statisticsThreshold {
+			return nil
+		}
+		// Last: another import that asks for the same waits until this one is committed.
+		return s.jobs.Enqueue(ctx, refreshStatistics{}, nil)
+	})
+	if err != nil {
 		return nil, err
 	}
 	if s.options.Ingested != nil {
@@ -94,7 +106,6 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 			s.options.Ingested(outcome.product, outcome.what, n)
 		}
 	}
-	in.store.OptimizeAfter(len(in.seen) + in.total("created"))
 	return in.response(target.GetProject()), nil
 }
 

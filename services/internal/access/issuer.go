@@ -45,9 +45,6 @@ func NewIssuer(st *store.Store, key *secret.Keyring, publicURL string) *Issuer {
 	return i
 }
 
-// URL is the iss claim of the tokens.
-func (i *Issuer) URL() string { return i.url }
-
 type claims struct {
 	Email string `json:"email,omitempty"`
 	jwt.RegisteredClaims

@@ -16,6 +16,10 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
+// usersLock names the row that serializes the taking in of users; see [serialize]. The first requests of a new user come
+// together, and each of the queries below must see what the others did.
+const usersLock = "users_lock"
+
 // user finds the user of a verified ID token, or takes him in at his first visit.
 func (p *OIDC) user(ctx context.Context, who *identity) (*Principal, error) {
 	known := user.And(user.Issuer(p.issuer), user.Subject(who.Subject))
@@ -23,12 +27,7 @@ func (p *OIDC) user(ctx context.Context, who *identity) (*Principal, error) {
 	if err != nil || found != nil {
 		return found, err
 	}
-	err = p.takeIn(ctx, who, known)
-	if ent.IsConstraintError(err) {
-		// Another request of the same user, or another node, was faster with the same row.
-		err = p.takeIn(ctx, who, known)
-	}
-	if err != nil {
+	if err := p.takeIn(ctx, who, known); err != nil {
 		return nil, err
 	}
 	found, err = findUser(ctx, p.st, known)
@@ -42,6 +41,9 @@ func (p *OIDC) user(ctx context.Context, who *identity) (*Principal, error) {
 // deployment with that deployment's default role (contract facts, 3.15).
 func (p *OIDC) takeIn(ctx context.Context, who *identity, known predicate.User) error {
 	return p.st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+		if err := serialize(ctx, tx, usersLock); err != nil {
+			return err
+		}
 		exists, err := tx.User.Query().Where(known).Exist(ctx)
 		if err != nil || exists {
 			return err

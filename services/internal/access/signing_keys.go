@@ -41,7 +41,12 @@ func (i *Issuer) EnsureKey(ctx context.Context) error {
 	if err != nil || exists {
 		return err
 	}
-	err = i.st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	return i.makeFirstKey(ctx)
+}
+
+// makeFirstKey looks again under the lock: another node may have been faster.
+func (i *Issuer) makeFirstKey(ctx context.Context) error {
+	err := i.st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if err := serialize(ctx, tx, signingKeysLock); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ const (
 	tokenRandom = 43
 	alphabet    = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-	minGivenToken = 32
+	minGivenToken = 20 // random alphanumerics hold 119 bits
 	maxGivenToken = 256
 )
 
@@ -45,7 +45,7 @@ func hashToken(value string) []byte {
 // tokenHint is what people see of a token: its last four characters.
 func tokenHint(value string) string { return value[max(0, len(value)-4):] }
 
-// CheckTokenValue says whether a value that the operator chose (PALISADE_BOOTSTRAP_TOKEN) can be a token: 32 to 256
+// CheckTokenValue says whether a value that the operator chose (PALISADE_BOOTSTRAP_TOKEN) can be a token: 20 to 256
 // visible ASCII characters that could not be mistaken for a JSON Web Token. The error never quotes the value.
 func CheckTokenValue(value string) error {
 	switch {

@@ -131,8 +131,12 @@ func Internal(cause error) error {
 
 func invalid(reason errorsv1.Reason, field, text string) *Error {
 	return New(codes.InvalidArgument, reason, text, &errdetails.BadRequest{
-		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: text}},
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{fieldViolation(field, text)},
 	})
+}
+
+func fieldViolation(field, text string) *errdetails.BadRequest_FieldViolation {
+	return &errdetails.BadRequest_FieldViolation{Field: validText(field), Description: validText(text)}
 }
 
 // unavailable always says when to come back, so that clients with a back-off use it.

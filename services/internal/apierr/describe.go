@@ -18,6 +18,9 @@ const maxEcho = 100
 
 // describe says which rule the field broke, what was got and what is allowed.
 func describe(violation *protovalidate.Violation, field string) string {
+	if field == "" {
+		return violation.Proto.GetMessage() // a rule of a message names its fields itself
+	}
 	if violation.RuleDescriptor == nil {
 		return withGot(field+": "+violation.Proto.GetMessage(), violation, ", ")
 	}

@@ -29,15 +29,17 @@ type Error struct {
 // New makes an error from its parts. text is what the caller reads; details follow the ErrorInfo. The
 // constructors in this package say the same shorter.
 func New(code codes.Code, reason errorsv1.Reason, text string, details ...protoadapt.MessageV1) *Error {
-	all := append([]protoadapt.MessageV1{&errdetails.ErrorInfo{
-		Reason: strings.TrimPrefix(reason.String(), reasonPrefix),
-		Domain: Domain,
-	}}, details...)
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	st, err := status.New(code, text).WithDetails(all...)
+	if code == codes.OK {
+		code = codes.Internal // an error is never a success
+	}
+	info := &errdetails.ErrorInfo{Reason: ReasonName(reason), Domain: Domain}
+	bare := status.New(code, validText(text))
+	st, err := bare.WithDetails(append([]protoadapt.MessageV1{info}, details...)...)
 	if err != nil {
-		// Only codes.OK and details that do not marshal are refused: neither is worth losing the error for.
-		st = status.New(codes.Internal, text)
+		// A detail that does not marshal is not worth losing the error for; the ErrorInfo always does.
+		if st, err = bare.WithDetails(info); err != nil {
+			st = bare
+		}
 	}
 	return &Error{status: st, reason: reason}
 }
@@ -105,6 +107,9 @@ func Cause(err error) error {
 func Is(err error, reason errorsv1.Reason) bool {
 	return err != nil && ReasonOf(err) == reason
 }
+
+// validText makes text fit for a protobuf string: callers' bytes may be in it.
+func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func newf(code codes.Code, reason errorsv1.Reason, format string, args ...any) *Error {
 	return New(code, reason, fmt.Sprintf(format, args...))

@@ -32,8 +32,7 @@ func Validation(invalid *protovalidate.ValidationError, root protoreflect.Messag
 		field := jsonPath(violation, root)
 		text := describe(violation, field)
 		texts = append(texts, text)
-		bad.FieldViolations = append(bad.FieldViolations,
-			&errdetails.BadRequest_FieldViolation{Field: field, Description: text})
+		bad.FieldViolations = append(bad.FieldViolations, fieldViolation(field, text))
 		if i == 0 && isPageSize(violation) {
 			reason = errorsv1.Reason_REASON_PAGE_SIZE_OUT_OF_RANGE
 		}
@@ -54,7 +53,8 @@ func isPageSize(violation *protovalidate.Violation) bool {
 	return (name == "page_size" || name == "limit") && slices.Contains([]string{"gte", "gt", "lte", "lt"}, rule)
 }
 
-// jsonPath is the place of the violation as clients spell it: target.project, severities[2].
+// jsonPath is the place of the violation as clients spell it: target.project, severities[2]; "" for a rule about
+// the request as a whole.
 func jsonPath(violation *protovalidate.Violation, root protoreflect.MessageDescriptor) string {
 	var b strings.Builder
 	message := root
@@ -81,9 +81,6 @@ func jsonPath(violation *protovalidate.Violation, root protoreflect.MessageDescr
 		}
 		b.WriteString(name)
 		writeSubscript(&b, element)
-	}
-	if b.Len() == 0 {
-		return "the request"
 	}
 	return b.String()
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/pgtest"
@@ -82,7 +83,8 @@ func Start(t testing.TB, adjust func(*services.Config)) *Server {
 		t.Fatalf("start: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := running.Stop(); err != nil {
+		running.Stop()
+		if err := running.Wait(); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 	})
@@ -139,6 +141,26 @@ func (s *Server) AddToken(t testing.TB, of Tenant, spec access.TokenSpec) string
 		spec.Role = access.RoleAdmin
 	}
 	_, value, err := access.NewTokens(s.Store).Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// AddUser creates a user with a role in a deployment and returns his JSON Web Token; an empty role makes no membership.
+func (s *Server) AddUser(t testing.TB, of Tenant, email string, role access.Role) string {
+	t.Helper()
+	err := s.Store.Write(tenant.System(t.Context()), func(ctx context.Context, tx *ent.Tx) error {
+		user, err := tx.User.Create().SetEmail(email).SetName(email).SetCreatedAt(store.Now()).Save(ctx)
+		if err != nil || role == "" {
+			return err
+		}
+		return tx.Membership.Create().SetDeploymentID(of.DeploymentID).SetUserID(user.ID).SetRole(string(role)).SetCreatedAt(store.Now()).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := services.MintJWT(t.Context(), s.Config, email, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,4 +246,15 @@ type testWriter struct{ t testing.TB }
 func (w testWriter) Write(p []byte) (int, error) {
 	w.t.Log(strings.TrimSpace(string(p)))
 	return len(p), nil
+}
+
+// ExpireToken lets the token of a name have expired a minute ago.
+func (s *Server) ExpireToken(t testing.TB, name string) {
+	t.Helper()
+	err := s.Store.Write(tenant.System(t.Context()), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Token.Update().Where(token.Name(name)).SetExpiresAt(store.Micros(time.Now().Add(-time.Minute))).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -68,7 +68,7 @@ func (r *report) PostCall(err error, took time.Duration) {
 	// The request id and the method come with the context.
 	attrs := make([]slog.Attr, 0, 9)
 	attrs = append(attrs, slog.String("code", code.String()),
-		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		slog.Int64("duration_us", took.Microseconds()),
 		slog.String("transport", c.transport), slog.String("remote", c.remote))
 	if c.principal != nil {
 		attrs = append(attrs, slog.String("principal", principalName(c)))

@@ -48,14 +48,6 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// Remote returns the address of the caller without its port; empty outside of a call.
-func Remote(ctx context.Context) string {
-	if c, ok := ctx.Value(callKey{}).(*call); ok {
-		return c.remote
-	}
-	return ""
-}
-
 // contextStream is a stream with another context.
 type contextStream struct {
 	grpc.ServerStream

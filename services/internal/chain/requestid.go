@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/peer"
 
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
-	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
@@ -66,21 +65,6 @@ func bounded(srv any, ss grpc.ServerStream, ctx context.Context, limit time.Dura
 	return handler(srv, withContext(ss, ctx))
 }
 
-// untilDraining ends a stream when the server stops; it would otherwise last until the grace period is over.
-func untilDraining(srv any, ss grpc.ServerStream, ctx, draining context.Context, handler grpc.StreamHandler) error {
-	if draining == nil {
-		return handler(srv, withContext(ss, ctx))
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(draining, cancel)()
-	err := handler(srv, withContext(ss, ctx))
-	if err != nil && draining.Err() != nil {
-		return finish(ctx, apierr.Unavailable(nil, "the server is stopping: connect again"))
-	}
-	return err
-}
-
 func begin(ctx context.Context, d Deps, method string) (context.Context, *call) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	c := &call{method: method, transport: transportGRPC, rule: d.Rules.Rule(method)}
@@ -126,7 +110,9 @@ func continueSpan(ctx, outer context.Context, method string) context.Context {
 	if !span.SpanContext().IsValid() {
 		return ctx
 	}
-	span.SetAttributes(attribute.String("rpc.method", strings.TrimPrefix(method, "/")))
+	name := strings.TrimPrefix(method, "/")
+	span.SetName(name)
+	span.SetAttributes(attribute.String("rpc.method", name))
 	return trace.ContextWithSpan(ctx, span)
 }
 

@@ -56,16 +56,15 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 			return
 		}
 		timeout := g.config.Timeout
+		control := http.NewResponseController(w)
 		if rt.upload {
 			timeout = g.config.UploadTimeout
+			_ = control.SetWriteDeadline(time.Now().Add(timeout + writeGrace))
 		}
 		c := &call{route: rt}
 		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), callKey{}, c), timeout)
 		defer cancel()
 		r = r.WithContext(ctx)
-		control := http.NewResponseController(w)
-		// Not every ResponseWriter has deadlines (tests); those of net/http do.
-		_ = control.SetWriteDeadline(time.Now().Add(timeout + writeGrace))
 		if !rt.upload {
 			if err := g.prepare(w, r, c, control); err != nil {
 				g.writeError(w, r, err)
@@ -79,14 +78,11 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 // prepare bounds the body and replaces the query by one that grpc-gateway's parser cannot fail on.
 func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, control *http.ResponseController) error {
 	if r.ContentLength > g.config.MaxBody {
-		w.Header().Set("Connection", "close") // the body will not be read
+		closeAfter(w, r)
 		return bodyTooLarge(g.config.MaxBody)
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return unsupportedEncoding(encoding, "identity")
-	}
-	if r.ContentLength != 0 {
-		_ = control.SetReadDeadline(time.Now().Add(g.config.Timeout))
 	}
 	r.Body = &body{ReadCloser: http.MaxBytesReader(w, r.Body, g.config.MaxBody), call: c, control: control, size: r.ContentLength}
 	r.PostForm = url.Values{} // keeps ParseForm away from the body
@@ -100,6 +96,14 @@ func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, contr
 	}
 	r.Form = values
 	return nil
+}
+
+// closeAfter ends the connection after an answer to a request whose body is not read to its end. HTTP/2 resets the
+// stream by itself.
+func closeAfter(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 // body is a JSON body on its way to the decoder, which finds its call through it.

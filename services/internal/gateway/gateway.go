@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/protobuf/proto"
@@ -87,6 +88,7 @@ func (g *gateway) addService(service Service) error {
 // dispatch serves the fixed routes and gives the rest to the router, with a path in which every segment is
 // escaped in one way.
 func (g *gateway) dispatch(w http.ResponseWriter, r *http.Request) {
+	g.setDeadlines(w, r)
 	if fixed, ok := g.config.Routes[r.URL.Path]; ok {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			g.methodNotAllowed(w, r, "GET, HEAD")
@@ -101,6 +103,17 @@ func (g *gateway) dispatch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.mux.ServeHTTP(w, routed)
+}
+
+// setDeadlines bounds how long a client may take to send the body and to read the answer, on every route: even a
+// body that nobody reads is waited for, since net/http looks for the next request behind it.
+func (g *gateway) setDeadlines(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	// Not every ResponseWriter has deadlines (tests); those of net/http do.
+	_ = control.SetWriteDeadline(time.Now().Add(g.config.Timeout + writeGrace))
+	if r.ContentLength != 0 {
+		_ = control.SetReadDeadline(time.Now().Add(g.config.Timeout))
+	}
 }
 
 func (g *gateway) methodNotAllowed(w http.ResponseWriter, r *http.Request, allowed string) {

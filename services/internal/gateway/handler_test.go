@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/ecdsa"
@@ -26,6 +27,7 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway"
 )
@@ -303,13 +305,11 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestHTTPServer serves HTTP/2 over TLS and HTTP/1.1 in the clear.
-func TestHTTPServer(t *testing.T) {
-	s := &recorder{}
-	s.answer = answerEmpty(s)
-	handler := newHandler(t, s, nil)
+// startTLS serves the handler as in production and returns an HTTP/2 client for it.
+func startTLS(t *testing.T, handler http.Handler) (*http.Client, string) {
+	t.Helper()
 	certificate, roots := selfSigned(t)
-	secure := gateway.NewHTTPServer(gateway.ServerConfig{
+	server := gateway.NewHTTPServer(gateway.ServerConfig{
 		TLS: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}},
 	}, handler)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -317,28 +317,67 @@ func TestHTTPServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- secure.ServeTLS(listener, "", "") }()
-	t.Cleanup(func() { _ = secure.Close(); <-served })
+	go func() { served <- server.ServeTLS(listener, "", "") }()
+	t.Cleanup(func() { _ = server.Close(); <-served })
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
 	}}
-	defer client.CloseIdleConnections()
-	for _, method := range []string{"GET", "HEAD"} {
-		request, _ := http.NewRequestWithContext(t.Context(), method, "https://"+listener.Addr().String()+"/api/v1/deployments/acme/projects", nil)
+	t.Cleanup(client.CloseIdleConnections)
+	return client, "https://" + listener.Addr().String()
+}
+
+// TestHTTP2 sends requests and uploads over one connection, one of the uploads refused while it is sent.
+func TestHTTP2(t *testing.T) {
+	s := &recorder{}
+	s.answer = answerEmpty(s)
+	s.upload = func(stream uploadStream) error {
+		_, data, err := collect(stream)
+		if err != nil || len(data) != 1<<20 {
+			return apierr.Internal(err)
+		}
+		return stream.SendAndClose(&scansv1.UploadReportResponse{})
+	}
+	early := func(stream uploadStream) error {
+		_, err := stream.Recv()
+		return cmp.Or(err, apierr.PermissionDenied("no"))
+	}
+	client, url := startTLS(t, newHandler(t, s, nil))
+	whole := s.upload
+	for _, test := range []struct {
+		method, path string
+		upload       func(uploadStream) error
+		size, status int
+	}{
+		{"GET", base + "/projects", nil, 0, 200},
+		{"HEAD", base + "/projects", nil, 0, 200},
+		{"POST", uploadPath, whole, 1 << 20, 200},
+		{"POST", uploadPath, early, 3 << 20, 403},
+		{"POST", uploadPath, whole, 5 << 20, 413},
+		{"POST", base + "/triage", nil, 2 << 20, 413},
+		{"POST", uploadPath, whole, 1 << 20, 200},
+	} {
+		s.upload = test.upload
+		request, _ := http.NewRequestWithContext(t.Context(), test.method, url+test.path, strings.NewReader(strings.Repeat("x", test.size)))
 		response, err := client.Do(request)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s %s: %v", test.method, test.path, err)
 		}
+		_, _ = io.Copy(io.Discard, response.Body)
 		_ = response.Body.Close()
-		if response.ProtoMajor != 2 || response.StatusCode != 200 {
-			t.Errorf("%s %d", response.Proto, response.StatusCode)
+		if response.ProtoMajor != 2 || response.StatusCode != test.status {
+			t.Errorf("%s %s: %s %d, want %d", test.method, test.path, response.Proto, response.StatusCode, test.status)
 		}
 	}
-	plain := httptest.NewUnstartedServer(handler)
-	plain.Config = gateway.NewHTTPServer(gateway.ServerConfig{}, handler)
-	plain.Start()
-	t.Cleanup(plain.Close)
-	response, _ := do(t, "GET", plain.URL+"/api/v1/deployments/acme/projects?x="+strings.Repeat("y", 200<<10), "")
+}
+
+// TestHeaderLimit: a request line that no client needs is refused before anything reads it.
+func TestHeaderLimit(t *testing.T) {
+	handler := newHandler(t, &recorder{}, nil)
+	server := httptest.NewUnstartedServer(handler)
+	server.Config = gateway.NewHTTPServer(gateway.ServerConfig{}, handler)
+	server.Start()
+	t.Cleanup(server.Close)
+	response, _ := do(t, "GET", server.URL+base+"/projects?x="+strings.Repeat("y", 200<<10), "")
 	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("long header: %d", response.StatusCode)
 	}

@@ -10,8 +10,10 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -101,10 +103,37 @@ func (u *upload) serve(w http.ResponseWriter, r *http.Request, pathValues map[st
 
 // fail answers an upload that may have more bytes on the way: the connection cannot serve another request.
 func (u *upload) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.ProtoMajor == 1 {
-		w.Header().Set("Connection", "close")
+	closeAfter(w, r)
+	u.gateway.writeError(w, r, u.asParameters(err))
+}
+
+// asParameters names the fields of the target as the client knows them: over HTTP, target.project is the
+// parameter project.
+func (u *upload) asParameters(err error) error {
+	prefix := u.target.JSONName() + "."
+	st, ok := status.FromError(err)
+	if !ok || !strings.Contains(st.Message(), prefix) {
+		return err
 	}
-	u.gateway.writeError(w, r, err)
+	text, renamed := st.Message(), &errdetails.BadRequest{}
+	for _, detail := range st.Details() {
+		for _, violation := range badRequest(detail).GetFieldViolations() {
+			field := strings.TrimPrefix(violation.GetField(), prefix)
+			description := strings.Replace(violation.GetDescription(), violation.GetField(), field, 1)
+			text = strings.Replace(text, violation.GetDescription(), description, 1)
+			renamed.FieldViolations = append(renamed.FieldViolations,
+				&errdetails.BadRequest_FieldViolation{Field: field, Description: description})
+		}
+	}
+	if len(renamed.GetFieldViolations()) == 0 {
+		return err
+	}
+	return apierr.New(st.Code(), apierr.ReasonOf(err), text, renamed)
+}
+
+func badRequest(detail any) *errdetails.BadRequest {
+	found, _ := detail.(*errdetails.BadRequest)
+	return found
 }
 
 // first builds the message that names what is uploaded.

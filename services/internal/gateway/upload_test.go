@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"buf.build/go/protovalidate"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
@@ -133,6 +134,26 @@ func TestUploadRefusals(t *testing.T) {
 	}
 	response, body := do(t, "PUT", server.URL+uploadPath, "x")
 	if response.StatusCode != 405 || response.Header.Get("Allow") != "POST" {
+		t.Errorf("%d %s", response.StatusCode, body)
+	}
+}
+
+// TestUploadNamesParameters: a rule of the target is told in the words of the query.
+func TestUploadNamesParameters(t *testing.T) {
+	s := &recorder{upload: func(stream uploadStream) error {
+		first, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		var invalid *protovalidate.ValidationError
+		if err := protovalidate.Validate(first); errors.As(err, &invalid) {
+			return apierr.Validation(invalid, first.ProtoReflect().Descriptor())
+		}
+		return errors.New("the request was valid")
+	}}
+	response, body := do(t, "POST", start(t, s, nil).URL+"/api/v1/deployments/acme/reports?project=a&ref=main&product=all", "x")
+	const text = `"product must be one of sast, sca, secrets; got \"all\""`
+	if response.StatusCode != 400 || body != invalid("product", text, "INVALID_ARGUMENT") {
 		t.Errorf("%d %s", response.StatusCode, body)
 	}
 }

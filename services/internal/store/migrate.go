@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,7 +28,15 @@ type Migration struct {
 var ErrPending = errors.New("the database schema is older than this program: back up the database and run `palisade migrate up`")
 
 // Migrate brings the schema up to date and returns the migrations it applied. Several nodes may call it at once.
-func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
+func (s *Store) Migrate(ctx context.Context) (applied []Migration, err error) {
+	err = s.aloneMigrating(ctx, func() error {
+		applied, err = s.migrate(ctx)
+		return err
+	})
+	return applied, err
+}
+
+func (s *Store) migrate(ctx context.Context) ([]Migration, error) {
 	provider, err := s.provider()
 	if err != nil {
 		return nil, err
@@ -39,10 +49,12 @@ func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 	for i, r := range results {
 		applied[i] = Migration{Version: r.Source.Version, Name: r.Source.Path, AppliedAt: time.Now().UTC()}
 	}
-	return applied, nil
+	queue, err := s.migrateQueue(ctx)
+	return append(applied, queue...), err
 }
 
-// Migrations lists all migrations with the time at which each was applied.
+// Migrations lists all migrations with the time at which each was applied: those of our tables, then those of the job
+// queue.
 func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
 	provider, err := s.provider()
 	if err != nil {
@@ -56,58 +68,99 @@ func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
 	for i, st := range statuses {
 		list[i] = Migration{Version: st.Source.Version, Name: st.Source.Path, AppliedAt: st.AppliedAt}
 	}
-	return list, nil
+	queue, err := s.queueMigrations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(list, queue...), nil
 }
 
 // MigrateOnStart prepares the schema when the server starts. An empty database is migrated silently. When migrations
 // are pending, SQLite is copied to a file beside it (its path is returned) and then migrated; PostgreSQL, which other
-// nodes may be using, is left alone and the error is ErrPending.
+// nodes may be using, is left alone and the error is ErrPending. Several nodes may call it at once.
 func (s *Store) MigrateOnStart(ctx context.Context) (backup string, err error) {
-	provider, err := s.provider()
-	if err != nil {
-		return "", err
-	}
-	pending, err := provider.HasPending(ctx)
-	if err != nil {
-		return "", fmt.Errorf("read migration status: %w", err)
-	}
-	if !pending {
-		return "", nil
-	}
-	version, err := provider.GetDBVersion(ctx)
-	if err != nil {
-		return "", fmt.Errorf("read schema version: %w", err)
-	}
-	if version > 0 {
-		if s.Postgres() {
-			return "", ErrPending
+	err = s.aloneMigrating(ctx, func() error {
+		pending, empty, err := s.pending(ctx)
+		if err != nil || !pending {
+			return err
 		}
-		backup = fmt.Sprintf("%s.before-%s", s.location, time.Now().UTC().Format("20060102T150405Z"))
-		if _, err := s.writerDB.ExecContext(ctx, "VACUUM INTO ?", backup); err != nil {
-			return "", fmt.Errorf("back up to %s before migrating: %w", backup, err)
+		if !empty {
+			if s.Postgres() {
+				return ErrPending
+			}
+			if backup, err = s.backUp(ctx); err != nil {
+				return err
+			}
 		}
-		if err := os.Chmod(backup, 0o600); err != nil {
-			return "", err
-		}
-	}
-	_, err = s.Migrate(ctx)
+		_, err = s.migrate(ctx)
+		return err
+	})
 	return backup, err
+}
+
+// pending also tells whether no migration was ever applied.
+func (s *Store) pending(ctx context.Context) (pending, empty bool, err error) {
+	list, err := s.Migrations(ctx)
+	if err != nil {
+		return false, false, err
+	}
+	empty = true
+	for _, m := range list {
+		if m.AppliedAt.IsZero() {
+			pending = true
+		} else {
+			empty = false
+		}
+	}
+	return pending, empty, nil
+}
+
+func (s *Store) backUp(ctx context.Context) (string, error) {
+	path := fmt.Sprintf("%s.before-%s", s.location, time.Now().UTC().Format("20060102T150405Z"))
+	if _, err := s.writerDB.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
+		return "", fmt.Errorf("back up to %s before migrating: %w", path, err)
+	}
+	return path, os.Chmod(path, 0o600)
+}
+
+// aloneMigrating runs fn while no other node looks at the schema or changes it: one that saw it half made would refuse to
+// start. A SQLite file has one node.
+func (s *Store) aloneMigrating(ctx context.Context, fn func() error) (err error) {
+	if !s.Postgres() {
+		return fn()
+	}
+	conn, err := s.writerDB.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("connect for migrating: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	// goose's own number, so that its command-line tool waits too.
+	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", lock.DefaultLockID); err != nil {
+		return fmt.Errorf("wait for other nodes that migrate: %w", err)
+	}
+	defer func() { err = errors.Join(err, unlockMigrating(context.WithoutCancel(ctx), conn)) }()
+	return fn()
+}
+
+// unlockMigrating drops a connection that cannot be unlocked: the pool would keep it, and with it the lock, open.
+func unlockMigrating(ctx context.Context, conn *sql.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_unlock($1)", lock.DefaultLockID); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		return fmt.Errorf("let other nodes migrate: %w", err)
+	}
+	return nil
 }
 
 func (s *Store) provider() (*goose.Provider, error) {
 	dialect, dir := goose.DialectSQLite3, "sqlite"
-	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
 	if s.Postgres() {
 		dialect, dir = goose.DialectPostgres, "postgres"
-		locker, err := lock.NewPostgresSessionLocker()
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, goose.WithSessionLocker(locker))
 	}
 	files, err := fs.Sub(migrate.Files, dir)
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(dialect, s.writerDB, files, options...)
+	return goose.NewProvider(dialect, s.writerDB, files, goose.WithDisableGlobalRegistry(true))
 }

@@ -28,6 +28,7 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	if connections == 0 {
 		connections = max(10, 4*runtime.NumCPU())
 	}
+	connections = max(2, connections) // migrations hold a lock on one while they work on another
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
 	db.SetConnMaxIdleTime(5 * time.Minute)

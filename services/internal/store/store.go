@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -37,10 +35,6 @@ type Store struct {
 	readerDB *sql.DB
 	writerDB *sql.DB
 	location string
-
-	changed    atomic.Int64 // rows since the last OptimizeAfter that did something
-	optimizing atomic.Bool
-	background sync.WaitGroup
 }
 
 // Open opens the database without touching its schema; see MigrateOnStart.
@@ -56,7 +50,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s.Reader = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.readerDB)))
-	s.writer = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.writerDB)))
+	s.writer = ent.NewClient(ent.Driver(writerDriver{entsql.OpenDB(s.dialect, s.writerDB)}))
 	return s, nil
 }
 
@@ -77,6 +71,10 @@ func (s *Store) Pools() map[string]*sql.DB {
 	return map[string]*sql.DB{"reader": s.readerDB, "writer": s.writerDB}
 }
 
+// DB returns the pools for a library that brings its own SQL: one whose connections only read, and one that writes. On
+// PostgreSQL they are the same; on SQLite the writer has one connection, and whoever holds it makes all others wait.
+func (s *Store) DB() (reader, writer *sql.DB) { return s.readerDB, s.writerDB }
+
 // Ping asks the database for an answer.
 func (s *Store) Ping(ctx context.Context) error {
 	var one int
@@ -94,9 +92,8 @@ func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), err
 }
 
-// Close waits for background work and closes all connections.
+// Close closes all connections. Background jobs that use them are stopped before.
 func (s *Store) Close() error {
-	s.background.Wait()
 	err := s.readerDB.Close()
 	if s.writerDB != s.readerDB {
 		err = errors.Join(err, s.writerDB.Close())
@@ -105,8 +102,10 @@ func (s *Store) Close() error {
 }
 
 // Write runs fn in one transaction: committed when fn returns nil, else rolled back, also on panic. On SQLite there is
-// one writer at a time; others wait for it as long as ctx allows.
+// one writer at a time; others wait for it as long as ctx allows. The context that fn gets carries the transaction (see
+// Tx and ent.TxFromContext).
 func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) (err error) {
+	ctx = context.WithValue(ctx, txKey{}, &txHolder{store: s})
 	tx, err := s.writer.Tx(ctx)
 	if err != nil {
 		return fmt.Errorf("begin transaction: %w", err)

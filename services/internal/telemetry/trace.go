@@ -111,8 +111,11 @@ func (t *Tracing) HTTP(next http.Handler) http.Handler {
 		return next
 	}
 	return otelhttp.NewHandler(next, "http", otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(propagators),
-		otelhttp.WithMeterProvider(metricnoop.NewMeterProvider()))
+		otelhttp.WithMeterProvider(metricnoop.NewMeterProvider()), otelhttp.WithFilter(notProbe))
 }
+
+// notProbe leaves out what comes every few seconds and says nothing.
+func notProbe(r *http.Request) bool { return r.URL.Path != "/healthz" && r.URL.Path != "/readyz" }
 
 // Shutdown exports the spans that wait, for as long as ctx allows.
 func (t *Tracing) Shutdown(ctx context.Context) error {

@@ -79,10 +79,13 @@ func (r *reader) taxonomyList(run *Run) error {
 // maxComponents is how many extensions or taxonomies are kept; GitHub takes 100.
 const maxComponents = 1000
 
+// emptyPart is about what a component or an invocation takes before anything is in it, in bytes.
+const emptyPart = 256
+
 func (r *reader) componentList(run *Run, place string, into *[]*component) error {
 	ok, err := r.arrayOf(func(int) error {
-		if len(*into) >= maxComponents {
-			run.warn("%s from index %d on are ignored", place, maxComponents)
+		if len(*into) >= maxComponents || !r.charge(emptyPart) {
+			run.warn("%s from index %d on are ignored: the report describes more than fits", place, len(*into))
 			return r.skip()
 		}
 		c := newComponent()

@@ -17,12 +17,13 @@ type invocation struct {
 // notifications counts what the tool reported about itself: these are not results.
 type notifications struct{ errors, others int }
 
+// maxInvocations is how many invocations of a run are kept; nearly all runs have one.
 const maxInvocations = 1000
 
 func (r *reader) invocations(run *Run) error {
 	ok, err := r.arrayOf(func(i int) error {
-		if len(run.invoked) >= maxInvocations {
-			run.warn("invocations from index %d on are ignored", maxInvocations)
+		if len(run.invoked) >= maxInvocations || !r.charge(emptyPart) {
+			run.warn("invocations from index %d on are ignored: the report describes more than fits", len(run.invoked))
 			return r.skip()
 		}
 		inv := &invocation{}

@@ -95,9 +95,9 @@ func peak(f func(sample func())) uint64 {
 
 func TestLargeReportsTakeFlatMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("reads half a gigabyte")
+		t.Skip("reads 64 MiB")
 	}
-	src := large(256 << 20)
+	src := large(32 << 20)
 	grown := peak(func(sample func()) {
 		report, err := sarif.Open(context.Background(), src, sarif.Limits{})
 		if err != nil {
@@ -121,12 +121,12 @@ func TestLargeReportsTakeFlatMemory(t *testing.T) {
 			t.Errorf("%d results of %d bytes, want %d of %d", results, report.Bytes, want, src.size())
 		}
 	})
-	if grown > 64<<20 {
-		t.Errorf("a report of 256 MiB takes %d MiB of memory, want at most 64", grown>>20)
+	if grown > 16<<20 {
+		t.Errorf("a report of 32 MiB takes %d MiB of memory, want at most 16", grown>>20)
 	}
 }
 
-// Small JSON must not become large structs: each of these is a single result of nearly the largest size.
+// Small JSON must not become large structs: each of these is a single result of 8 MiB.
 func TestCraftedResultsTakeBoundedMemory(t *testing.T) {
 	for name, field := range map[string][2]string{
 		"locations":    {`"locations":[`, `{},`},
@@ -141,7 +141,7 @@ func TestCraftedResultsTakeBoundedMemory(t *testing.T) {
 			end = "]}"
 		}
 		head := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t"}},"results":[{"ruleId":"r",` + field[0]
-		src := &repeated{head: head, unit: field[1], n: (15 << 20) / int64(len(field[1])), tail: last + end + `}]}]}`}
+		src := &repeated{head: head, unit: field[1], n: (8 << 20) / int64(len(field[1])), tail: last + end + `}]}]}`}
 		grown := peak(func(sample func()) {
 			report, err := sarif.Open(context.Background(), src, sarif.Limits{})
 			if err != nil {
@@ -153,8 +153,36 @@ func TestCraftedResultsTakeBoundedMemory(t *testing.T) {
 			}
 			sample()
 		})
-		if grown > 100<<20 {
-			t.Errorf("%s: a result of 15 MiB takes %d MiB", name, grown>>20)
+		if grown > 64<<20 {
+			t.Errorf("%s: a result of 8 MiB takes %d MiB", name, grown>>20)
+		}
+	}
+}
+
+// Nor must a crafted description of a run.
+func TestCraftedRunsTakeBoundedMemory(t *testing.T) {
+	many := strings.Repeat("{},", 999) + "{}"
+	for name, src := range map[string]*repeated{
+		"parts of runs": {
+			head: `{"version":"2.1.0","runs":[`, n: 255, tail: `{}]}`,
+			unit: `{"tool":{"extensions":[` + many + `]},"taxonomies":[` + many + `],"invocations":[` + many + `]},`,
+		},
+		"artifacts": {head: `{"version":"2.1.0","runs":[{"artifacts":[`, unit: `{},`, n: 2_000_000, tail: `{}]}]}`},
+		"rules": {
+			head: `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t","rules":[`, n: 40_000, tail: `{}]}}}]}`,
+			unit: `{"id":"a","relationships":[` + many[:60] + `{}],"properties":{"tags":["a","b","c","d","e"]}},`,
+		},
+	} {
+		grown := peak(func(sample func()) {
+			report, err := sarif.Open(context.Background(), src, sarif.Limits{})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			sample()
+			runtime.KeepAlive(report)
+		})
+		if grown > 120<<20 {
+			t.Errorf("%s: a report of %d MiB takes %d MiB", name, src.size()>>20, grown>>20)
 		}
 	}
 }

@@ -30,35 +30,25 @@ func Query(raw string, message protoreflect.MessageDescriptor, skip func(protore
 		if pair == "" {
 			continue
 		}
-		name, value, err := splitPair(pair)
-		if err != nil {
-			return nil, err
+		rawName, rawValue, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(rawName)
+		if err != nil || rawValue == "" {
+			continue // a name that cannot be read is not one of ours
 		}
 		bare, indexed := cutIndex(name)
 		target := lookUp(message, bare)
-		if target == nil || value == "" || skip != nil && skip(target.top) {
+		if target == nil || skip != nil && skip(target.top) {
 			continue
+		}
+		value, err := url.QueryUnescape(rawValue)
+		if err != nil {
+			return nil, apierr.InvalidArgument(bare, "%s must be percent-encoded, got %s", bare, apierr.Quote(rawValue))
 		}
 		if err := target.add(values, value, indexed, bare); err != nil {
 			return nil, err
 		}
 	}
 	return values, nil
-}
-
-func splitPair(pair string) (name, value string, err error) {
-	rawName, rawValue, _ := strings.Cut(pair, "=")
-	name, err = url.QueryUnescape(rawName)
-	if err != nil {
-		return "", "", apierr.InvalidArgument("query",
-			"the name of a query parameter must be percent-encoded, got %s", apierr.Quote(rawName))
-	}
-	value, err = url.QueryUnescape(rawValue)
-	if err != nil {
-		return "", "", apierr.InvalidArgument(name,
-			"%s must be percent-encoded, got %s", name, apierr.Quote(rawValue))
-	}
-	return name, value, nil
 }
 
 // cutIndex removes the [0] or [] of the indexed spelling.

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+)
+
+// pageSize is the number of findings on a page.
+const pageSize = 100
+
+// pageQuery chooses the findings of a page.
+type pageQuery struct {
+	Status   string `json:"status"`
+	Severity string `json:"severity"` // empty: all
+	Page     int    `json:"page"`
+	Since    int    `json:"since"` // seconds since 1970; any low number chooses all findings, but makes another list of them
+}
+
+func (q pageQuery) encode() string {
+	values := url.Values{"status": {q.Status}, "page_size": {strconv.Itoa(pageSize)}}
+	if q.Severity != "" {
+		values.Set("severities", q.Severity)
+	}
+	if q.Page > 0 {
+		values.Set("page", strconv.Itoa(q.Page))
+	}
+	if q.Since > 0 {
+		values.Set("since", strconv.Itoa(q.Since))
+	}
+	return values.Encode()
+}
+
+// client calls one server over HTTP with a fixed number of connections.
+type client struct {
+	http  *http.Client
+	base  string
+	token string
+}
+
+func newClient(address, token string, connections int) *client {
+	return &client{
+		http: &http.Client{Transport: &http.Transport{
+			MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections,
+			DisableCompression: true, // asked for where it is measured
+		}},
+		base: "http://" + address, token: token,
+	}
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// send returns an answer with status 200; its body is the caller's to close.
+func (c *client) send(ctx context.Context, method, path, encoding string, body io.Reader) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	if encoding != "" {
+		request.Header.Set("Accept-Encoding", encoding)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 2000))
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text)
+	}
+	return response, nil
+}
+
+func findingsPath(q pageQuery) string {
+	return "/api/v1/deployments/" + deployment + "/findings?" + q.encode()
+}
+
+// page reads one page of findings.
+func (c *client) page(ctx context.Context, q pageQuery) ([]byte, error) {
+	response, err := c.send(ctx, http.MethodGet, findingsPath(q), "", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return io.ReadAll(response.Body)
+}
+
+// get returns a request for the load generator: it reads the answer to its end, and wants as many bytes as the first
+// time, unless that is 0.
+func (c *client) get(path, encoding string, want int64) func(context.Context) error {
+	return func(ctx context.Context) error {
+		response, err := c.send(ctx, http.MethodGet, path, encoding, nil)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		got, err := io.Copy(io.Discard, response.Body)
+		if err == nil && want != 0 && got != want {
+			err = fmt.Errorf("GET %s: got %d bytes, want %d", path, got, want)
+		}
+		return err
+	}
+}
+
+// uploaded is the part of an upload's answer that is checked here.
+type uploaded struct {
+	ScanID    int64 `json:"scan_id"`
+	Created   int   `json:"created"`
+	Unchanged int   `json:"unchanged"`
+	Skipped   int   `json:"skipped"`
+}
+
+// upload sends a report.
+func (c *client) upload(ctx context.Context, project, ref, category string, report []byte) (uploaded, error) {
+	var answer uploaded
+	values := url.Values{"project": {project}, "ref": {ref}}
+	if category != "" {
+		values.Set("category", category)
+	}
+	path := "/api/v1/deployments/" + deployment + "/reports?" + values.Encode()
+	response, err := c.send(ctx, http.MethodPost, path, "", bytes.NewReader(report))
+	if err != nil {
+		return answer, err
+	}
+	defer response.Body.Close()
+	return answer, json.NewDecoder(response.Body).Decode(&answer)
+}
+
+// dial opens one gRPC connection.
+func dial(address string) (*grpc.ClientConn, error) {
+	return grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+}
+
+// list returns a gRPC request for the load generator.
+func list(conn *grpc.ClientConn, token string, q pageQuery) func(context.Context) error {
+	findings := findingsv1.NewFindingsServiceClient(conn)
+	size := int64(pageSize)
+	request := &findingsv1.ListFindingsRequest{
+		DeploymentSlug: deployment, Status: q.Status, Severities: []string{q.Severity}, PageSize: &size,
+	}
+	return func(ctx context.Context) error {
+		answer, err := findings.ListFindings(metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token), request)
+		if err == nil && len(answer.GetFindings()) != pageSize {
+			err = fmt.Errorf("ListFindings: got %d findings, want %d", len(answer.GetFindings()), pageSize)
+		}
+		return err
+	}
+}

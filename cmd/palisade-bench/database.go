@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
+	_ "github.com/mattn/go-sqlite3"    // driver "sqlite3"
+)
+
+// database is the server's database, opened a second time: for what stands beside the server in a comparison.
+type database struct {
+	*sql.DB
+	dir  string // of the SQLite file
+	url  string // of PostgreSQL; empty: SQLite
+	drop func() error
+}
+
+func (d *database) postgres() bool { return d.url != "" }
+
+// makeDatabase returns the data directory's SQLite file or, with a URL, a new database on that server. It is not opened
+// yet: the server makes the file and the tables.
+func makeDatabase(ctx context.Context, dir, server string) (*database, error) {
+	d := &database{dir: dir, drop: func() error { return nil }}
+	if server == "" {
+		return d, nil
+	}
+	at, err := url.Parse(server)
+	if err != nil {
+		return nil, errors.New("--database: not a URL") // err repeats it with the password
+	}
+	admin, err := sql.Open("pgx", server)
+	if err != nil {
+		return nil, errors.New("--database: not a PostgreSQL URL")
+	}
+	name := "palisade_bench_" + strings.ToLower(rand.Text()[:12])
+	if _, err := admin.ExecContext(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()); err != nil {
+		return nil, errors.Join(fmt.Errorf("--database: make database %s: %w", name, err), admin.Close())
+	}
+	at.Path = "/" + name
+	d.url = at.String()
+	d.drop = func() error {
+		// Not ctx: the database has to go when the run was interrupted, too.
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		_, err := admin.ExecContext(ctx, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
+		return errors.Join(err, admin.Close())
+	}
+	return d, nil
+}
+
+// open connects, once the server has made the tables.
+func (d *database) open() (err error) {
+	if d.postgres() {
+		d.DB, err = sql.Open("pgx", d.url)
+	} else {
+		d.DB, err = sql.Open("sqlite3", sqliteDSN(filepath.Join(d.dir, sqliteFile)))
+	}
+	return err
+}
+
+// close disconnects and removes a database that was made on a PostgreSQL server.
+func (d *database) close() error {
+	var err error
+	if d.DB != nil {
+		err = d.DB.Close()
+	}
+	return errors.Join(err, d.drop())
+}
+
+// sqliteFile is the server's file in its data directory.
+const sqliteFile = "palisade.db"
+
+// sqliteDSN opens a file with the settings that the server's own connections have; a comparison is fair only then.
+func sqliteDSN(path string) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath() +
+		"?_journal_mode=WAL&_busy_timeout=5000&_foreign_keys=1&_synchronous=NORMAL&_cache_size=-65536&_stmt_cache_size=32&_txlock=immediate"
+}
+
+// placeholders writes n parameters beginning with number from (which only PostgreSQL shows): "(?, ?)" or "($3, $4)".
+func (d *database) placeholders(from, n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = "?"
+		if d.postgres() {
+			list[i] = "$" + strconv.Itoa(from+i)
+		}
+	}
+	return "(" + strings.Join(list, ", ") + ")"
+}
+
+// settle ends what the fill left to be done, so that nothing of it falls into the first round: write-ahead log and
+// planner statistics.
+func (d *database) settle(ctx context.Context) error {
+	statements := []string{"PRAGMA analysis_limit=1000; ANALYZE", "PRAGMA wal_checkpoint(TRUNCATE)"}
+	if d.postgres() {
+		statements = []string{"VACUUM ANALYZE findings", "CHECKPOINT"}
+	}
+	for _, statement := range statements {
+		if _, err := d.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// copySQLite copies the server's file as it stands; nobody may write meanwhile.
+func (d *database) copySQLite(ctx context.Context, to string) (err error) {
+	if _, err := d.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		return err
+	}
+	hold, err := d.BeginTx(ctx, nil) // takes the write lock
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Rollback()) }()
+	in, err := os.Open(filepath.Join(d.dir, sqliteFile))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,13 @@
+// Command palisade-bench measures the hot paths of a real server against the least that the same work can cost, in one
+// run, on data that it makes itself:
+//
+//   - a page of findings over HTTP and over gRPC, against a bare net/http handler that writes the same bytes;
+//   - a report upload, against a prepared multi-row INSERT of the same rows;
+//   - deep pages, against the first.
+//
+// Only ratios within one run mean something: machines differ, and a machine differs from itself an hour later. So the
+// things compared take turns, and the medians of their rounds are divided.
+//
+// Every server runs in a process of its own (this program again, with a hidden subcommand) and reports its own CPU time,
+// because a load generator in the same process would be counted with it.
+package main

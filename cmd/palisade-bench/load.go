@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// target is a server and a way to ask it, measured in rounds that take turns with those of other targets.
+type target struct {
+	what    string
+	server  *child
+	workers int // requests under way at any time
+	do      func(ctx context.Context) error
+
+	requests int    // in one round
+	cpu      sample // microseconds of the server per request
+	p50, p99 sample // microseconds that a client waited
+}
+
+// minRequests make a round's 99th percentile mean something.
+const minRequests = 200
+
+// calibrate warms the server up and finds how many requests make it spend the CPU time of one round.
+func (t *target) calibrate(ctx context.Context, budget time.Duration) error {
+	for n := 20; ; n *= 4 {
+		waited, cpu, err := t.run(ctx, n)
+		if err != nil {
+			return err
+		}
+		if cpu >= budget/5 || n > 1_000_000 {
+			perRequest := max(cpu/time.Duration(len(waited)), time.Microsecond)
+			t.requests = max(int(budget/perRequest), minRequests)
+			return nil
+		}
+	}
+}
+
+// round measures one round.
+func (t *target) round(ctx context.Context) error {
+	waited, cpu, err := t.run(ctx, t.requests)
+	if err != nil {
+		return err
+	}
+	slices.Sort(waited)
+	t.cpu = append(t.cpu, micros(cpu)/float64(len(waited)))
+	t.p50 = append(t.p50, micros(waited[len(waited)/2]))
+	t.p99 = append(t.p99, micros(waited[len(waited)*99/100]))
+	return nil
+}
+
+// run sends n requests and returns how long each took, and what they cost the server.
+func (t *target) run(ctx context.Context, n int) (waited []time.Duration, cpu time.Duration, err error) {
+	before, err := t.server.cpu()
+	if err != nil {
+		return nil, 0, err
+	}
+	waited = make([]time.Duration, n)
+	var next atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	for range t.workers {
+		group.Go(func() error {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				began := time.Now()
+				if err := t.do(ctx); err != nil {
+					return fmt.Errorf("%s: %w", t.what, err)
+				}
+				waited[i] = time.Since(began)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, 0, err
+	}
+	after, err := t.server.cpu()
+	return waited, after - before, err
+}
+
+// takeTurns runs all rounds: one of each target, then the next of each.
+func takeTurns(ctx context.Context, rounds int, targets []*target, progress func(string, ...any)) error {
+	for n := range rounds {
+		progress("pages, round %d of %d", n+1, rounds)
+		for _, t := range targets {
+			if err := t.round(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// row makes a line of the table.
+func (t *target) row() row {
+	return row{
+		what: t.what, value: t.cpu, unit: cpuMicros,
+		note: fmt.Sprintf("p50 %.2f ms, p99 %.2f ms", t.p50.median()/1000, t.p99.median()/1000),
+	}
+}
+
+// against adds what the line is compared with.
+func (r row) against(base *target, name string, b *bar) row {
+	r.ratio, r.base, r.bar = r.value.over(base.cpu), name, b
+	return r
+}

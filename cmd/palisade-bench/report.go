@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// sample is one figure of every round, in the order of the rounds.
+type sample []float64
+
+func (s sample) median() float64 {
+	if len(s) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// over divides round by round: what a round shares with the other's round of the same number, such as a busy machine,
+// cancels out.
+func (s sample) over(other sample) sample {
+	ratios := make(sample, 0, len(s))
+	for i := range min(len(s), len(other)) {
+		if other[i] > 0 {
+			ratios = append(ratios, s[i]/other[i])
+		}
+	}
+	return ratios
+}
+
+// row is a line of the table.
+type row struct {
+	what  string
+	value sample                     // of the rounds
+	unit  func(value float64) string // writes a value
+	note  string                     // latencies, sizes
+
+	ratio sample // empty for what is itself the base
+	base  string // what ratio compares with
+	bar   *bar   // nil for rows that inform
+}
+
+// bar is how good a ratio must be.
+type bar struct {
+	limit   float64
+	atLeast bool // else at most
+}
+
+func atMost(limit float64) *bar  { return &bar{limit: limit} }
+func atLeast(limit float64) *bar { return &bar{limit: limit, atLeast: true} }
+
+func (b *bar) holds(ratio float64) bool {
+	if b.atLeast {
+		return ratio >= b.limit
+	}
+	return ratio <= b.limit
+}
+
+func (b *bar) String() string {
+	if b.atLeast {
+		return fmt.Sprintf("≥ %.2f", b.limit)
+	}
+	return fmt.Sprintf("≤ %.4g×", b.limit)
+}
+
+func (r row) missed() bool {
+	return r.bar != nil && (len(r.ratio) == 0 || !r.bar.holds(r.ratio.median()))
+}
+
+// writeTable prints the rows as Markdown with aligned columns, and reports whether every bar holds.
+func writeTable(w io.Writer, title string, rows []row) (ok bool, err error) {
+	if _, err := fmt.Fprintf(w, "%s\n\n", title); err != nil {
+		return false, err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
+	line := func(cells ...string) {
+		_, _ = fmt.Fprintln(table, "| "+strings.Join(cells, "\t| ")+"\t|") // Flush returns the error
+	}
+	line("what", "median (min to max)", "ratio (min to max)", "against", "bar", "", "notes")
+	line("---", "---", "---", "---", "---", "---", "---")
+	ok = true
+	for _, r := range rows {
+		ratio, limit, verdict := "", "", ""
+		if len(r.ratio) > 0 {
+			ratio = spread(r.ratio, func(v float64) string { return fmt.Sprintf("%.3g×", v) })
+		}
+		if r.bar != nil {
+			limit, verdict = r.bar.String(), "ok"
+		}
+		if r.missed() {
+			verdict, ok = "MISS", false
+		}
+		line(r.what, spread(r.value, r.unit), ratio, r.base, limit, verdict, r.note)
+	}
+	return ok, table.Flush()
+}
+
+func spread(s sample, unit func(float64) string) string {
+	if len(s) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (%.3g to %.3g)", unit(s.median()), slices.Min(s), slices.Max(s))
+}
+
+// The units of values.
+func cpuMicros(v float64) string     { return fmt.Sprintf("%.0f µs CPU", v) }
+func rowsPerSecond(v float64) string { return fmt.Sprintf("%.0f rows/s", v) }
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// machine says where the figures come from.
+func machine() string {
+	return fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// freeAddress is an address that was free a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// startServer runs `palisade serve` on a store in dir until the test ends, and returns the environment for clients.
+func startServer(t *testing.T, dir string) []string {
+	t.Helper()
+	address := freeAddress(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	var messages bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"serve", "--data", dir, "--http", address, "--grpc", "127.0.0.1:0", "--metrics", "127.0.0.1:0"},
+			streams{in: strings.NewReader(""), out: &messages, err: &messages, now: time.Now,
+				environ: []string{"PALISADE_BOOTSTRAP_TOKEN=" + testToken, "PALISADE_SHUTDOWN_GRACE=5s"}})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if status := <-ended; status != exitOK || strings.Contains(messages.String(), testToken) {
+			t.Errorf("serve ended with status %d:\n%s", status, strings.ReplaceAll(messages.String(), testToken, "THE TOKEN"))
+		}
+	})
+	return []string{"PALISADE_URL=http://" + address, "PALISADE_TOKEN=" + testToken}
+}
+
+// The whole way of a newcomer: serve, upload a real report, look at the findings, manage tokens beside the server.
+func TestFromServeToFindings(t *testing.T) {
+	dir := t.TempDir()
+	client := startServer(t, dir)
+	must := func(environ []string, args ...string) outcome {
+		t.Helper()
+		got := palisade(t, "", environ, args...)
+		if got.status != exitOK {
+			t.Fatalf("%v: status %d: %s", args, got.status, got.err)
+		}
+		return got
+	}
+	upload := []string{"upload", "testdata/gosec-pocketbase.sarif", "--project", "pocketbase/pocketbase", "--ref", "main"}
+	wantParts(t, must(client, append(upload, "--wait", "1m")...).out, "pocketbase/pocketbase refs/heads/main", "309 results")
+	wantParts(t, must(client, upload...).out, "created 0, updated 0, unchanged 309")
+
+	var answer struct{ Findings []json.RawMessage }
+	if err := json.Unmarshal([]byte(must(client, "findings", "--all", "--page-size", "100", "-o", "json").out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Findings) != 309 {
+		t.Errorf("%d findings, want 309", len(answer.Findings))
+	}
+	wantParts(t, must(client, "findings", "--severities", "high", "--rules", "G115", "--ref", "main").out, "SEVERITY", "G115", "tools/auth/apple.go:156")
+	wantParts(t, must(client, "findings", "--repos", "no/such").err, "No findings match.")
+
+	store := []string{"PALISADE_DATA=" + dir}
+	made := must(store, "token", "create", "--name", "ci", "--expires-in", "90d")
+	value := strings.TrimSpace(made.out)
+	if strings.Contains(made.err, value) || value == "" {
+		t.Errorf("the value belongs on standard output alone: %q", made.err)
+	}
+	second := []string{client[0], "PALISADE_TOKEN=" + value}
+	must(second, "findings")
+	wantParts(t, must(store, "token", "list").out, "ci", value[len(value)-4:], "until ")
+	must(store, "token", "revoke", "2")
+	refused := palisade(t, "", second, "findings")
+	if refused.status != exitError {
+		t.Errorf("a revoked token still works: %s", refused.out)
+	}
+	wantParts(t, refused.err, "HTTP 401", "palisade token list")
+
+	wantParts(t, must(store, "migrate", "up").out, "up to date")
+	wantParts(t, must(store, "jwt", "rotate").out, "are signed with key")
+	if got := palisade(t, "", store, "jwt", "--email", "nobody@example.com"); got.status != exitError {
+		t.Errorf("a token for nobody: %s", got.out)
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	store := []string{"PALISADE_DATA=" + t.TempDir()}
+	first := palisade(t, "", store, "migrate", "up")
+	again := palisade(t, "", store, "migrate", "up")
+	status := palisade(t, "", store, "migrate", "status")
+	if first.status+again.status+status.status != exitOK {
+		t.Fatalf("%s%s%s", first.err, again.err, status.err)
+	}
+	wantParts(t, first.out, "VERSION", "APPLIED")
+	wantParts(t, again.out, "up to date")
+	if strings.Contains(status.out, "pending") || len(strings.Fields(status.out)) < len(strings.Fields(first.out)) {
+		t.Errorf("status after up:\n%s", status.out)
+	}
+	empty := palisade(t, "", []string{"PALISADE_DATA=" + t.TempDir()}, "token", "list")
+	wantParts(t, empty.err, "palisade serve")
+}

@@ -1,0 +1,277 @@
+package services_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// verdict is what the wall says to a credential: the status, and the exact text where it refuses.
+type verdict struct {
+	http int // 0: let through
+	grpc codes.Code
+	text string
+}
+
+var (
+	pass          = verdict{}
+	noCredential  = verdict{401, codes.Unauthenticated, "authentication is required: send the header Authorization: Bearer <API token or JSON Web Token>"}
+	badCredential = verdict{401, codes.Unauthenticated, "the credential is not valid: it is malformed, unknown, expired or revoked"}
+	noWebAPI      = verdict{404, codes.NotFound, "not found"}
+	noDeployment  = verdict{404, codes.NotFound, "deployment not found"}
+)
+
+func wrongRole(role access.Role, allowed string) verdict {
+	return verdict{403, codes.PermissionDenied, "the role " + string(role) + " may not do this: it takes one of " + allowed}
+}
+
+const (
+	triagers  = "ORG_ROLE_ADMIN, ORG_ROLE_MEMBER, ORG_ROLE_IMPERSONATOR"
+	uploaders = "ORG_ROLE_ADMIN, ORG_ROLE_MEMBER"
+	admins    = "ORG_ROLE_ADMIN"
+)
+
+// matrix says what each credential gets for each permission. It is written out, not computed: it is the specification.
+var matrix = map[optionsv1.Permission]map[string]verdict{
+	optionsv1.Permission_PERMISSION_PUBLIC: {
+		"none": pass, "garbage": pass, "expired": pass, "revoked": pass, "other tenant": pass, "agent scope only": pass,
+		"limited scopes": pass, "read-only": pass, "member": pass, "admin": pass, "jwt read-only": pass, "jwt admin": pass, "jwt stranger": pass,
+	},
+	optionsv1.Permission_PERMISSION_AUTHENTICATED: {
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": pass,
+		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": pass, "member": pass, "admin": pass,
+		"jwt read-only": pass, "jwt admin": pass, "jwt stranger": pass,
+	},
+	optionsv1.Permission_PERMISSION_READ: {
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
+		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": pass, "member": pass, "admin": pass,
+		"jwt read-only": pass, "jwt admin": pass, "jwt stranger": noDeployment,
+	},
+	optionsv1.Permission_PERMISSION_TRIAGE: {
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
+		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, triagers), "member": pass,
+		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, triagers), "jwt admin": pass, "jwt stranger": noDeployment,
+	},
+	optionsv1.Permission_PERMISSION_UPLOAD: {
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
+		"agent scope only": pass, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders), "member": pass,
+		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt stranger": noDeployment,
+	},
+	optionsv1.Permission_PERMISSION_MANAGE: {
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
+		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, admins),
+		"member": wrongRole(access.RoleMember, admins), "admin": pass,
+		"jwt read-only": wrongRole(access.RoleReadOnly, admins), "jwt admin": pass, "jwt stranger": noDeployment,
+	},
+}
+
+// TestAccessMatrix calls every RPC with every kind of credential, over both wires. An RPC whose permission has no row
+// fails, as does a kind of credential that a row does not name.
+func TestAccessMatrix(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		credentials := matrixCredentials(t, s)
+		all := operations()
+		if len(all) < 15 {
+			t.Fatalf("found only %d RPCs: the descriptors are not linked in", len(all))
+		}
+		for _, rpc := range all {
+			row, ok := matrix[rpc.rule.GetPermission()]
+			if !ok {
+				t.Errorf("%s: no row for %v", rpc.name, rpc.rule.GetPermission())
+				continue
+			}
+			for kind, credential := range credentials {
+				want, ok := row[kind]
+				if !ok {
+					t.Errorf("%v: the matrix says nothing about %q", rpc.rule.GetPermission(), kind)
+					continue
+				}
+				checkGRPC(t, s, rpc, kind, credential, want)
+				checkHTTP(t, s, rpc, kind, credential, want)
+			}
+		}
+	})
+}
+
+func matrixCredentials(t *testing.T, s *apitest.Server) map[string]string {
+	revoked := s.AddToken(t, s.Tenant, access.TokenSpec{Name: "revoked"})
+	tokens := access.NewTokens(s.Store)
+	list, err := tokens.List(t.Context(), s.DeploymentID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range list {
+		if token.Name == "revoked" {
+			if err := tokens.Revoke(t.Context(), s.DeploymentID, token.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	expired := s.AddToken(t, s.Tenant, access.TokenSpec{Name: "expired", ExpiresAt: time.Now().Add(time.Hour)})
+	s.ExpireToken(t, "expired")
+	return map[string]string{
+		"none":             "",
+		"garbage":          "sgp_garbagegarbagegarbagegarbagegarbagegarbage",
+		"expired":          expired,
+		"revoked":          revoked,
+		"other tenant":     s.AddTenant(t, "umbrella").Token,
+		"agent scope only": s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeAgent}}),
+		"limited scopes":   s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeWebAPI}, LimitedScopes: []string{"click-to-fix"}}),
+		"read-only":        s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleReadOnly}),
+		"member":           s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleMember}),
+		"admin":            s.Token,
+		"jwt read-only":    s.AddUser(t, s.Tenant, "reader@acme.test", access.RoleReadOnly),
+		"jwt admin":        s.AddUser(t, s.Tenant, "chief@acme.test", access.RoleAdmin),
+		"jwt stranger":     s.AddUser(t, s.Tenant, "stranger@acme.test", ""),
+	}
+}
+
+// operation is one RPC as its descriptor declares it.
+type operation struct {
+	name       string // /package.Service/Method
+	rule       *optionsv1.MethodRule
+	descriptor protoreflect.MethodDescriptor
+	method     string // HTTP
+	path       string
+}
+
+func operations() (list []operation) {
+	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			if !strings.HasPrefix(string(service.FullName()), "palisade.") {
+				continue
+			}
+			for j := range service.Methods().Len() {
+				list = append(list, newOperation(service.Methods().Get(j)))
+			}
+		}
+		return true
+	})
+	return list
+}
+
+func newOperation(d protoreflect.MethodDescriptor) operation {
+	rpc := operation{
+		name:       "/" + string(d.Parent().FullName()) + "/" + string(d.Name()),
+		rule:       proto.GetExtension(d.Options(), optionsv1.E_Rule).(*optionsv1.MethodRule),
+		descriptor: d,
+	}
+	route := proto.GetExtension(d.Options(), annotations.E_Http).(*annotations.HttpRule)
+	switch pattern := route.GetPattern().(type) {
+	case *annotations.HttpRule_Get:
+		rpc.method, rpc.path = http.MethodGet, pattern.Get
+	case *annotations.HttpRule_Put:
+		rpc.method, rpc.path = http.MethodPut, pattern.Put
+	case *annotations.HttpRule_Post:
+		rpc.method, rpc.path = http.MethodPost, pattern.Post
+	case *annotations.HttpRule_Patch:
+		rpc.method, rpc.path = http.MethodPatch, pattern.Patch
+	case *annotations.HttpRule_Delete:
+		rpc.method, rpc.path = http.MethodDelete, pattern.Delete
+	default:
+		rpc.method, rpc.path = http.MethodPost, rpc.rule.GetUploadPath()
+	}
+	return rpc
+}
+
+func checkGRPC(t *testing.T, s *apitest.Server, rpc operation, kind, credential string, want verdict) {
+	t.Helper()
+	request := dynamicpb.NewMessage(rpc.descriptor.Input())
+	fields := rpc.descriptor.Input().Fields()
+	if f := fields.ByName("deployment_slug"); f != nil {
+		request.Set(f, protoreflect.ValueOfString(s.Slug))
+	}
+	if f := fields.ByName("deployment_id"); f != nil {
+		request.Set(f, protoreflect.ValueOfInt64(s.DeploymentID))
+	}
+	got := status.Convert(call(s.Context(t, credential), s.Conn, rpc, request))
+	if want == pass {
+		if refused(got.Code(), got.Message()) {
+			t.Errorf("gRPC %s with %s: %v %q, want to be let through", rpc.name, kind, got.Code(), got.Message())
+		}
+		return
+	}
+	if got.Code() != want.grpc || got.Message() != want.text {
+		t.Errorf("gRPC %s with %s: %v %q, want %v %q", rpc.name, kind, got.Code(), got.Message(), want.grpc, want.text)
+	}
+}
+
+func call(ctx context.Context, conn *grpc.ClientConn, rpc operation, request proto.Message) error {
+	response := dynamicpb.NewMessage(rpc.descriptor.Output())
+	if !rpc.descriptor.IsStreamingClient() {
+		return conn.Invoke(ctx, rpc.name, request, response)
+	}
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, rpc.name)
+	if err != nil {
+		return err
+	}
+	_ = stream.SendMsg(request) // the answer says what is wrong
+	_ = stream.CloseSend()
+	return stream.RecvMsg(response)
+}
+
+func checkHTTP(t *testing.T, s *apitest.Server, rpc operation, kind, credential string, want verdict) {
+	t.Helper()
+	path := strings.NewReplacer("{deployment_slug}", s.Slug, "{deployment_id}", strconv.FormatInt(s.DeploymentID, 10),
+		"{project_name=**}", "no/such", "{scan_id}", "999").Replace(rpc.path)
+	if strings.Contains(path, "{") {
+		t.Fatalf("%s: the test does not know a parameter of %s", rpc.name, rpc.path)
+	}
+	body := ""
+	if rpc.method != http.MethodGet && rpc.method != http.MethodDelete {
+		body = "{}"
+	}
+	answer := s.Do(t, credential, rpc.method, path, body)
+	var got struct {
+		Error, Message, Code, Status, RequestID string
+		Details                                 []any
+	}
+	if answer.Status != http.StatusOK {
+		if err := json.Unmarshal([]byte(answer.Body), &got); err != nil || got.Error != got.Message || got.RequestID == "" || got.Details == nil {
+			t.Errorf("HTTP %s with %s: error body %s", rpc.name, kind, answer.Body)
+		}
+	}
+	if want == pass {
+		if answer.Status == 401 || answer.Status == 403 || answer.Status == 404 && (got.Error == noWebAPI.text || got.Error == noDeployment.text) {
+			t.Errorf("HTTP %s with %s: %d %s, want to be let through", rpc.name, kind, answer.Status, answer.Body)
+		}
+		return
+	}
+	if answer.Status != want.http || got.Error != want.text {
+		t.Errorf("HTTP %s with %s: %d %q, want %d %q", rpc.name, kind, answer.Status, got.Error, want.http, want.text)
+	}
+	if challenge := answer.Header.Get("WWW-Authenticate"); (answer.Status == 401) != (challenge != "") {
+		t.Errorf("HTTP %s with %s: %d with WWW-Authenticate %q", rpc.name, kind, answer.Status, challenge)
+	}
+	if maturity := answer.Header.Get("X-Api-Maturity"); maturity != strings.ToLower(strings.TrimPrefix(rpc.rule.GetMaturity().String(), "MATURITY_")) {
+		t.Errorf("HTTP %s: X-Api-Maturity %q", rpc.name, maturity)
+	}
+}
+
+func refused(code codes.Code, text string) bool {
+	switch code {
+	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented, codes.Internal:
+		return true
+	case codes.NotFound:
+		return text == noWebAPI.text || text == noDeployment.text
+	}
+	return false
+}

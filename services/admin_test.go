@@ -1,0 +1,132 @@
+package services
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTokensOfTheCommandLine(t *testing.T) {
+	cfg := testConfig(t)
+	ctx := t.Context()
+	s, _ := startServer(t, cfg, domains)
+	url := "http://" + s.Addresses().HTTP + "/api/v1/deployments"
+	made, value, err := CreateToken(ctx, cfg, CreateTokenRequest{
+		Name: "ci", Scopes: []string{"web-api"}, Role: "readonly", ExpiresIn: time.Hour, Deployment: "default",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.Name != "ci" || made.Role != "ORG_ROLE_READONLY" || !strings.HasSuffix(value, made.Hint) || made.ExpiresAt.Before(time.Now()) {
+		t.Errorf("got %+v", made)
+	}
+	if code, body := get(t, http.DefaultClient, url, value); code != http.StatusOK {
+		t.Errorf("with the new token: %d %s", code, body)
+	}
+	// Of a running server, by another process: it holds from the next request on.
+	if err := RevokeToken(ctx, cfg, "default", made.ID); err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := get(t, http.DefaultClient, url, value); code != http.StatusUnauthorized {
+		t.Errorf("with the revoked token: %d", code)
+	}
+	list, err := ListTokens(ctx, cfg, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list, func(t Token) bool { return t.ID == made.ID })
+	if len(list) != 2 || i < 0 || list[i].RevokedAt.IsZero() {
+		t.Errorf("got %+v", list)
+	}
+}
+
+func TestTokenErrorsArePlain(t *testing.T) {
+	cfg := testConfig(t)
+	ctx := t.Context()
+	startServer(t, cfg, domains)
+	scopes := []string{"web-api"}
+	for want, req := range map[string]CreateTokenRequest{
+		`deployment "nowhere" not found`: {Name: "x", Scopes: scopes, Deployment: "nowhere"},
+		"role must be one of":            {Name: "x", Scopes: scopes, Role: "king", Deployment: "default"},
+		"scopes may contain":             {Name: "x", Scopes: []string{"all"}, Deployment: "default"},
+		"name must have":                 {Scopes: scopes, Deployment: "default"},
+	} {
+		_, value, err := CreateToken(ctx, cfg, req)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || value != "" {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if err := RevokeToken(ctx, cfg, "default", 99); err == nil || err.Error() != "token 99 not found" {
+		t.Errorf("got %v", err)
+	}
+	// Without a role: the default role of the deployment.
+	if made, _, err := CreateToken(ctx, cfg, CreateTokenRequest{Name: "x", Scopes: scopes, Deployment: "default"}); err != nil || made.Role != "ORG_ROLE_ADMIN" {
+		t.Errorf("got %+v, %v", made, err)
+	}
+}
+
+// A token that the command mints is good for the server whatever address that listens on, also after it moved.
+func TestUserTokensOfTheCommandLine(t *testing.T) {
+	cfg := testConfig(t)
+	ctx := t.Context()
+	s, _ := startServer(t, cfg, domains)
+	works := func(s *Server, token string) bool {
+		code, _ := get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/api/v1/deployments", token)
+		return code == http.StatusOK
+	}
+	before, err := MintJWT(ctx, cfg, "admin@localhost", time.Hour)
+	if err != nil || !works(s, before) {
+		t.Fatalf("a minted token does not work: %v", err)
+	}
+	kid, err := RotateJWTKey(ctx, cfg)
+	if err != nil || kid == "" {
+		t.Fatal(err)
+	}
+	after, err := MintJWT(ctx, cfg, "admin@localhost", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return works(s, after) }) // the server looks for unknown keys once a second
+	if !works(s, before) {
+		t.Error("rotation ends the tokens of the old key")
+	}
+	s.Stop()
+	if err := s.Wait(); err != nil {
+		t.Error(err)
+	}
+	moved, _ := startServer(t, cfg, domains) // on another port
+	if !works(moved, before) || !works(moved, after) {
+		t.Error("a token ends when the server moves to another port")
+	}
+	if _, err := MintJWT(ctx, cfg, "nobody@example.com", time.Hour); err == nil || !strings.HasPrefix(err.Error(), "user ") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := MintJWT(ctx, cfg, "admin@localhost", 48*time.Hour); err == nil || !strings.Contains(err.Error(), "24h") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMigrateCommands(t *testing.T) {
+	cfg := testConfig(t)
+	ctx := t.Context()
+	if _, err := MigrationStatuses(ctx, cfg); err == nil || !strings.Contains(err.Error(), "there is no database") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := ListTokens(ctx, cfg, "default"); err == nil || !strings.Contains(err.Error(), "palisade serve") {
+		t.Errorf("got %v", err)
+	}
+	applied, err := Migrate(ctx, cfg)
+	if err != nil || len(applied) == 0 {
+		t.Fatalf("got %v, %v", applied, err)
+	}
+	again, err := Migrate(ctx, cfg)
+	if err != nil || len(again) != 0 {
+		t.Errorf("the second time: %v, %v", again, err)
+	}
+	statuses, err := MigrationStatuses(ctx, cfg)
+	if err != nil || len(statuses) != len(applied) || statuses[0].AppliedAt.IsZero() {
+		t.Errorf("got %v, %v", statuses, err)
+	}
+}

@@ -1,0 +1,208 @@
+package findings_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// many are n facts, three of a time: the order of equal times is that of the ids, newest first.
+func many(n int, adjust func(i int, f *fact)) []fact {
+	facts := make([]fact, n)
+	for i := range facts {
+		facts[i] = fact{label: fmt.Sprintf("f%04d", i), at: -int64(1 + i/3)}
+		if adjust != nil {
+			adjust(i, &facts[i])
+		}
+	}
+	return facts
+}
+
+func seedMany(t *testing.T, s *apitest.Server, n int, adjust func(i int, f *fact)) *land {
+	t.Helper()
+	l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
+	l.seed(t, s, many(n, adjust)...)
+	return l
+}
+
+// inOrder are the labels of many(n) as a list shows them.
+func inOrder(n int) []string {
+	facts := many(n, nil)
+	index := make([]int, n)
+	for i := range index {
+		index[i] = i
+	}
+	slices.SortFunc(index, func(a, b int) int {
+		if facts[a].at != facts[b].at {
+			return int(facts[b].at - facts[a].at)
+		}
+		return b - a
+	})
+	labels := make([]string, n)
+	for i, n := range index {
+		labels[i] = facts[n].label
+	}
+	return labels
+}
+
+func TestPagesCoverEachFindingOnce(t *testing.T) {
+	const n = 730
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		seedMany(t, s, n, nil)
+		want := inOrder(n)
+		for _, size := range []int{100, 243, 365, 730, 3000} {
+			var got []string
+			for page := 0; ; page++ {
+				part := strings.Fields(labels(t, s, fmt.Sprintf("page=%d&page_size=%d", page, size)))
+				if len(part) == 0 {
+					break
+				}
+				got = append(got, part...)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("pages of %d: %d findings, want %d; first difference at %d", size, len(got), len(want), differsAt(got, want))
+			}
+		}
+	})
+}
+
+// A walk over all pages is not disturbed by findings that an upload adds meanwhile.
+func TestPagesWhileFindingsArrive(t *testing.T) {
+	const n = 450
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedMany(t, s, n, nil)
+		var got []string
+		for page := range 7 {
+			got = append(got, strings.Fields(labels(t, s, fmt.Sprintf("page=%d", page)))...)
+			newer := make([]fact, 37)
+			for i := range newer {
+				newer[i] = fact{label: fmt.Sprintf("new%d-%d", page, i), at: int64(1 + page)}
+			}
+			l.seed(t, s, newer...)
+		}
+		if want := inOrder(n); !slices.Equal(got, want) {
+			t.Errorf("%d findings, want %d; first difference at %d", len(got), n, differsAt(got, want))
+		}
+		// The next walk begins with the newest.
+		if first := strings.Fields(labels(t, s, "page=0"))[0]; first != "new6-36" {
+			t.Errorf("the newest finding is %s", first)
+		}
+	})
+}
+
+// Deep pages can be asked for without those before, and are the same as those of a walk.
+func TestJumpToAPage(t *testing.T) {
+	const n = 730
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		seedMany(t, s, n, nil)
+		want := inOrder(n)
+		for _, c := range []struct{ page, size, from, to int }{
+			{7, 100, 700, 730}, {3, 100, 300, 400}, {4, 100, 400, 500}, {1, 365, 365, 730}, {2, 365, 730, 730}, {100, 100, 730, 730},
+		} {
+			got := strings.Fields(labels(t, s, fmt.Sprintf("page=%d&page_size=%d", c.page, c.size)))
+			if !slices.Equal(got, want[c.from:c.to]) {
+				t.Errorf("page %d of %d: %d findings, want %d to %d", c.page, c.size, len(got), c.from, c.to)
+			}
+		}
+		for _, page := range []string{"1099511627776", "92233720368547758", "9223372036854775807"} {
+			if got := labels(t, s, "page="+page); got != "" {
+				t.Errorf("page %s: %s", page, got)
+			}
+		}
+	})
+}
+
+// Where pages end is remembered for a caller and a filter: neither sees that of another.
+func TestPagesOfOthers(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedMany(t, s, 230, func(i int, f *fact) {
+			if i%2 == 1 {
+				f.severity = "low"
+			}
+		})
+		other := s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleReadOnly})
+		path := "/api/v1/deployments/acme/findings?page=1"
+		s.Get(t, "/api/v1/deployments/acme/findings?page=0")
+		l.seed(t, s, many(100, func(i int, f *fact) { f.label, f.at = fmt.Sprintf("new%d", i), int64(1+i) })...)
+		if first := strings.Fields(labels(t, s, "page=1"))[0]; first != inOrder(230)[100] {
+			t.Errorf("the walk goes on with %s", first)
+		}
+		if body := s.Do(t, other, "GET", path, "").Body; !strings.Contains(body, `"rule_message":"`+inOrder(230)[0]+`"`) {
+			t.Error("another caller's page 1 does not begin where page 0 of now ends")
+		}
+		if got := len(strings.Fields(labels(t, s, "page=1&severities=low"))); got != 15 {
+			t.Errorf("another filter's page 1 has %d findings, want 15", got)
+		}
+	})
+}
+
+// With dedup, a finding on several refs is shown once: the newest of those that the filter chooses.
+func TestDedup(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
+		l.seed(t, s,
+			fact{label: "gone", print: "x", ref: "refs/heads/z", at: 9, state: "removed"},
+			fact{label: "dev", print: "x", ref: "refs/heads/dev", at: 5, triage: "reviewing", severity: "low"},
+			fact{label: "main", print: "x", at: 4, severity: "critical"},
+			fact{label: "old", print: "x", ref: "refs/heads/old", at: 3, severity: "critical"},
+			fact{label: "other-project", print: "x", project: "acme/api", at: 2, severity: "critical"},
+			fact{label: "tie1", print: "y", ref: "refs/heads/a", at: 1},
+			fact{label: "tie2", print: "y", ref: "refs/heads/b", at: 1},
+			fact{label: "same-ref", print: "y", ref: "refs/heads/b", category: "second", at: 1},
+			fact{label: "sca", kind: "sca", print: "y", ref: "refs/heads/c", at: 8},
+		)
+		for query, want := range map[string]string{
+			"":                               "dev main old other-project same-ref tie2 tie1",
+			"dedup=true":                     "dev other-project same-ref",
+			"dedup=true&status=open":         "main other-project same-ref",
+			"dedup=true&severities=critical": "main other-project",
+			"dedup=true&ref=old":             "old",
+			"dedup=true&ref=_default":        "main other-project",
+			"dedup=true&ref=a":               "tie1",
+			"dedup=true&issue_type=sca":      "sca",
+			"dedup=true&rules=py.sqli&categories=security&repos=acme/WEB&policies=rule-board-audit": "dev same-ref",
+		} {
+			if got := labels(t, s, query); got != want {
+				t.Errorf("%s:\n got %s\nwant %s", query, got, want)
+			}
+		}
+	})
+}
+
+func TestDedupPages(t *testing.T) {
+	const identities = 310
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		seedMany(t, s, 3*identities, func(i int, f *fact) {
+			f.print, f.ref = fmt.Sprint(i%identities), fmt.Sprintf("refs/heads/%d", i/identities)
+		})
+		seen := map[string]bool{}
+		for page := range 4 {
+			for label := range strings.FieldsSeq(labels(t, s, fmt.Sprintf("dedup=true&page=%d", page))) {
+				if seen[label] {
+					t.Errorf("%s is listed twice", label)
+				}
+				seen[label] = true
+			}
+		}
+		if len(seen) != identities {
+			t.Errorf("%d findings, want %d", len(seen), identities)
+		}
+		if got := labels(t, s, "dedup=true&page=4"); got != "" {
+			t.Errorf("a page past the end: %s", got)
+		}
+	})
+}
+
+func differsAt(a, b []string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return min(len(a), len(b))
+}

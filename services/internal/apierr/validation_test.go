@@ -1,0 +1,77 @@
+package apierr_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/protobuf/proto"
+
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+func TestValidationTexts(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	many := make([]string, 101)
+	for i := range many {
+		many[i] = "t"
+	}
+	for name, test := range map[string]struct {
+		request proto.Message
+		reason  string
+		want    string
+	}{
+		"range of a page size": {&findingsv1.ListFindingsRequest{PageSize: proto.Int64(5000)}, "PAGE_SIZE_OUT_OF_RANGE", "page_size must be between 100 and 3000, got 5000"},
+		"range of a limit":     {&scansv1.SearchScansRequest{Limit: -1}, "PAGE_SIZE_OUT_OF_RANGE", "limit must be between 0 and 500, got -1"},
+		"half a range":         {&findingsv1.ListFindingsRequest{Page: -1}, "INVALID_ARGUMENT", "page must be at least 0, got -1"},
+		"word":                 {&findingsv1.ListFindingsRequest{IssueType: "x"}, "INVALID_ARGUMENT", `issue_type must be one of sast, sca, ai_sast; got "x"`},
+		"word in a list":       {&findingsv1.ListFindingsRequest{Exposures: []string{"unknown", "a\nb"}}, "INVALID_ARGUMENT", `exposures[1] must be one of reachable, always_reachable, conditionally_reachable, unreachable, unknown; got "a\nb"`},
+		"long word":            {&findingsv1.ListFindingsRequest{Confidence: long}, "INVALID_ARGUMENT", `confidence must be one of low, medium, high; got "` + long[:100] + `…"`},
+		"not finite":           {&findingsv1.ListFindingsRequest{Since: math.NaN()}, "INVALID_ARGUMENT", "since must be a finite number, got NaN"},
+		"too long":             {&projectsv1.UpdateProjectRequest{PrimaryBranch: long}, "INVALID_ARGUMENT", "primary_branch must have at most 255 characters, got 300"},
+		"too many":             {&projectsv1.AddProjectTagsRequest{Tags: many}, "INVALID_ARGUMENT", "tags must have at most 100 items, got 101"},
+		"empty item":           {&projectsv1.AddProjectTagsRequest{Tags: []string{""}}, "INVALID_ARGUMENT", "tags[0] must not be empty"},
+		"not supported":        {&findingsv1.BulkTriageRequest{IssueType: "sast", NewNote: "n", Ruleset: []string{"a"}}, "INVALID_ARGUMENT", "ruleset is not supported here: leave it out"},
+		"constant":             {&findingsv1.BulkTriageRequest{IssueType: "sast", NewNote: "n", ProOnly: true}, "INVALID_ARGUMENT", "pro_only must be false, got true"},
+		"enum":                 {&findingsv1.ListSecretsRequest{Status: 99}, "INVALID_ARGUMENT", "status must be one of FINDING_STATUS_OPEN, FINDING_STATUS_IGNORED, FINDING_STATUS_FIXED, FINDING_STATUS_REMOVED, FINDING_STATUS_UNKNOWN, FINDING_STATUS_PROVISIONALLY_IGNORED; got 99"},
+		"nested":               {&scansv1.UploadReportRequest{Target: &scansv1.UploadReportTarget{Project: "a", Ref: "b", ContentEncoding: "br"}}, "INVALID_ARGUMENT", `target.contentEncoding must be one of gzip, identity; got "br"`},
+		"pattern":              {&scansv1.UploadReportRequest{Target: &scansv1.UploadReportTarget{Project: "a", Ref: "b c"}}, "INVALID_ARGUMENT", `target.ref must match ^[^\x00-\x20\x7f]+$, got "b c"`},
+		"rule of the request":  {&findingsv1.BulkTriageRequest{IssueType: "sast"}, "INVALID_ARGUMENT", "one of new_triage_state and new_note is required"},
+		"two of them":          {&findingsv1.ListFindingsRequest{Page: -1, Status: "x"}, "INVALID_ARGUMENT", `page must be at least 0, got -1; status must be one of open, fixed, ignored, reviewing, fixing, provisionally_ignored; got "x"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var invalid *protovalidate.ValidationError
+			if err := protovalidate.Validate(test.request); !errors.As(err, &invalid) {
+				t.Fatalf("it is valid: %v", err)
+			}
+			err := apierr.Validation(invalid, test.request.ProtoReflect().Descriptor())
+			if got := apierr.ReasonName(apierr.ReasonOf(err)); got != test.reason {
+				t.Errorf("reason %s", got)
+			}
+			var own *apierr.Error
+			if !errors.As(err, &own) || own.GRPCStatus().Message() != test.want {
+				t.Errorf("got  %s\nwant %s", own.GRPCStatus().Message(), test.want)
+			}
+			// Without the descriptor of the request, only messages above the field go by other names.
+			if !strings.Contains(test.want, ".") && apierr.HTTPStatus(apierr.Map(invalid)) == 400 {
+				if !errors.As(apierr.Map(invalid), &own) || own.GRPCStatus().Message() != test.want {
+					t.Errorf("Map: got %s", own.GRPCStatus().Message())
+				}
+			}
+		})
+	}
+}
+
+func TestValidationListsNotTooMany(t *testing.T) {
+	request := &findingsv1.ListFindingsRequest{Severities: make([]string, 50)}
+	err := apierr.Map(protovalidate.Validate(request))
+	body := string(apierr.HTTPBody(err, ""))
+	if !strings.Contains(body, "; and 40 more") || strings.Contains(body, "severities[10]") {
+		t.Error(body)
+	}
+}

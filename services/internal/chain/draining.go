@@ -1,0 +1,47 @@
+package chain
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+// untilDraining ends a stream when the server stops; it would otherwise last until the grace period is over.
+func untilDraining(srv any, ss grpc.ServerStream, ctx, draining context.Context, handler grpc.StreamHandler) error {
+	if draining == nil {
+		return handler(srv, withContext(ss, ctx))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(draining, cancel)()
+	err := handler(srv, &drainingStream{ServerStream: ss, ctx: ctx})
+	if err != nil && draining.Err() != nil {
+		return finish(ctx, apierr.Unavailable(nil, "the server is stopping: connect again"))
+	}
+	return err
+}
+
+// drainingStream also stops waiting for messages when its context ends. The stream below knows only the context of the
+// connection.
+type drainingStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context ends when the server drains.
+func (s *drainingStream) Context() context.Context { return s.ctx }
+
+// RecvMsg receives the next message into m, unless the context ends first; m must not be used then. What waits below
+// ends with the stream, which is soon: the handler has been told.
+func (s *drainingStream) RecvMsg(m any) error {
+	received := make(chan error, 1)
+	go func() { received <- s.ServerStream.RecvMsg(m) }()
+	select {
+	case err := <-received:
+		return err
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}

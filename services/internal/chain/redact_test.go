@@ -1,0 +1,157 @@
+package chain
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+)
+
+// connection is a message with a credential, as the settings of a code host have them:
+//
+//	message Connection {
+//	  string name = 1;
+//	  string password = 2 [(palisade.options.v1.secret) = true];
+//	  bytes key = 3;
+//	  repeated string codes = 4 [(palisade.options.v1.secret) = true];
+//	  Connection inner = 5;
+//	  repeated Connection others = 6;
+//	}
+func connection(t *testing.T) protoreflect.MessageDescriptor {
+	t.Helper()
+	secret := &descriptorpb.FieldOptions{}
+	proto.SetExtension(secret, optionsv1.E_Secret, true)
+	field := func(name string, number int32, kind descriptorpb.FieldDescriptorProto_Type, repeated bool, options *descriptorpb.FieldOptions) *descriptorpb.FieldDescriptorProto {
+		f := &descriptorpb.FieldDescriptorProto{
+			Name: &name, Number: &number, Type: kind.Enum(), Options: options,
+			Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(),
+		}
+		if repeated {
+			f.Label = descriptorpb.FieldDescriptorProto_LABEL_REPEATED.Enum()
+		}
+		if kind == descriptorpb.FieldDescriptorProto_TYPE_MESSAGE {
+			f.TypeName = proto.String(".test.Connection")
+		}
+		return f
+	}
+	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
+		Name: proto.String("test.proto"), Package: proto.String("test"), Syntax: proto.String("proto3"),
+		MessageType: []*descriptorpb.DescriptorProto{{
+			Name: proto.String("Connection"),
+			Field: []*descriptorpb.FieldDescriptorProto{
+				field("name", 1, descriptorpb.FieldDescriptorProto_TYPE_STRING, false, nil),
+				field("password", 2, descriptorpb.FieldDescriptorProto_TYPE_STRING, false, secret),
+				field("key", 3, descriptorpb.FieldDescriptorProto_TYPE_BYTES, false, nil),
+				field("codes", 4, descriptorpb.FieldDescriptorProto_TYPE_STRING, true, secret),
+				field("inner", 5, descriptorpb.FieldDescriptorProto_TYPE_MESSAGE, false, nil),
+				field("others", 6, descriptorpb.FieldDescriptorProto_TYPE_MESSAGE, true, nil),
+			},
+		}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Messages().ByName("Connection")
+}
+
+func TestRedactedJSONHidesSecretsAndBytes(t *testing.T) {
+	md := connection(t)
+	fill := func() *dynamicpb.Message {
+		m := dynamicpb.NewMessage(md)
+		m.Set(md.Fields().ByName("name"), protoreflect.ValueOfString("shown"))
+		m.Set(md.Fields().ByName("password"), protoreflect.ValueOfString("hunter2"))
+		m.Set(md.Fields().ByName("key"), protoreflect.ValueOfBytes([]byte("hunter2")))
+		m.Mutable(md.Fields().ByName("codes")).List().Append(protoreflect.ValueOfString("hunter2"))
+		return m
+	}
+	m := fill()
+	m.Set(md.Fields().ByName("inner"), protoreflect.ValueOfMessage(fill()))
+	m.Mutable(md.Fields().ByName("others")).List().Append(protoreflect.ValueOfMessage(fill()))
+	before := proto.Clone(m)
+	got := redactedJSON(m)
+	if strings.Contains(got, "hunter2") || strings.Contains(got, "aHVudGVy") {
+		t.Errorf("a secret is shown: %s", got)
+	}
+	if strings.Count(got, "shown") != 3 || strings.Count(got, redactedText) != 3 {
+		t.Errorf("got %s, want three names and three redacted passwords", got)
+	}
+	if !proto.Equal(m, before) {
+		t.Error("the request itself was changed")
+	}
+}
+
+func TestRedactedJSONIsBounded(t *testing.T) {
+	ids := make([]int64, 200_000)
+	for i := range ids {
+		ids[i] = 1 << 60
+	}
+	for name, m := range map[string]proto.Message{
+		"a long list":       &findingsv1.BulkTriageRequest{DeploymentSlug: "acme", IssueIds: ids},
+		"a long text":       &findingsv1.BulkTriageRequest{NewNote: strings.Repeat("ä", 100_000)},
+		"many long texts":   &findingsv1.BulkTriageRequest{Repos: repeat(strings.Repeat("ä", 5_000), 500)},
+		"a text of invalid": &findingsv1.BulkTriageRequest{NewNote: strings.Repeat("\xff", 5000)},
+	} {
+		got := redactedJSON(m)
+		if len(got) > maxAuditRequest || !utf8.ValidString(got) || got == "" {
+			t.Errorf("%s: %d bytes, valid UTF-8: %v", name, len(got), utf8.ValidString(got))
+		}
+	}
+	if got := redactedJSON(nil); got != "{}" {
+		t.Errorf("no request: got %q", got)
+	}
+	var none *findingsv1.BulkTriageRequest
+	if got := redactedJSON(none); got != "{}" {
+		t.Errorf("a nil request: got %q", got)
+	}
+	if got := redactedJSON(&findingsv1.BulkTriageRequest{DeploymentSlug: "acme"}); !json.Valid([]byte(got)) {
+		t.Errorf("a short request is no JSON: %s", got)
+	}
+}
+
+func repeat(text string, n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = text
+	}
+	return list
+}
+
+func FuzzCut(f *testing.F) {
+	f.Add("häuser", 5)
+	f.Add("\xff\xfe\xfd\xfc", 3)
+	f.Fuzz(func(t *testing.T, text string, limit int) {
+		limit = 3 + max(limit, -limit, 0)%64
+		got := cut(text, limit)
+		if len(got) > limit {
+			t.Errorf("cut(%q, %d) has %d bytes", text, limit, len(got))
+		}
+		if len(text) <= limit && got != text {
+			t.Errorf("cut(%q, %d) changed it to %q", text, limit, got)
+		}
+		if utf8.ValidString(text) && !utf8.ValidString(got) {
+			t.Errorf("cut(%q, %d) is not valid: %q", text, limit, got)
+		}
+	})
+}
+
+func FuzzSaneID(f *testing.F) {
+	f.Add("018f-aB_.")
+	f.Add("a\nb")
+	f.Fuzz(func(t *testing.T, id string) {
+		if !saneID(id) {
+			return
+		}
+		if id == "" || len(id) > maxRequestID || strings.ContainsAny(id, " \r\n\t\"'\\/<>{}:;,") || !utf8.ValidString(id) {
+			t.Errorf("%q passes", id)
+		}
+	})
+}

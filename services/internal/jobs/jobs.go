@@ -1,0 +1,151 @@
+package jobs
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const (
+	// pollInterval is how long a job waits at most until it is seen: neither database notifies us (see newDriver).
+	pollInterval = time.Second
+	// maxWorkers is how many jobs run at a time on one node. They share the machine with the API.
+	maxWorkers = 4
+	// jobTimeout is what a job gets whose worker does not say otherwise.
+	jobTimeout = 5 * time.Minute
+	// cutOffTime is how long Stop waits for jobs that were cancelled at the end of its patience.
+	cutOffTime = 5 * time.Second
+)
+
+// Work is what one domain does in the background.
+type Work struct {
+	// Register adds the domain's workers (river.AddWorker).
+	Register func(*river.Workers)
+	// Periodic are the jobs that no request causes; see Every.
+	Periodic []*river.PeriodicJob
+}
+
+// Every makes a periodic job: enqueued once when a node becomes the leader, and then at each interval.
+func Every(interval time.Duration, args river.JobArgs) *river.PeriodicJob {
+	return river.NewPeriodicJob(
+		river.PeriodicInterval(interval),
+		func() (river.JobArgs, *river.InsertOpts) { return args, nil },
+		&river.PeriodicJobOpts{RunOnStart: true}, // or a server that is restarted more often would never run it
+	)
+}
+
+// Jobs is the queue and, between Start and Stop, the workers of this node.
+type Jobs struct {
+	store  *store.Store
+	log    *slog.Logger
+	client *river.Client[*sql.Tx]
+}
+
+// New makes a queue on a migrated store. Jobs can be enqueued at once; they are worked after Start.
+func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
+	workers := river.NewWorkers()
+	var periodic []*river.PeriodicJob
+	for _, w := range work {
+		if w.Register != nil {
+			w.Register(workers)
+		}
+		periodic = append(periodic, w.Periodic...)
+	}
+	config := &river.Config{
+		FetchPollInterval: pollInterval,
+		JobTimeout:        jobTimeout,
+		Logger:            riverLogger(log),
+		Middleware:        []rivertype.Middleware{&runner{store: st}},
+		PeriodicJobs:      periodic,
+		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: maxWorkers}},
+		Workers:           workers,
+	}
+	if !st.Postgres() {
+		config.ReindexerSchedule = river.NeverSchedule() // the index bloat that it removes is PostgreSQL's
+	}
+	client, err := river.NewClient(newDriver(st), config)
+	if err != nil {
+		return nil, fmt.Errorf("job queue: %w", err)
+	}
+	return &Jobs{store: st, log: log, client: client}, nil
+}
+
+// newDriver chooses River's driver. Neither listens for notifications: SQLite has none, and on PostgreSQL they would need
+// a connection outside the pool.
+func newDriver(st *store.Store) riverdriver.Driver[*sql.Tx] {
+	reader, writer := st.DB()
+	if st.Postgres() {
+		return riverdatabasesql.New(writer)
+	}
+	return newSQLiteDriver(reader, writer)
+}
+
+// Start begins to work on jobs and returns; they run until Stop, also when ctx ends.
+func (j *Jobs) Start(ctx context.Context) error {
+	if err := j.client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("start background jobs: %w", err)
+	}
+	return nil
+}
+
+// Stop takes up no more jobs and waits for those that run. When ctx is done they are cancelled, to be tried again after
+// the next start; an error says that some did not even end then. Without Start it does nothing.
+func (j *Jobs) Stop(ctx context.Context) error {
+	if err := j.client.Stop(ctx); err == nil {
+		return nil
+	}
+	j.log.WarnContext(ctx, "background jobs are still running and are cancelled; they will be tried again")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutOffTime)
+	defer cancel()
+	if err := j.client.StopAndCancel(ctx); err != nil {
+		return fmt.Errorf("background jobs do not end %s after they were cancelled: %w", cutOffTime, err)
+	}
+	return nil
+}
+
+// Enqueue adds a job in the transaction of the store.Write that ctx comes from: it is worked after the commit, and after
+// a rollback there never was one. opts may be nil: then those of args count, if they have any (river.JobArgsWithInsertOpts).
+// A job that must be unique and waits already is not added again, without an error.
+func (j *Jobs) Enqueue(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error {
+	tx, ok := j.store.Tx(ctx)
+	if !ok {
+		return fmt.Errorf("enqueue %s: not inside store.Write, or not with the context that it gave", args.Kind())
+	}
+	if _, err := j.client.InsertTx(ctx, tx, args, opts); err != nil {
+		return fmt.Errorf("enqueue %s: %w", args.Kind(), err)
+	}
+	return nil
+}
+
+// depthQuery reads the beginning of the index that jobs are fetched by (state, queue, …).
+const depthQuery = "SELECT queue, COUNT(*) FROM river_job WHERE state IN ('available', 'retryable') GROUP BY queue"
+
+// Depth returns how many jobs wait in each queue: those that could run now, and those that failed and wait to be tried
+// again. A queue in which none waits may be missing, but not the default one.
+func (j *Jobs) Depth(ctx context.Context) (map[string]int64, error) {
+	reader, _ := j.store.DB()
+	rows, err := reader.QueryContext(ctx, depthQuery)
+	if err != nil {
+		return nil, fmt.Errorf("read queue depth: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	depth := map[string]int64{river.QueueDefault: 0}
+	for rows.Next() {
+		var queue string
+		var n int64
+		if err := rows.Scan(&queue, &n); err != nil {
+			return nil, fmt.Errorf("read queue depth: %w", err)
+		}
+		depth[queue] = n
+	}
+	return depth, rows.Err()
+}

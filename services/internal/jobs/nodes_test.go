@@ -1,0 +1,129 @@
+package jobs
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// Several nodes share one PostgreSQL: every job runs once.
+func TestNodesShareTheQueue(t *testing.T) {
+	t.Parallel()
+	o := store.Options{Database: pgtest.NewDatabase(t), MaxOpen: 5}
+	log, out := newLogger(t)
+	seen := newNotes()
+	st := openStore(t, o)
+	nodes := []*Jobs{start(t, st, log, Work{Register: seen.register})}
+	for range 2 {
+		nodes = append(nodes, start(t, openStore(t, o), log, Work{Register: seen.register}))
+	}
+	const n = 50
+	for range n {
+		enqueue(t, st, nodes[0], note{"shared"})
+	}
+	for range n {
+		seen.next(t, "shared")
+	}
+	for _, node := range nodes {
+		stop(t, node)
+	}
+	if left := len(seen.begun); left != 0 {
+		t.Errorf("%d runs too many", left)
+	}
+	if done := count(t, st, "SELECT COUNT(*) FROM river_job WHERE state = 'completed' AND attempt = 1"); done != n {
+		t.Errorf("%d jobs were completed at the first attempt, want %d", done, n)
+	}
+	out.requireQuiet(t)
+}
+
+func TestStopWaitsForRunningJobs(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, o store.Options) {
+		st := openStore(t, o)
+		log, out := newLogger(t)
+		seen := newNotes()
+		release := make(chan struct{})
+		seen.work = func(ctx context.Context, _ string) error { return until(ctx, release) }
+		j := start(t, st, log, Work{Register: seen.register})
+		enqueue(t, st, j, note{"at work"})
+		seen.next(t, "at work")
+
+		stopped := make(chan error, 1)
+		go func() { stopped <- j.Stop(context.WithoutCancel(t.Context())) }()
+		enqueue(t, st, j, note{"too late"}) // stopping nodes still take in what requests cause
+		select {
+		case err := <-stopped:
+			t.Fatalf("stopped (%v) while a job was running", err)
+		default:
+		}
+		close(release)
+		if err := receive(t, stopped); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		if n := count(t, st, "SELECT COUNT(*) FROM river_job WHERE state = 'completed' AND attempt = 1"); n < 1 {
+			t.Error("the job that was running is not completed")
+		}
+		if n := count(t, st, "SELECT COUNT(*) FROM river_job WHERE state = 'running'"); n != 0 {
+			t.Errorf("%d jobs look as if they were running", n)
+		}
+		out.requireQuiet(t)
+	})
+}
+
+func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, o store.Options) {
+		st := openStore(t, o)
+		log, out := newLogger(t)
+		seen := newNotes()
+		seen.work = func(ctx context.Context, _ string) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		j := start(t, st, log, Work{Register: seen.register})
+		enqueue(t, st, j, note{"endless"})
+		seen.next(t, "endless")
+		impatient, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := j.Stop(impatient); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		if n := count(t, st, "SELECT COUNT(*) FROM river_job WHERE state IN ('available', 'retryable') AND attempt = 1"); n != 1 {
+			t.Error("the job does not wait to be tried again")
+		}
+		if text := out.text.String(); strings.Contains(text, "level=ERROR") || !strings.Contains(text, "are cancelled; they will be tried again") {
+			t.Errorf("logged:\n%s", text)
+		}
+	})
+}
+
+// Whatever River does at the moment of a stop, it is no error.
+func TestStopAtAnyTime(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, o store.Options) {
+		st := openStore(t, o)
+		log, out := newLogger(t)
+		seen := newNotes()
+		for range 5 {
+			j := newJobs(t, st, log, Work{Register: seen.register, Periodic: []*river.PeriodicJob{Every(time.Second, onceNote{"tick"})}})
+			if err := j.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			stop(t, j)
+			stop(t, j)
+		}
+		j := newJobs(t, st, log, Work{Register: seen.register, Periodic: []*river.PeriodicJob{Every(time.Second, onceNote{"tick"})}})
+		if err := j.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		seen.next(t, "tick")
+		stop(t, j)
+		out.requireQuiet(t)
+	})
+}

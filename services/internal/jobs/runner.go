@@ -1,0 +1,52 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/telemetry"
+)
+
+// onceTag marks the jobs of OnceWaiting.
+const onceTag = "once-waiting"
+
+// OnceWaiting makes a job unique, by its kind and arguments, while it waits: whatever causes it in the meantime is done by
+// that one run. What comes after the run has begun may have been missed by it, and enqueues another. Meant for the
+// InsertOpts method of job arguments.
+func OnceWaiting() river.InsertOpts {
+	return river.InsertOpts{
+		Tags: []string{onceTag},
+		UniqueOpts: river.UniqueOpts{
+			ByArgs: true,
+			ByState: []rivertype.JobState{
+				rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateScheduled,
+				rivertype.JobStateRunning, // River insists on it; runner takes it back
+			},
+		},
+	}
+}
+
+// runner is around every run of a job.
+type runner struct {
+	river.MiddlewareDefaults
+	store *store.Store
+}
+
+// Work lets the next job of OnceWaiting in, and gives what the job logs the job's name.
+func (r *runner) Work(ctx context.Context, job *rivertype.JobRow, doInner func(context.Context) error) error {
+	ctx = telemetry.WithAttrs(ctx, slog.String("job", job.Kind), slog.Int64("job_id", job.ID))
+	if slices.Contains(job.Tags, onceTag) {
+		_, writer := r.store.DB()
+		if _, err := writer.ExecContext(ctx, "UPDATE river_job SET unique_key = NULL WHERE id = "+strconv.FormatInt(job.ID, 10)); err != nil {
+			return fmt.Errorf("give up being the only %s: %w", job.Kind, err)
+		}
+	}
+	return doInner(ctx)
+}

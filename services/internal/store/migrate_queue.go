@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+// The tables of the job queue (River) come with migrations of their own, numbered from 1. They are applied after ours and
+// count like ours.
+
+func (s *Store) queueMigrator() (*rivermigrate.Migrator[*sql.Tx], error) {
+	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(s.writerDB)
+	if s.Postgres() {
+		driver = riverdatabasesql.New(s.writerDB)
+	}
+	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, fmt.Errorf("job queue migrations: %w", err)
+	}
+	return migrator, nil
+}
+
+// migrateQueue applies what is missing and returns it.
+func (s *Store) migrateQueue(ctx context.Context) ([]Migration, error) {
+	migrator, err := s.queueMigrator()
+	if err != nil {
+		return nil, err
+	}
+	var result *rivermigrate.MigrateResult
+	if s.Postgres() {
+		// Each in a transaction of its own: a value that is added to an enum cannot be used before it is committed.
+		result, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	} else {
+		result, err = s.migrateQueueAtOnce(ctx, migrator)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("migrate the job queue: %w", err)
+	}
+	applied := make([]Migration, len(result.Versions))
+	for i, version := range result.Versions {
+		applied[i] = queueMigration(version.Version, version.Name, time.Now().UTC())
+	}
+	return applied, nil
+}
+
+// migrateQueueAtOnce reads what is there and adds what is missing under one write lock: another process that opens the
+// same file waits.
+func (s *Store) migrateQueueAtOnce(ctx context.Context, migrator *rivermigrate.Migrator[*sql.Tx]) (*rivermigrate.MigrateResult, error) {
+	tx, err := s.writerDB.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	result, err := migrator.MigrateTx(ctx, tx, rivermigrate.DirectionUp, nil)
+	if err != nil {
+		return nil, err
+	}
+	return result, tx.Commit()
+}
+
+// queueMigrations lists all migrations of the job queue with the time at which each was applied.
+func (s *Store) queueMigrations(ctx context.Context) ([]Migration, error) {
+	migrator, err := s.queueMigrator()
+	if err != nil {
+		return nil, err
+	}
+	existing, err := migrator.ExistingVersions(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read migration status of the job queue: %w", err)
+	}
+	applied := map[int]time.Time{}
+	if len(existing) > 0 { // else there may be no such table
+		if applied, err = s.queueMigrationTimes(ctx); err != nil {
+			return nil, fmt.Errorf("read migration times of the job queue: %w", err)
+		}
+	}
+	all := migrator.AllVersions()
+	list := make([]Migration, len(all))
+	for i, m := range all {
+		list[i] = queueMigration(m.Version, m.Name, applied[m.Version])
+	}
+	return list, nil
+}
+
+func (s *Store) queueMigrationTimes(ctx context.Context) (map[int]time.Time, error) {
+	rows, err := s.readerDB.QueryContext(ctx, "SELECT version, created_at FROM river_migration")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	times := map[int]time.Time{}
+	for rows.Next() {
+		var version int
+		var at time.Time
+		if err := rows.Scan(&version, &at); err != nil {
+			return nil, err
+		}
+		times[version] = at.UTC()
+	}
+	return times, rows.Err()
+}
+
+func queueMigration(version int, name string, at time.Time) Migration {
+	return Migration{Version: int64(version), Name: "job queue: " + name, AppliedAt: at}
+}

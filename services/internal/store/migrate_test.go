@@ -1,0 +1,167 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/palisade/palisade/services/internal/pgtest"
+)
+
+// onEachDatabase runs a test on an empty database of each kind.
+func onEachDatabase(t *testing.T, test func(t *testing.T, o Options)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, Options{DataDir: t.TempDir()})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, Options{Database: pgtest.NewDatabase(t)})
+	})
+}
+
+func open(t testing.TB, o Options) *Store {
+	t.Helper()
+	st, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+// migrations returns how many there are and how many of them are pending.
+func migrations(t testing.TB, st *Store) (total, pending int) {
+	t.Helper()
+	list, err := st.Migrations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list {
+		if m.AppliedAt.IsZero() {
+			pending++
+		}
+	}
+	return len(list), pending
+}
+
+func TestMigrateIsIdempotent(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, o Options) {
+		st := open(t, o)
+		total, pending := migrations(t, st)
+		if total < 7 || pending != total {
+			t.Fatalf("an empty database has %d of %d migrations pending", pending, total)
+		}
+		applied, err := st.Migrate(t.Context())
+		if err != nil || len(applied) != total {
+			t.Fatalf("applied %d of %d: %v", len(applied), total, err)
+		}
+		if last := applied[total-1]; last.Name != "job queue: bulk unique" || last.AppliedAt.IsZero() {
+			t.Errorf("the last is %+v", last)
+		}
+		if _, pending = migrations(t, st); pending != 0 {
+			t.Errorf("afterwards %d are pending", pending)
+		}
+		if applied, err = st.Migrate(t.Context()); err != nil || len(applied) != 0 {
+			t.Errorf("the second time %v were applied: %v", applied, err)
+		}
+		if backup, err := st.MigrateOnStart(t.Context()); err != nil || backup != "" {
+			t.Errorf("an up-to-date schema: backup %q, %v", backup, err)
+		}
+	})
+}
+
+// A schema that lacks only a migration of the job queue is as old as any other.
+func TestPendingQueueMigration(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, o Options) {
+		st := open(t, o)
+		if _, err := st.MigrateOnStart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		migrator, err := st.queueMigrator()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := migrator.Migrate(t.Context(), rivermigrate.DirectionDown, &rivermigrate.MigrateOpts{MaxSteps: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, pending := migrations(t, st); pending != 1 {
+			t.Errorf("%d migrations are pending, want 1", pending)
+		}
+		backup, err := st.MigrateOnStart(t.Context())
+		if st.Postgres() {
+			if !errors.Is(err, ErrPending) {
+				t.Errorf("got %v, want %v", err, ErrPending)
+			}
+			if _, err := st.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			if err != nil || !strings.HasPrefix(backup, st.Location()+".before-") {
+				t.Errorf("backup %q, %v", backup, err)
+			}
+			if info, err := os.Stat(backup); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("backup: %v, %v", info, err)
+			}
+		}
+		if _, pending := migrations(t, st); pending != 0 {
+			t.Errorf("afterwards %d are pending", pending)
+		}
+	})
+}
+
+// Nodes that start together on an empty database all come up: none sees the schema half made.
+func TestNodesMigrateTogether(t *testing.T) {
+	t.Parallel()
+	o := Options{Database: pgtest.NewDatabase(t), MaxOpen: 1}
+	var nodes sync.WaitGroup
+	for range 4 {
+		st := open(t, o)
+		nodes.Go(func() {
+			if backup, err := st.MigrateOnStart(t.Context()); err != nil || backup != "" {
+				t.Errorf("backup %q, %v", backup, err)
+			}
+		})
+	}
+	nodes.Wait()
+	st := open(t, o)
+	if total, pending := migrations(t, st); pending != 0 {
+		t.Errorf("%d of %d are pending", pending, total)
+	}
+	var locks int
+	if err := st.readerDB.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&locks); err != nil || locks != 0 {
+		t.Errorf("%d locks are left: %v", locks, err)
+	}
+}
+
+// Two processes that open the same file at once do not both make the job queue.
+func TestProcessesMigrateTheQueueTogether(t *testing.T) {
+	t.Parallel()
+	o := Options{DataDir: t.TempDir()}
+	var processes sync.WaitGroup
+	for range 3 {
+		st := open(t, o)
+		processes.Go(func() {
+			if _, err := st.migrateQueue(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	processes.Wait()
+	list, err := open(t, o).queueMigrations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list {
+		if m.AppliedAt.IsZero() {
+			t.Errorf("%s is pending", m.Name)
+		}
+	}
+}

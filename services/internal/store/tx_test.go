@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+)
+
+func TestTxIsTheTransactionOfWrite(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, o Options) {
+		st, other := open(t, o), open(t, o)
+		if _, err := st.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx := tenant.System(t.Context())
+		if _, ok := st.Tx(ctx); ok {
+			t.Error("there is a transaction outside of Write")
+		}
+		var kept *sql.Tx
+		broken := errors.New("broken")
+		err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			if _, ok := other.Tx(ctx); ok {
+				t.Error("another store has this transaction")
+			}
+			own, ok := st.Tx(ctx)
+			if !ok {
+				t.Fatal("no transaction")
+			}
+			kept = own
+			if err := tx.Setting.Create().SetName("by ent").SetValue([]byte("x")).Exec(ctx); err != nil {
+				return err
+			}
+			var n int
+			if err := own.QueryRowContext(ctx, "SELECT COUNT(*) FROM settings WHERE name = 'by ent'").Scan(&n); err != nil || n != 1 {
+				t.Errorf("it sees %d rows, %v", n, err)
+			}
+			if other.Reader.Setting.Query().ExistX(ctx) {
+				t.Error("the row is visible before the commit")
+			}
+			return broken
+		})
+		if !errors.Is(err, broken) {
+			t.Fatal(err)
+		}
+		if _, err := kept.ExecContext(ctx, "DELETE FROM settings"); !errors.Is(err, sql.ErrTxDone) {
+			t.Errorf("after Write it is %v, want %v", err, sql.ErrTxDone)
+		}
+		if n := st.Reader.Setting.Query().CountX(ctx); n != 0 {
+			t.Errorf("%d rows survived the rollback", n)
+		}
+	})
+}
+
+func TestRefreshStatistics(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, o Options) {
+		st := open(t, o)
+		if _, err := st.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx := tenant.System(t.Context())
+		err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			return tx.Setting.Create().SetName("one").SetValue([]byte("x")).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := st.RefreshStatistics(ctx); err != nil {
+			t.Fatal(err)
+		}
+		query := "SELECT stat FROM sqlite_stat1 WHERE tbl = 'settings' LIMIT 1"
+		if st.Postgres() {
+			query = "SELECT reltuples::text FROM pg_class WHERE relname = 'settings'"
+		}
+		var statistics string
+		if err := st.readerDB.QueryRowContext(ctx, query).Scan(&statistics); err != nil || statistics[0] != '1' {
+			t.Errorf("statistics are %q, %v; want those of one row", statistics, err)
+		}
+	})
+}

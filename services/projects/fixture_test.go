@@ -1,0 +1,63 @@
+package projects_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// caller sends requests as the first administrator.
+type caller struct{ *apitest.Server }
+
+// mustDo requires 200 and returns the body.
+func (c caller) mustDo(t *testing.T, method, path, body string) string {
+	t.Helper()
+	return c.body(t, c.Token, method, path, body, 200)
+}
+
+var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
+
+// body requires a status and returns the body, without the request id of errors.
+func (c caller) body(t *testing.T, token, method, path, body string, want int) string {
+	t.Helper()
+	answer := c.Do(t, token, method, path, body)
+	if answer.Status != want {
+		t.Fatalf("%s %s: %d %s, want %d", method, path, answer.Status, answer.Body, want)
+	}
+	return requestID.ReplaceAllString(answer.Body, `"requestId":"R"`)
+}
+
+// same requires that a gRPC call answers what HTTP answered.
+func same(t *testing.T, body string) func(proto.Message, error) {
+	return func(response proto.Message, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		apitest.Same(t, response, body)
+	}
+}
+
+func seedProjects(t *testing.T, s caller, n int) {
+	t.Helper()
+	ctx := tenant.NewContext(t.Context(), s.DeploymentID)
+	err := s.Store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		rows := make([]*ent.ProjectCreate, n)
+		for i := range rows {
+			name := fmt.Sprintf("team/%03d", i)
+			rows[i] = tx.Project.Create().SetName(name).SetNameKey(name).SetCreatedAt(store.Now())
+		}
+		return tx.Project.CreateBulk(rows...).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,183 @@
+package projects_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/scan"
+	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// report is a small real shape: one result of one tool.
+const report = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec","version":"2.21"}},"results":[
+	{"ruleId":"G104","message":{"text":"Errors unhandled"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.go"},"region":{"startLine":3,"snippet":{"text":"f()"}}}}]}]}]}`
+
+const base = "/api/v1/deployments/acme/projects"
+
+func TestProjectGolden(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
+		s := caller{server}
+		client := projectsv1.NewProjectsServiceClient(s.Conn)
+		ctx := s.Context(t, s.Token)
+		s.Upload(t, "acme/web", "main", []byte(report))
+		s.Upload(t, "acme/api", "dev", []byte(report))
+
+		list := s.Get(t, base)
+		apitest.Golden(t, "list", list)
+		same(t, list)(client.ListProjects(ctx, &projectsv1.ListProjectsRequest{DeploymentSlug: "acme"}))
+
+		one := s.Get(t, base+"/acme/web")
+		apitest.Golden(t, "get", one)
+		same(t, one)(client.GetProject(ctx, &projectsv1.GetProjectRequest{DeploymentSlug: "acme", ProjectName: "acme/web"}))
+
+		apitest.Golden(t, "add_tags", s.mustDo(t, http.MethodPut, base+"/acme/web/tags", `{"tags":["frontend","backend","backend"," "]}`))
+		tagged := s.Get(t, base+"/acme/web")
+		same(t, tagged)(client.AddProjectTags(ctx, &projectsv1.AddProjectTagsRequest{DeploymentSlug: "acme", ProjectName: "acme/web", Tags: []string{"backend"}}))
+		apitest.Golden(t, "delete_tags", s.mustDo(t, http.MethodDelete, base+"/acme/web/tags?tags=frontend,unknown", ""))
+
+		patched := s.mustDo(t, http.MethodPatch, base+"/acme/web",
+			`{"deploymentSlug":"acme","projectName":"ignored","primary_branch":"release/2","tags":["x"],"managed_scan_config":{"diff_scan":{"enabled":true}},"unknown":1}`)
+		apitest.Golden(t, "patch", patched)
+		same(t, patched)(client.UpdateProject(ctx, &projectsv1.UpdateProjectRequest{DeploymentSlug: "acme", ProjectName: "acme/web",
+			Tags: []string{"x"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"tags"}}}))
+		apitest.Golden(t, "managed_scan", s.mustDo(t, http.MethodPatch, base+"/acme/web/managed-scan", `{"full_scan":{"enabled":true},"diff_scan":{"enabled":false}}`))
+
+		apitest.Golden(t, "delete", s.mustDo(t, http.MethodDelete, base+"/acme/web", ""))
+		apitest.Golden(t, "not_found", s.body(t, s.Token, http.MethodGet, base+"/acme/web", "", 404))
+		if _, err := client.DeleteProject(ctx, &projectsv1.DeleteProjectRequest{DeploymentSlug: "acme", ProjectName: "acme/api"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Get(t, base); got != `{"projects":[]}` {
+			t.Errorf("after deleting all: %s", got)
+		}
+	})
+}
+
+func TestUpdateProject(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
+		s := caller{server}
+		s.Upload(t, "acme/web", "main", []byte(report))
+		s.mustDo(t, http.MethodPatch, base+"/acme/web", `{"primary_branch":"dev","tags":["a","b"]}`)
+		for _, step := range []struct{ body, contains string }{
+			{`{"primary_branch":"None"}`, `"primary_branch":"refs/heads/main"`},
+			{`{}`, `"tags":["a","b"]`},
+			{`{"tags":null,"primary_branch":""}`, `"tags":["a","b"]`},
+			{`{"tags":["c"]}`, `"tags":["c"]`},
+			{`{"tags":[]}`, `"tags":[]`},
+		} {
+			if got := s.mustDo(t, http.MethodPatch, base+"/acme/web", step.body); !strings.Contains(got, step.contains) {
+				t.Errorf("after %s: %s, want %s", step.body, got, step.contains)
+			}
+		}
+	})
+}
+
+func TestProjectNamesInPaths(t *testing.T) {
+	s := caller{apitest.Start(t, nil)}
+	for _, name := range []string{"plain", "acme/web", "acme/tools/deep/er", "acme/with space", "acme/100%", "acme/ümlaut", "acme/a:b", "acme/q?x=1"} {
+		s.Upload(t, name, "main", []byte(report))
+		escapedParts := make([]string, 0, 4)
+		for part := range strings.SplitSeq(name, "/") {
+			escapedParts = append(escapedParts, url.PathEscape(part))
+		}
+		for form, path := range map[string]string{"literal": strings.Join(escapedParts, "/"), "%2F": strings.Join(escapedParts, "%2F")} {
+			got := s.Get(t, base+"/"+path)
+			if !strings.Contains(got, fmt.Sprintf(`"name":%q`, name)) {
+				t.Errorf("%s form of %q: %s", form, name, got)
+			}
+			answer := s.Do(t, s.Token, http.MethodPut, base+"/"+path+"/tags", `{"tags":["t"]}`)
+			if answer.Status != 200 || !strings.Contains(answer.Body, `"tags":["t"]`) {
+				t.Errorf("tags of the %s form of %q: %d %s", form, name, answer.Status, answer.Body)
+			}
+		}
+	}
+	// The path of the tags is never the name of a project to delete.
+	s.mustDo(t, http.MethodDelete, base+"/acme/web/tags", "")
+	s.Get(t, base+"/acme/web")
+}
+
+func TestListProjectsPaging(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
+		s := caller{server}
+		seedProjects(t, s, 250)
+		seen := map[string]bool{}
+		for page, want := range []int{100, 100, 50, 0} {
+			body := s.Get(t, fmt.Sprintf("%s?page=%d&page_size=100", base, page))
+			if got := strings.Count(body, `"name":`); got != want {
+				t.Errorf("page %d has %d projects, want %d", page, got, want)
+			}
+			for part := range strings.SplitSeq(body, `"name":"`) {
+				name, _, _ := strings.Cut(part, `"`)
+				if strings.HasPrefix(name, "team/") && seen[name] {
+					t.Errorf("%s is on two pages", name)
+				}
+				seen[name] = true
+			}
+		}
+		if got := strings.Count(s.Get(t, base+"?page_size=3000"), `"name":`); got != 250 {
+			t.Errorf("one large page has %d projects", got)
+		}
+		for _, query := range []string{"page_size=99", "page_size=3001", "page_size=0"} {
+			apitest.Golden(t, "bad_"+query, s.body(t, s.Token, http.MethodGet, base+"?"+query, "", 400))
+		}
+	})
+}
+
+func TestProjectsOfOthers(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
+		s := caller{server}
+		other := s.AddTenant(t, "umbrella")
+		s.Upload(t, "acme/web", "main", []byte(report))
+		absent := s.body(t, other.Token, http.MethodGet, "/api/v1/deployments/nobody/projects/acme/web", "", 404)
+		for _, call := range []struct{ method, path, body string }{
+			{http.MethodGet, "", ""}, {http.MethodGet, "/acme/web", ""}, {http.MethodPatch, "/acme/web", `{"tags":["x"]}`},
+			{http.MethodDelete, "/acme/web", ""}, {http.MethodPut, "/acme/web/tags", `{"tags":["x"]}`},
+			{http.MethodDelete, "/acme/web/tags?tags=x", ""}, {http.MethodPatch, "/acme/web/managed-scan", `{"full_scan":{"enabled":true}}`},
+		} {
+			if got := s.body(t, other.Token, call.method, base+call.path, call.body, 404); got != absent {
+				t.Errorf("%s %s of another tenant: %s, want what an absent deployment gets: %s", call.method, call.path, got, absent)
+			}
+		}
+		// Within the own deployment the other's project does not exist.
+		s.body(t, other.Token, http.MethodGet, "/api/v1/deployments/umbrella/projects/acme/web", "", 404)
+		s.body(t, other.Token, http.MethodDelete, "/api/v1/deployments/umbrella/projects/acme/web", "", 404)
+		if got := s.Get(t, base+"/acme/web"); !strings.Contains(got, `"tags":[]`) {
+			t.Errorf("another tenant changed the project: %s", got)
+		}
+	})
+}
+
+func TestDeleteProjectLeavesNothing(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
+		s := caller{server}
+		s.Upload(t, "acme/web", "main", []byte(report))
+		s.Upload(t, "acme/api", "main", []byte(report))
+		s.mustDo(t, http.MethodPut, base+"/acme/web/tags", `{"tags":["x"]}`)
+		gone := s.Store.Reader.Project.Query().Where(project.Name("acme/web")).OnlyX(s.System(t))
+		s.mustDo(t, http.MethodDelete, base+"/acme/web", "")
+		ctx := s.System(t)
+		left := map[string]int{
+			"findings": s.Store.Reader.Finding.Query().Where(finding.ProjectID(gone.ID)).CountX(ctx),
+			"scans":    s.Store.Reader.Scan.Query().Where(scan.ProjectID(gone.ID)).CountX(ctx),
+			"tags":     s.Store.Reader.ProjectTag.Query().CountX(ctx),
+			"events":   s.Store.Reader.FindingEvent.Query().Where(findingevent.KindNEQ("created")).CountX(ctx),
+		}
+		for what, n := range left {
+			if n != 0 {
+				t.Errorf("%d %s are left", n, what)
+			}
+		}
+		if n := s.Store.Reader.FindingEvent.Query().CountX(ctx); n != 1 {
+			t.Errorf("%d events are left, want the other project's one", n)
+		}
+	})
+}

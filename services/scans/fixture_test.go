@@ -1,0 +1,125 @@
+package scans_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/findingevent"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+// result is what a test says about one result of a report.
+type result struct {
+	Rule, File, Code string
+	Line             int
+	Suppressed       bool
+	Level            string
+}
+
+// run is what a test says about one run.
+type run struct {
+	Tool, Category string
+	Failed         bool
+	RuleText       string
+	Results        []result
+}
+
+// sarifOf writes a report.
+func sarifOf(t testing.TB, runs ...run) []byte {
+	t.Helper()
+	var list []any
+	for _, r := range runs {
+		results := []any{}
+		rules := []any{}
+		for _, one := range r.Results {
+			item := map[string]any{
+				"ruleId": one.Rule, "message": map[string]any{"text": "about " + one.Rule},
+				"locations": []any{map[string]any{"physicalLocation": map[string]any{
+					"artifactLocation": map[string]any{"uri": one.File},
+					"region":           map[string]any{"startLine": one.Line, "snippet": map[string]any{"text": one.Code}},
+				}}},
+			}
+			if one.Suppressed {
+				item["suppressions"] = []any{map[string]any{"kind": "inSource", "justification": "by design"}}
+			}
+			if one.Level != "" {
+				item["level"] = one.Level
+			}
+			results = append(results, item)
+			rules = append(rules, map[string]any{"id": one.Rule, "shortDescription": map[string]any{"text": "Rule " + one.Rule + r.RuleText}})
+		}
+		out := map[string]any{
+			"tool": map[string]any{"driver": map[string]any{"name": r.Tool, "rules": rules}}, "results": results,
+			"invocations": []any{map[string]any{"executionSuccessful": !r.Failed}},
+		}
+		if r.Category != "" {
+			out["automationDetails"] = map[string]any{"id": r.Category + "/"}
+		}
+		list = append(list, out)
+	}
+	raw, err := json.Marshal(map[string]any{"version": "2.1.0", "runs": list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// upload sends a report to acme/web and returns the answer.
+func upload(t testing.TB, s *apitest.Server, ref string, report []byte, query ...string) *scansv1.UploadReportResponse {
+	t.Helper()
+	out := &scansv1.UploadReportResponse{}
+	if err := protojson.Unmarshal([]byte(s.Upload(t, "acme/web", ref, report, query...)), out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// counts are the numbers of an answer: created, updated, unchanged, reopened, fixed, skipped.
+func counts(r *scansv1.UploadReportResponse) [6]int32 {
+	return [6]int32{r.GetCreated(), r.GetUpdated(), r.GetUnchanged(), r.GetReopened(), r.GetFixed(), r.GetSkipped()}
+}
+
+func wantCounts(t *testing.T, what string, r *scansv1.UploadReportResponse, want [6]int32) {
+	t.Helper()
+	if got := counts(r); got != want {
+		t.Errorf("%s: created, updated, unchanged, reopened, fixed, skipped = %v, want %v", what, got, want)
+	}
+}
+
+func testdata(t testing.TB, name string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
+
+func withoutRequestID(body string) string { return requestID.ReplaceAllString(body, `"requestId":"R"`) }
+
+// statuses are the statuses of all findings by ref, file and code, in the order of their ids.
+func statuses(t *testing.T, s *apitest.Server) (list []string) {
+	t.Helper()
+	for _, f := range s.Store.Reader.Finding.Query().Order(ent.Asc(finding.FieldID)).AllX(s.System(t)) {
+		list = append(list, f.Ref+" "+f.AnalysisCategory+" "+f.State+" "+f.Status)
+	}
+	return list
+}
+
+// kinds are the kinds of all events in order.
+func kinds(t *testing.T, s *apitest.Server) (list []string) {
+	t.Helper()
+	for _, e := range s.Store.Reader.FindingEvent.Query().Order(ent.Asc(findingevent.FieldID)).AllX(s.System(t)) {
+		list = append(list, e.Kind)
+	}
+	return list
+}

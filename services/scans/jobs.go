@@ -1,0 +1,111 @@
+package scans
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/riverqueue/river"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/tenant"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const (
+	// statisticsThreshold is how many rows an import must change to make new planner statistics worth their cost.
+	statisticsThreshold = 1000
+	// statisticsTimeout leaves room for a long import that holds the only writer of SQLite.
+	statisticsTimeout = 30 * time.Minute
+	// abandonedAfter is how long a scan may be on its way before nobody expects it any more.
+	abandonedAfter = 24 * time.Hour
+	// abandonedInterval is how often we look for such scans.
+	abandonedInterval = time.Hour
+)
+
+// Background is what scans need done when nobody calls.
+func Background(st *store.Store, log *slog.Logger) jobs.Work {
+	return jobs.Work{
+		Register: func(workers *river.Workers) {
+			river.AddWorker(workers, &statisticsWorker{store: st})
+			river.AddWorker(workers, &abandonedWorker{store: st, log: log})
+		},
+		Periodic: []*river.PeriodicJob{jobs.Every(abandonedInterval, abandonedScans{})},
+	}
+}
+
+// refreshStatistics is enqueued by an import that changed much.
+type refreshStatistics struct{}
+
+// Kind is the name in the queue.
+func (refreshStatistics) Kind() string { return "refresh_statistics" }
+
+// InsertOpts make one run of the many that a burst of imports asks for.
+func (refreshStatistics) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
+
+type statisticsWorker struct {
+	river.WorkerDefaults[refreshStatistics]
+	store *store.Store
+}
+
+// Timeout is how long a run may take.
+func (*statisticsWorker) Timeout(*river.Job[refreshStatistics]) time.Duration {
+	return statisticsTimeout
+}
+
+// Work refreshes the statistics of all tables.
+func (w *statisticsWorker) Work(ctx context.Context, _ *river.Job[refreshStatistics]) error {
+	return w.store.RefreshStatistics(ctx)
+}
+
+// abandonedScans is the periodic job that gives up scans whose scanner never reported.
+type abandonedScans struct{}
+
+// Kind is the name in the queue.
+func (abandonedScans) Kind() string { return "abandoned_scans" }
+
+// InsertOpts keep runs from piling up while no node works.
+func (abandonedScans) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
+
+type abandonedWorker struct {
+	river.WorkerDefaults[abandonedScans]
+	store *store.Store
+	log   *slog.Logger
+}
+
+// Work marks the abandoned scans of all deployments.
+func (w *abandonedWorker) Work(ctx context.Context, _ *river.Job[abandonedScans]) error {
+	n, err := giveUpScans(ctx, w.store, time.Now().Add(-abandonedAfter))
+	if err == nil && n > 0 {
+		w.log.InfoContext(ctx, "scans that never finished were given up", "scans", n)
+	}
+	return err
+}
+
+// giveUpScans sets SCAN_STATUS_NEVER_FINISHED (contract facts, SearchScansRequest.statuses) on scans of any deployment
+// that were started before a time and are still pending or running, and returns how many they were.
+func giveUpScans(ctx context.Context, st *store.Store, startedBefore time.Time) (n int, err error) {
+	err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+		n, err = tx.Scan.Update().
+			Where(
+				ofEveryDeployment,
+				scan.StatusIn(scansv1.ScanStatus_SCAN_STATUS_RUNNING.String(), scansv1.ScanStatus_SCAN_STATUS_PENDING.String()),
+				scan.StartedAtLT(store.Micros(startedBefore)),
+			).
+			SetStatus(scansv1.ScanStatus_SCAN_STATUS_NEVER_FINISHED.String()).
+			Save(ctx)
+		return err
+	})
+	return n, err
+}
+
+// ofEveryDeployment is always true. It names the first column of the index scans_search_status, without which the
+// database would read all scans ever made.
+func ofEveryDeployment(s *entsql.Selector) {
+	s.Where(entsql.In(s.C(scan.FieldDeploymentID), entsql.Dialect(s.Dialect()).Select(deployment.FieldID).From(entsql.Table(deployment.Table))))
+}

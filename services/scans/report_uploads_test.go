@@ -1,0 +1,213 @@
+package scans_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+const reports = "/api/v1/deployments/acme/reports"
+
+// TestRealReports: every result of the real files is accounted for, and the same files again change nothing.
+func TestRealReports(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		for _, file := range []struct {
+			name    string
+			results int32
+		}{{"gosec", 309}, {"eslint", 729}, {"staticcheck", 111}} {
+			raw := testdata(t, file.name+".sarif")
+			first := s.Upload(t, "acme/web", "main", raw, "commit", "3f2a9c1")
+			apitest.Golden(t, "upload_"+file.name, first)
+			second := upload(t, s, "main", raw, "commit", "77aa001")
+			if counts(second) != [6]int32{0, 0, file.results, 0, 0, 0} || second.GetRuns()[0].GetResults() != file.results {
+				t.Errorf("%s again: %v", file.name, counts(second))
+			}
+		}
+		if n := s.Store.Reader.Finding.Query().CountX(s.System(t)); n != 309+729+111 {
+			t.Errorf("%d findings", n)
+		}
+	})
+}
+
+// TestUploadOverGRPC: the client stream and the HTTP body are the same thing.
+func TestUploadOverGRPC(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		raw := testdata(t, "gosec.sarif")
+		stream, err := scansv1.NewReportUploadsServiceClient(s.Conn).UploadReport(s.Context(t, s.Token))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = stream.Send(&scansv1.UploadReportRequest{DeploymentSlug: s.Slug, Target: &scansv1.UploadReportTarget{Project: "acme/web", Ref: "main"}})
+		for len(raw) > 0 && err == nil {
+			n := min(len(raw), 10_000)
+			err = stream.Send(&scansv1.UploadReportRequest{Chunk: raw[:n]})
+			raw = raw[n:]
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := stream.CloseAndRecv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantCounts(t, "gRPC", response, [6]int32{309, 0, 0, 0, 0, 0})
+		wantCounts(t, "then HTTP", upload(t, s, "main", testdata(t, "gosec.sarif")), [6]int32{0, 0, 309, 0, 0, 0})
+	})
+}
+
+func gzipped(t testing.TB, raw []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(raw); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestUploadForms(t *testing.T) {
+	s := apitest.Start(t, nil)
+	raw := testdata(t, "gosec.sarif")
+	upload(t, s, "main", raw)
+	wrapped, err := json.Marshal(map[string]string{"commit_sha": "3f2a9c1", "ref": "refs/heads/main", "sarif": base64.StdEncoding.EncodeToString(gzipped(t, raw))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, form := range map[string]struct {
+		body   []byte
+		header []string
+	}{
+		"gzip by Content-Encoding": {gzipped(t, raw), []string{"Content-Encoding", "gzip"}},
+		"a .gz file as it is":      {gzipped(t, raw), nil},
+		"base64 in JSON":           {wrapped, nil},
+		"byte order mark":          {append([]byte("\xef\xbb\xbf"), raw...), nil},
+		"identity":                 {raw, []string{"Content-Encoding", "identity", "Content-Type", "application/sarif+json"}},
+	} {
+		answer := s.Send(t, s.Token, http.MethodPost, reports+"?project=acme/web&ref=main", bytes.NewReader(form.body), form.header...)
+		if answer.Status != 200 || !strings.Contains(answer.Body, `"created":0,"updated":0,"unchanged":309,`) {
+			t.Errorf("%s: %d %.300s", name, answer.Status, answer.Body)
+		}
+	}
+}
+
+func TestUploadRefusals(t *testing.T) {
+	s := apitest.Start(t, func(c *services.Config) { c.MaxUpload = 300_000 })
+	good := sarifOf(t, run{Tool: "gosec", Results: []result{sqli}})
+	damaged := gzipped(t, good)
+	damaged = damaged[:len(damaged)-6]
+	bomb := gzipped(t, append(good, bytes.Repeat([]byte(" "), 1<<20)...))
+	for name, c := range map[string]struct {
+		query, body string
+		header      []string
+		status      int
+	}{
+		"no_project":     {"ref=main", string(good), nil, 400},
+		"no_ref":         {"project=acme/web", string(good), nil, 400},
+		"bad_project":    {"project=acme//web&ref=main", string(good), nil, 400},
+		"bad_product":    {"project=acme/web&ref=main&product=dast", string(good), nil, 400},
+		"empty":          {"project=acme/web&ref=main", "", nil, 400},
+		"broken_json":    {"project=acme/web&ref=main", `{"version":"2.1.0","runs":[{"tool":`, nil, 400},
+		"not_sarif":      {"project=acme/web&ref=main", `{"hello":"world"}`, nil, 400},
+		"other_version":  {"project=acme/web&ref=main", `{"version":"1.0.0","runs":[]}`, nil, 400},
+		"damaged_gzip":   {"project=acme/web&ref=main", string(damaged), nil, 400},
+		"not_gzip":       {"project=acme/web&ref=main", string(good), []string{"Content-Encoding", "gzip"}, 400},
+		"other_encoding": {"project=acme/web&ref=main", string(good), []string{"Content-Encoding", "br"}, 415},
+		"too_large":      {"project=acme/web&ref=main", strings.Repeat(" ", 300_001), nil, 413},
+		"zip_bomb":       {"project=acme/web&ref=main", string(bomb), nil, 413},
+	} {
+		answer := s.Do(t, s.Token, http.MethodPost, reports+"?"+c.query, c.body, c.header...)
+		if answer.Status != c.status {
+			t.Errorf("%s: %d %s, want %d", name, answer.Status, answer.Body, c.status)
+			continue
+		}
+		apitest.Golden(t, "refused_"+name, withoutRequestID(answer.Body))
+	}
+	ctx := s.System(t)
+	if n := s.Store.Reader.Project.Query().CountX(ctx) + s.Store.Reader.Scan.Query().CountX(ctx); n != 0 {
+		t.Errorf("refused uploads left %d rows", n)
+	}
+}
+
+// TestAbortedUpload: an upload that ends half-way leaves nothing behind.
+func TestAbortedUpload(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		ctx, cancel := context.WithCancel(s.Context(t, s.Token))
+		stream, err := scansv1.NewReportUploadsServiceClient(s.Conn).UploadReport(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = stream.Send(&scansv1.UploadReportRequest{DeploymentSlug: s.Slug, Target: &scansv1.UploadReportTarget{Project: "acme/web", Ref: "main"},
+			Chunk: testdata(t, "gosec.sarif")[:100_000]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if _, err := stream.CloseAndRecv(); status.Code(err) != codes.Canceled {
+			t.Errorf("got %v, want Canceled", err)
+		}
+		if n := s.Store.Reader.Scan.Query().CountX(s.System(t)); n != 0 {
+			t.Errorf("an aborted upload left %d scans", n)
+		}
+	})
+}
+
+func TestUploadStreamRules(t *testing.T) {
+	s := apitest.Start(t, nil)
+	other := s.AddTenant(t, "umbrella")
+	target := &scansv1.UploadReportTarget{Project: "acme/web", Ref: "main"}
+	for name, c := range map[string]struct {
+		token string
+		send  []*scansv1.UploadReportRequest
+		want  codes.Code
+	}{
+		"no message":             {s.Token, nil, codes.InvalidArgument},
+		"no target":              {s.Token, []*scansv1.UploadReportRequest{{DeploymentSlug: "acme", Chunk: []byte("{}")}}, codes.InvalidArgument},
+		"second target":          {s.Token, []*scansv1.UploadReportRequest{{DeploymentSlug: "acme", Target: target, Chunk: []byte("{")}, {Target: target, Chunk: []byte("}")}}, codes.InvalidArgument},
+		"another tenant's slug":  {other.Token, []*scansv1.UploadReportRequest{{DeploymentSlug: "acme", Target: target, Chunk: []byte("{}")}}, codes.NotFound},
+		"slug changes half-way":  {s.Token, []*scansv1.UploadReportRequest{{DeploymentSlug: "acme", Target: target, Chunk: []byte("{")}, {DeploymentSlug: "umbrella", Chunk: []byte("}")}}, codes.InvalidArgument},
+		"read-only cannot write": {s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleReadOnly}), []*scansv1.UploadReportRequest{{DeploymentSlug: "acme", Target: target}}, codes.PermissionDenied},
+	} {
+		stream, err := scansv1.NewReportUploadsServiceClient(s.Conn).UploadReport(s.Context(t, c.token))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, message := range c.send {
+			_ = stream.Send(message) // the answer says what is wrong
+		}
+		if _, err := stream.CloseAndRecv(); status.Code(err) != c.want {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// TestSkippedResultsAreListed: nothing is dropped silently.
+func TestSkippedResultsAreListed(t *testing.T) {
+	s := apitest.Start(t, nil)
+	var many []result
+	for i := range 1200 {
+		many = append(many, result{Rule: "r", File: fmt.Sprintf("../f%d.go", i), Code: "x", Line: 1})
+	}
+	many = append(many, sqli, result{Rule: "none", File: "a.go", Level: "none", Line: 1})
+	r := upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: many}))
+	wantCounts(t, "skipped", r, [6]int32{1, 0, 0, 0, 0, 1201})
+	if len(r.GetSkippedResults()) != 1000 || r.GetSkippedResultsOmitted() != 201 || r.GetSkippedResults()[7].GetReason() == "" || r.GetSkippedResults()[7].GetIndex() != 7 {
+		t.Errorf("%d listed, %d omitted, %v", len(r.GetSkippedResults()), r.GetSkippedResultsOmitted(), r.GetSkippedResults()[7])
+	}
+}
