@@ -143,6 +143,11 @@ func matrixCredentials(t *testing.T, s *apitest.Server) map[string]string {
 	}
 }
 
+// maturities are the words of the contract's section on versioning.
+var maturities = map[optionsv1.Maturity]string{
+	optionsv1.Maturity_MATURITY_EXPERIMENTAL: "Experimental", optionsv1.Maturity_MATURITY_BETA: "Beta", optionsv1.Maturity_MATURITY_STABLE: "Stable",
+}
+
 // operation is one RPC as its descriptor declares it.
 type operation struct {
 	name       string // /package.Service/Method
@@ -261,7 +266,7 @@ func checkHTTP(t *testing.T, s *apitest.Server, rpc operation, kind, credential 
 	if challenge := answer.Header.Get("WWW-Authenticate"); (answer.Status == 401) != (challenge != "") {
 		t.Errorf("HTTP %s with %s: %d with WWW-Authenticate %q", rpc.name, kind, answer.Status, challenge)
 	}
-	if maturity := answer.Header.Get("X-Api-Maturity"); maturity != strings.ToLower(strings.TrimPrefix(rpc.rule.GetMaturity().String(), "MATURITY_")) {
+	if maturity := answer.Header.Get("X-Api-Maturity"); maturity != maturities[rpc.rule.GetMaturity()] {
 		t.Errorf("HTTP %s: X-Api-Maturity %q", rpc.name, maturity)
 	}
 }

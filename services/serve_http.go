@@ -43,6 +43,7 @@ func httpServer(parts httpParts) (*http.Server, error) {
 		Routes: map[string]http.Handler{
 			"/healthz":               http.HandlerFunc(parts.probes.live),
 			"/readyz":                http.HandlerFunc(parts.probes.readiness),
+			"/openapi.json":          http.HandlerFunc(serveOpenAPI),
 			"/.well-known/jwks.json": parts.issuer.JWKS(),
 		},
 		MaxBody:       int64(cfg.MaxBody),

@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/palisade/palisade/gen/openapi"
 )
 
 // readyTimeout bounds the question to the database that one readiness probe asks.
@@ -70,4 +72,10 @@ func writeProbe(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	_, _ = io.WriteString(w, text+"\n") // a prober that went away needs no answer
+}
+
+// serveOpenAPI serves the description of the HTTP API, which is the same for everybody.
+func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(openapi.JSON) // a caller that went away is no error of ours
 }

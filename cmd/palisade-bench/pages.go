@@ -63,7 +63,7 @@ func (b *bench) measurePages(ctx context.Context) (_ []row, err error) {
 	if err := takeTurns(ctx, b.rounds, targets, b.progress); err != nil {
 		return nil, err
 	}
-	if err := b.profile(ctx, []*target{one, many, rpc}); err != nil {
+	if err := b.profile(ctx, many, rpc); err != nil {
 		return nil, err
 	}
 	const httpBar = 25

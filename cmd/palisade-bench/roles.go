@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -120,9 +121,18 @@ func answer(request string, profile *os.File) (*os.File, error) {
 		return file, pprof.StartCPUProfile(file)
 	case askProfileEnd:
 		pprof.StopCPUProfile()
-		return nil, profile.Close()
+		return nil, errors.Join(profile.Close(), writeAllocations(profile.Name()+".allocs"))
 	}
 	return profile, fmt.Errorf("unknown request %s", strconv.Quote(request))
+}
+
+// writeAllocations writes what was allocated since the process began; go tool pprof -diff_base takes two such files apart.
+func writeAllocations(name string) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.Lookup("allocs").WriteTo(file, 0), file.Close())
 }
 
 // cpuTime is what this process has used, in user and kernel mode.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -124,43 +122,4 @@ func (u uploads) rows() []row {
 		},
 		{what: "upload, the same again", value: u.again, unit: rowsPerSecond, ratio: u.again.over(u.first), base: "upload, new findings"},
 	}
-}
-
-// profile writes CPU profiles of the server under each load.
-func (b *bench) profile(ctx context.Context, pages []*target) error {
-	if b.profiles == "" {
-		return nil
-	}
-	if err := os.MkdirAll(b.profiles, 0o755); err != nil {
-		return err
-	}
-	dir, err := filepath.Abs(b.profiles)
-	if err != nil {
-		return err
-	}
-	for name, t := range map[string]*target{"page.pprof": pages[1], "page-grpc.pprof": pages[2]} {
-		b.progress("profile %s", name)
-		err := b.server.profiled(filepath.Join(dir, name), func() error {
-			_, _, err := t.run(ctx, 3*t.requests)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	report, err := makeReport(5000, 3*b.results)
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{"upload.pprof", "upload-again.pprof"} {
-		b.progress("profile %s", name)
-		err := b.server.profiled(filepath.Join(dir, name), func() error {
-			_, err := b.client.upload(ctx, "bench/profiled", "main", "", report)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

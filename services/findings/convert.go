@@ -112,7 +112,7 @@ func (p *parsedRules) rule(id int64, stored []byte) (*findingsv1.FindingRule, er
 	return content, nil
 }
 
-// convert makes API findings of rows that hold listColumns.
+// convert makes API findings of rows that hold the columns of a list.
 func convert(ctx context.Context, db *ent.Client, parsed *parsedRules, rows []*ent.Finding) ([]*findingsv1.Finding, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -122,16 +122,17 @@ func convert(ctx context.Context, db *ent.Client, parsed *parsedRules, rows []*e
 		return nil, err
 	}
 	list := make([]*findingsv1.Finding, len(rows))
+	content := &storev1.FindingContent{}
 	for i, row := range rows {
-		if list[i], err = convertOne(row, around); err != nil {
+		if list[i], err = convertOne(row, around, content); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-func convertOne(row *ent.Finding, around *surroundings) (*findingsv1.Finding, error) {
-	content := &storev1.FindingContent{}
+// convertOne decodes into content, which holds nothing of the row before; the finding takes over its inner messages.
+func convertOne(row *ent.Finding, around *surroundings, content *storev1.FindingContent) (*findingsv1.Finding, error) {
 	if err := proto.Unmarshal(row.Content, content); err != nil {
 		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 	}

@@ -3,6 +3,7 @@ package findings
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -79,7 +80,7 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 		}
 		where = append(where, behind(start))
 	}
-	rows, err := s.store.Reader.Finding.Query().Where(where...).Order(newestFirst).Limit(int(size)).Select(listColumns...).All(ctx)
+	rows, err := s.store.Reader.Finding.Query().Where(where...).Order(newestFirst).Limit(int(size)).Select(columnsOf(r.GetIssueType())...).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -149,11 +150,18 @@ func listFilter(deploymentID int64, r *findingsv1.ListFindingsRequest) *filter {
 	return f
 }
 
-// listColumns are the columns that a list shows.
+// listColumns are the columns that lists of every issue type show.
 var listColumns = []string{
 	finding.FieldID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldRef,
 	finding.FieldIssueType, finding.FieldSeverity, finding.FieldState, finding.FieldTriageState, finding.FieldStatus,
-	finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldPolicyMode, finding.FieldExposure,
-	finding.FieldMalicious, finding.FieldCreatedAt, finding.FieldRelevantSince, finding.FieldStateUpdatedAt,
-	finding.FieldTriagedAt, finding.FieldContent,
+	finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldCreatedAt, finding.FieldRelevantSince,
+	finding.FieldStateUpdatedAt, finding.FieldTriagedAt, finding.FieldContent,
+}
+
+// columnsOf are the columns that a list of an issue type shows. Each column of a page costs a fiftieth of it.
+func columnsOf(issueType string) []string {
+	if issueType == sca {
+		return append(slices.Clip(listColumns), finding.FieldExposure, finding.FieldMalicious)
+	}
+	return append(slices.Clip(listColumns), finding.FieldPolicyMode)
 }

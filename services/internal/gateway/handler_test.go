@@ -86,7 +86,7 @@ func TestRPCErrors(t *testing.T) {
 			if response.StatusCode != test.status || body != test.want {
 				t.Errorf("got  %d %s\nwant %d %s", response.StatusCode, body, test.status, test.want)
 			}
-			if got := response.Header.Get("X-Api-Maturity"); got != "experimental" {
+			if got := response.Header.Get("X-Api-Maturity"); got != "Experimental" {
 				t.Errorf("X-Api-Maturity %q", got)
 			}
 			for header, want := range test.header {
@@ -227,7 +227,7 @@ func TestSuccessCodes(t *testing.T) {
 			if response.StatusCode != code || (body == "") != (code == 204) {
 				t.Errorf("%d: got %d %q", code, response.StatusCode, body)
 			}
-			if got := response.Header.Get("X-Api-Maturity"); got != "beta" {
+			if got := response.Header.Get("X-Api-Maturity"); got != "Beta" {
 				t.Errorf("X-Api-Maturity %q", got)
 			}
 		}

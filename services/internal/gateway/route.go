@@ -30,13 +30,17 @@ type route struct {
 
 func (rt *route) key() string { return rt.httpMethod + " " + rt.pattern }
 
-// maturity is the value of X-Api-Maturity; "" when the rule gives none.
+// maturity is the value of X-Api-Maturity, in the contract's word; "" when the rule gives none.
 func (rt *route) maturity() string {
-	word := strings.TrimPrefix(rt.rule.GetMaturity().String(), "MATURITY_")
-	if rt.rule.GetMaturity() == optionsv1.Maturity_MATURITY_UNSPECIFIED {
-		return ""
+	switch rt.rule.GetMaturity() {
+	case optionsv1.Maturity_MATURITY_EXPERIMENTAL:
+		return "Experimental"
+	case optionsv1.Maturity_MATURITY_BETA:
+		return "Beta"
+	case optionsv1.Maturity_MATURITY_STABLE:
+		return "Stable"
 	}
-	return strings.ToLower(word)
+	return ""
 }
 
 // descriptorRule reads the rule of an RPC from its options.
