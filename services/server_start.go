@@ -37,6 +37,7 @@ func start(ctx context.Context, cfg Config, stderr io.Writer, list domainList) (
 	if err != nil {
 		return nil, err
 	}
+	relaxGC()
 	s := &Server{config: cfg, log: log, stop: make(chan struct{}), done: make(chan struct{})}
 	defer func() {
 		if err != nil {

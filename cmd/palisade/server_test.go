@@ -101,7 +101,7 @@ func TestMigrate(t *testing.T) {
 	}
 	wantParts(t, first.out, "VERSION", "APPLIED")
 	wantParts(t, again.out, "up to date")
-	if strings.Contains(status.out, "pending") || len(strings.Fields(status.out)) < len(strings.Fields(first.out)) {
+	if strings.Contains(status.out, "pending\n") || len(strings.Fields(status.out)) < len(strings.Fields(first.out)) {
 		t.Errorf("status after up:\n%s", status.out)
 	}
 	empty := palisade(t, "", []string{"PALISADE_DATA=" + t.TempDir()}, "token", "list")

@@ -50,7 +50,7 @@ func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest
 		all := chosen
 		triaged = chosen
 		if lifecycle.Spreads(r.GetNewTriageState()) {
-			if all, triaged, err = twins(ctx, tx, f, chosen); err != nil {
+			if all, triaged, err = s.twins(ctx, tx, f, chosen); err != nil {
 				return err
 			}
 		}
@@ -96,38 +96,6 @@ func lockProjects(ctx context.Context, tx *ent.Tx, findings []int64) error {
 		s.Where(entsql.In(s.C(project.FieldID), owners))
 	}).Order(ent.Asc(project.FieldID)).ForUpdate().IDs(ctx)
 	return err
-}
-
-// twins returns the chosen findings and the same ones on other refs of their projects: all, and those that a list may
-// show. A removed finding shares decisions too, since it may come back.
-func twins(ctx context.Context, tx *ent.Tx, f *filter, chosen []int64) (all, shown []int64, err error) {
-	var rows []struct {
-		ID     int64  `sql:"id"`
-		Status string `sql:"status"`
-	}
-	err = tx.Finding.Query().Where(finding.IssueType(f.issueType), func(s *entsql.Selector) {
-		source := entsql.Table(finding.Table).As("chosen")
-		same := entsql.Dialect(s.Dialect()).Select(source.C(finding.FieldProjectID), source.C(finding.FieldFingerprint)).From(source)
-		same.Where(entsql.And(
-			entsql.EQ(source.C(finding.FieldDeploymentID), f.deploymentID),
-			store.InIDs(source.C(finding.FieldID), chosen),
-		))
-		s.Where(entsql.P(func(b *entsql.Builder) {
-			b.WriteByte('(').WriteString(s.C(finding.FieldProjectID)).Comma().WriteString(s.C(finding.FieldFingerprint)).WriteString(") IN ")
-			b.Wrap(func(b *entsql.Builder) { b.Join(same) })
-		}))
-	}).Select(finding.FieldID, finding.FieldStatus).Scan(ctx, &rows)
-	if err != nil {
-		return nil, nil, err
-	}
-	all, shown = make([]int64, len(rows)), make([]int64, 0, len(rows))
-	for i, row := range rows {
-		all[i] = row.ID
-		if row.Status != lifecycle.Removed {
-			shown = append(shown, row.ID)
-		}
-	}
-	return all, shown, nil
 }
 
 // decision is what people decided, who did, and when.

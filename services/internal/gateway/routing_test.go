@@ -145,7 +145,7 @@ func TestRequests(t *testing.T) {
 			if response.StatusCode != http.StatusOK {
 				t.Fatalf("%d %s", response.StatusCode, body)
 			}
-			if got := response.Header.Get("X-Api-Maturity"); got != "experimental" {
+			if got := response.Header.Get("X-Api-Maturity"); got != "Experimental" {
 				t.Errorf("X-Api-Maturity %q", got)
 			}
 			if got := response.Header.Get("Content-Type"); got != "application/json" {

@@ -74,7 +74,7 @@ func TestUpload(t *testing.T) {
 		if !bytes.Equal(data, report) {
 			t.Errorf("%q: got %d of %d bytes, or others", encoding, len(data), len(report))
 		}
-		if got := response.Header.Get("X-Api-Maturity"); got != "experimental" {
+		if got := response.Header.Get("X-Api-Maturity"); got != "Experimental" {
 			t.Errorf("X-Api-Maturity %q", got)
 		}
 		if got := s.md().Get("authorization"); len(got) != 1 || got[0] != "Bearer t" {

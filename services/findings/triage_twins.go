@@ -1,0 +1,95 @@
+package findings
+
+import (
+	"context"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// identity is what is equal of the same finding on several refs.
+type identity struct {
+	ProjectID   int64  `sql:"project_id"`
+	Fingerprint string `sql:"fingerprint"`
+}
+
+// twins returns the chosen findings and the same ones on other refs of their projects: all, and those that a list may
+// show. A removed finding shares decisions too, since it may come back.
+func (s *Triage) twins(ctx context.Context, tx *ent.Tx, f *filter, chosen []int64) (all, shown []int64, err error) {
+	same, wanted := twinsByJoin(f.deploymentID, chosen), map[identity]struct{}(nil)
+	if s.store.Postgres() {
+		if same, wanted, err = twinsByValues(ctx, tx, chosen); err != nil {
+			return nil, nil, err
+		}
+	}
+	var rows []struct {
+		identity
+		ID     int64  `sql:"id"`
+		Status string `sql:"status"`
+	}
+	err = tx.Finding.Query().Where(finding.IssueType(f.issueType), same).
+		Select(finding.FieldID, finding.FieldStatus, finding.FieldProjectID, finding.FieldFingerprint).Scan(ctx, &rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, shown = make([]int64, 0, len(rows)), make([]int64, 0, len(rows))
+	for _, row := range rows {
+		if _, ok := wanted[row.identity]; !ok && wanted != nil {
+			continue
+		}
+		all = append(all, row.ID)
+		if row.Status != lifecycle.Removed {
+			shown = append(shown, row.ID)
+		}
+	}
+	return all, shown, nil
+}
+
+// twinsByJoin limits findings to the identities of the chosen ones. SQLite makes a table of them and looks each up in the
+// index by identity.
+func twinsByJoin(deploymentID int64, chosen []int64) predicate.Finding {
+	return func(s *entsql.Selector) {
+		source := entsql.Table(finding.Table).As("chosen")
+		same := entsql.Dialect(s.Dialect()).Select(source.C(finding.FieldProjectID), source.C(finding.FieldFingerprint)).From(source)
+		same.Where(entsql.And(
+			entsql.EQ(source.C(finding.FieldDeploymentID), deploymentID),
+			store.InIDs(source.C(finding.FieldID), chosen),
+		))
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			b.WriteByte('(').WriteString(s.C(finding.FieldProjectID)).Comma().WriteString(s.C(finding.FieldFingerprint)).WriteString(") IN ")
+			b.Wrap(func(b *entsql.Builder) { b.Join(same) })
+		}))
+	}
+}
+
+// twinsByValues reads the identities of the chosen findings and limits findings to their projects and to their
+// fingerprints; which of these belong together is to be looked up in wanted. PostgreSQL joins 100,000 findings with
+// themselves in nested loops (18 s against 0.2 s) as long as its statistics do not know of a large import.
+func twinsByValues(ctx context.Context, tx *ent.Tx, chosen []int64) (same predicate.Finding, wanted map[identity]struct{}, err error) {
+	var rows []identity
+	err = tx.Finding.Query().Where(withIDs(chosen)).Select(finding.FieldProjectID, finding.FieldFingerprint).Scan(ctx, &rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted = make(map[identity]struct{}, len(rows))
+	projects := map[int64]struct{}{}
+	fingerprints := make([]string, 0, len(rows))
+	for _, row := range rows {
+		if _, known := wanted[row]; known {
+			continue
+		}
+		wanted[row] = struct{}{}
+		projects[row.ProjectID] = struct{}{}
+		fingerprints = append(fingerprints, row.Fingerprint)
+	}
+	return func(s *entsql.Selector) {
+		s.Where(entsql.And(store.InIDs(s.C(finding.FieldProjectID), keys(projects)), entsql.P(func(b *entsql.Builder) {
+			b.WriteString(s.C(finding.FieldFingerprint)).WriteString(" = ANY(").Arg(fingerprints).WriteByte(')')
+		})))
+	}, wanted, nil
+}
