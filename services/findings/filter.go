@@ -67,9 +67,9 @@ type filter struct {
 	includeHistorical bool     // secrets
 }
 
-// predicates turns the filter into conditions on findings. Names of projects are looked up first, so that the
-// condition can use the index by project.
-func (f *filter) predicates(ctx context.Context, db *ent.ProjectClient) ([]predicate.Finding, error) {
+// predicates turns the filter into conditions on findings. Names of projects and rules are looked up first, so that the
+// conditions can use the indexes by project and by rule.
+func (f *filter) predicates(ctx context.Context, db *ent.Client) ([]predicate.Finding, error) {
 	where := []predicate.Finding{
 		finding.DeploymentID(f.deploymentID),
 		finding.IssueType(f.issueType),
@@ -85,7 +85,7 @@ func (f *filter) predicates(ctx context.Context, db *ent.ProjectClient) ([]predi
 	if len(f.ids) > 0 {
 		where = append(where, withIDs(f.ids))
 	}
-	projects, err := f.projects(ctx, db)
+	projects, err := f.projects(ctx, db.Project)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +102,11 @@ func (f *filter) predicates(ctx context.Context, db *ent.ProjectClient) ([]predi
 	default:
 		where = append(where, finding.Ref(gitref.Full(f.ref)))
 	}
+	rules, err := f.byRule(ctx, db.Rule)
+	if err != nil {
+		return nil, err
+	}
+	where = append(where, rules...)
 	return append(where, f.forIssueType()...), nil
 }
 
@@ -113,14 +118,13 @@ func (f *filter) forIssueType() (where []predicate.Finding) {
 		if f.verdict != "" {
 			where = append(where, finding.AutotriageVerdict(f.verdict))
 		}
-		where = f.addRules(where)
 	case sca:
 		where = addIn(where, finding.FieldExposure, f.exposures)
 		where = addIn(where, finding.FieldTransitivity, f.transitivities)
 		where = addIn(where, finding.FieldPackage, f.dependencies)
 		where = addIn(where, finding.FieldEpssProbability, f.epss)
 		if f.malicious != nil && *f.malicious {
-			where = append(where, finding.Malicious(true))
+			where = append(where, isMalicious)
 		} else if f.malicious != nil {
 			where = append(where, finding.MaliciousIsNil())
 		}
@@ -129,7 +133,6 @@ func (f *filter) forIssueType() (where []predicate.Finding) {
 		if !f.includeHistorical {
 			where = append(where, finding.HistoricalIsNil())
 		}
-		where = f.addRules(where)
 	}
 	if f.issueType == sast || f.issueType == sca {
 		where = addIn(where, finding.FieldClickToFixState, f.clickToFix)
@@ -175,36 +178,46 @@ func inProjects(ids []int64) predicate.Finding {
 	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldProjectID), ids)) }
 }
 
-// addRules gives the conditions on the rule of a finding: one subquery with all of them. Categories and confidence are
-// for sast, the types of secrets (their rules' names) for secrets.
-func (f *filter) addRules(where []predicate.Finding) []predicate.Finding {
-	var secretTypes, categories []string
-	confidence := ""
-	if f.issueType == secrets {
-		secretTypes = f.secretTypes
-	} else {
-		categories, confidence = f.categories, f.confidence
+// byRule gives the condition on the rule of a finding. Categories and confidence are for sast, the types of secrets (the
+// names of their rules) for secrets.
+func (f *filter) byRule(ctx context.Context, db *ent.RuleClient) ([]predicate.Finding, error) {
+	where := []predicate.Rule{rule.DeploymentID(f.deploymentID)}
+	add := func(field string, words []string) {
+		if len(words) > 0 {
+			where = append(where, entsql.FieldIn(field, words...))
+		}
 	}
-	if len(f.rules)+len(secretTypes)+len(categories) == 0 && confidence == "" {
-		return where
+	switch f.issueType {
+	case sast:
+		add(rule.FieldName, f.rules)
+		add(rule.FieldCategory, f.categories)
+		if f.confidence != "" {
+			add(rule.FieldConfidence, []string{f.confidence})
+		}
+	case secrets:
+		add(rule.FieldName, f.rules)
+		add(rule.FieldName, f.secretTypes)
 	}
-	return append(where, func(s *entsql.Selector) {
-		rules := entsql.Dialect(s.Dialect()).Select(rule.FieldID).From(entsql.Table(rule.Table)).
-			Where(entsql.EQ(rule.FieldDeploymentID, f.deploymentID))
-		if len(f.rules) > 0 {
-			rules.Where(entsql.In(rule.FieldName, anys(f.rules)...))
-		}
-		if len(secretTypes) > 0 {
-			rules.Where(entsql.In(rule.FieldName, anys(secretTypes)...))
-		}
-		if len(categories) > 0 {
-			rules.Where(entsql.In(rule.FieldCategory, anys(categories)...))
-		}
-		if confidence != "" {
-			rules.Where(entsql.EQ(rule.FieldConfidence, confidence))
+	if len(where) == 1 {
+		return nil, nil
+	}
+	// The findings of a few rules are read along the index by rule. Those of many are most of the list: it is read in its
+	// order instead, and stops when the page is full.
+	const few = 50
+	ids, err := db.Query().Where(where...).Limit(few + 1).IDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) <= few {
+		return []predicate.Finding{finding.RuleIDIn(ids...)}, nil
+	}
+	return []predicate.Finding{func(s *entsql.Selector) {
+		rules := entsql.Dialect(s.Dialect()).Select(rule.FieldID).From(entsql.Table(rule.Table))
+		for _, p := range where {
+			p(rules)
 		}
 		s.Where(entsql.In(s.C(finding.FieldRuleID), rules))
-	})
+	}}, nil
 }
 
 // addPolicies counts findings that no policy names as monitored.
@@ -231,19 +244,26 @@ func addIn(where []predicate.Finding, field string, values []string) []predicate
 	return append(where, entsql.FieldIn(field, values...))
 }
 
-// onPrimaryBranch limits findings to the primary branch of their project: the one set by a person, else the default.
+// onPrimaryBranch limits findings to the primary branch of their project: the one set by a person, else the default. A
+// subquery for one value keeps PostgreSQL from joining and sorting all findings for one page.
 func onPrimaryBranch(deploymentID int64) predicate.Finding {
 	return func(s *entsql.Selector) {
-		p := entsql.Table(project.Table)
-		s.Where(entsql.Exists(entsql.Dialect(s.Dialect()).Select(p.C(project.FieldID)).From(p).Where(entsql.And(
-			entsql.ColumnsEQ(p.C(project.FieldID), s.C(finding.FieldProjectID)),
-			entsql.EQ(p.C(project.FieldDeploymentID), deploymentID),
-			entsql.Or(
-				entsql.ColumnsEQ(p.C(project.FieldPrimaryBranch), s.C(finding.FieldRef)),
-				entsql.And(entsql.EQ(p.C(project.FieldPrimaryBranch), ""), entsql.ColumnsEQ(p.C(project.FieldDefaultBranch), s.C(finding.FieldRef))),
-			),
-		))))
+		p := entsql.Dialect(s.Dialect()).Table(project.Table).As("owner")
+		branch := entsql.Dialect(s.Dialect()).
+			SelectExpr(entsql.Expr("COALESCE(NULLIF(" + p.C(project.FieldPrimaryBranch) + ", ''), " + p.C(project.FieldDefaultBranch) + ")")).From(p).
+			Where(entsql.And(
+				entsql.ColumnsEQ(p.C(project.FieldID), s.C(finding.FieldProjectID)),
+				entsql.EQ(p.C(project.FieldDeploymentID), deploymentID),
+			))
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			b.WriteString(s.C(finding.FieldRef)).WriteString(" = ").Wrap(func(b *entsql.Builder) { b.Join(branch) })
+		}))
 	}
+}
+
+// isMalicious compares with a parameter: ent writes a true column bare, for which SQLite finds no index.
+func isMalicious(s *entsql.Selector) {
+	s.Where(entsql.P(func(b *entsql.Builder) { b.WriteString(s.C(finding.FieldMalicious)).WriteString(" = ").Arg(true) }))
 }
 
 // tagged limits projects to those that carry any of the tags.

@@ -36,7 +36,7 @@ func NewFindings(st *store.Store) *Findings {
 func (s *Findings) ListFindings(ctx context.Context, r *findingsv1.ListFindingsRequest) (*findingsv1.ListFindingsResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	f := listFilter(deploymentID, r)
-	where, err := f.predicates(ctx, s.store.Reader.Project)
+	where, err := f.predicates(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func (s *Secrets) predicates(ctx context.Context, r *findingsv1.ListSecretsReque
 	default:
 		f.status = word("FINDING_STATUS_", r.GetStatus().String())
 	}
-	where, err := f.predicates(ctx, s.store.Reader.Project)
+	where, err := f.predicates(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
 	}

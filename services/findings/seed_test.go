@@ -67,8 +67,8 @@ type land struct {
 	projects, rules, findings map[string]int64
 }
 
-// seedLand creates the projects and all rules; projects may be adjusted before they are saved.
-func seedLand(t testing.TB, s *apitest.Server, of apitest.Tenant, projects map[string]func(*ent.ProjectCreate)) *land {
+// seedLand creates the projects, and all rules and extra ones; projects may be adjusted before they are saved.
+func seedLand(t testing.TB, s *apitest.Server, of apitest.Tenant, projects map[string]func(*ent.ProjectCreate), extra ...*findingsv1.FindingRule) *land {
 	t.Helper()
 	l := &land{Tenant: of, projects: map[string]int64{}, rules: map[string]int64{}, findings: map[string]int64{}}
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -85,16 +85,14 @@ func seedLand(t testing.TB, s *apitest.Server, of apitest.Tenant, projects map[s
 			l.projects[name] = p.ID
 		}
 		for _, name := range slices.Sorted(maps.Keys(rules)) {
-			content, err := proto.Marshal(rules[name])
-			if err != nil {
+			if err := l.addRule(ctx, tx, name, rules[name]); err != nil {
 				return err
 			}
-			r, err := tx.Rule.Create().SetDeploymentID(of.DeploymentID).SetTool("test").SetName(name).SetCategory(rules[name].GetCategory()).
-				SetConfidence(rules[name].GetConfidence()).SetContent(content).Save(ctx)
-			if err != nil {
+		}
+		for _, r := range extra {
+			if err := l.addRule(ctx, tx, r.GetName(), r); err != nil {
 				return err
 			}
-			l.rules[name] = r.ID
 		}
 		return nil
 	})
@@ -102,6 +100,20 @@ func seedLand(t testing.TB, s *apitest.Server, of apitest.Tenant, projects map[s
 		t.Fatal(err)
 	}
 	return l
+}
+
+func (l *land) addRule(ctx context.Context, tx *ent.Tx, name string, about *findingsv1.FindingRule) error {
+	content, err := proto.Marshal(about)
+	if err != nil {
+		return err
+	}
+	r, err := tx.Rule.Create().SetDeploymentID(l.DeploymentID).SetTool("test").SetName(name).SetCategory(about.GetCategory()).
+		SetConfidence(about.GetConfidence()).SetContent(content).Save(ctx)
+	if err != nil {
+		return err
+	}
+	l.rules[name] = r.ID
+	return nil
 }
 
 // seed stores findings in the order given.

@@ -92,21 +92,21 @@ func TestForeignThings(t *testing.T) {
 			}
 		}
 		tags := `"issue_type":"sast","new_note":"x","project_tags":["theirs"]`
-		addTag(t, s, theirs, "theirs")
+		addTag(t, s, theirs, "acme/web", "theirs")
 		if got := triage(t, s, ours, tags); got != "" {
 			t.Errorf("by a foreign tag: %s", got)
 		}
 	})
 }
 
-func addTag(t *testing.T, s *apitest.Server, l *land, name string) {
+func addTag(t *testing.T, s *apitest.Server, l *land, project, name string) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		tag, err := tx.Tag.Create().SetDeploymentID(l.DeploymentID).SetName(name).SetCreatedAt(base).Save(ctx)
 		if err != nil {
 			return err
 		}
-		return tx.ProjectTag.Create().SetDeploymentID(l.DeploymentID).SetProjectID(l.projects["acme/web"]).SetTagID(tag.ID).Exec(ctx)
+		return tx.ProjectTag.Create().SetDeploymentID(l.DeploymentID).SetProjectID(l.projects[project]).SetTagID(tag.ID).Exec(ctx)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,9 @@ func TestWallOfTheStore(t *testing.T) {
 			"update": func(ctx context.Context, tx *ent.Tx) (int, error) {
 				return 1, tx.Finding.UpdateOneID(foreign[0]).SetStatus("x").Exec(ctx)
 			},
-			"delete": func(ctx context.Context, tx *ent.Tx) (int, error) { return 1, tx.Finding.DeleteOneID(foreign[0]).Exec(ctx) },
+			"delete": func(ctx context.Context, tx *ent.Tx) (int, error) {
+				return 1, tx.Finding.DeleteOneID(foreign[0]).Exec(ctx)
+			},
 		} {
 			if _, err := written(inOurs, s, change); !ent.IsNotFound(err) {
 				t.Errorf("%s of one foreign row: %v", what, err)

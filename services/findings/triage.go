@@ -37,7 +37,7 @@ func NewTriage(st *store.Store) *Triage { return &Triage{store: st} }
 func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest) (*findingsv1.BulkTriageResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	f := triageFilter(deploymentID, r)
-	where, err := f.predicates(ctx, s.store.Reader.Project)
+	where, err := f.predicates(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
 	}

@@ -42,8 +42,8 @@ func seedForFilters(t *testing.T, s *apitest.Server) *land {
 	return l
 }
 
-// Every filter of the request chooses. The notes are provisional decisions' twins: they spread, so the expectation names
-// a4 whenever it names a1, the same finding on another branch.
+// Every filter of the request chooses. A note spreads like a decision, so where a1 is expected, a4 is too: the same
+// finding on another branch.
 func TestTriageFilters(t *testing.T) {
 	second := float64(base) / 1e6
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

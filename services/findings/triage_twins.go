@@ -28,9 +28,10 @@ func (s *Triage) twins(ctx context.Context, tx *ent.Tx, f *filter, chosen []int6
 		}
 	}
 	var rows []struct {
-		identity
-		ID     int64  `sql:"id"`
-		Status string `sql:"status"`
+		ID          int64  `sql:"id"`
+		Status      string `sql:"status"`
+		ProjectID   int64  `sql:"project_id"`
+		Fingerprint string `sql:"fingerprint"`
 	}
 	err = tx.Finding.Query().Where(finding.IssueType(f.issueType), same).
 		Select(finding.FieldID, finding.FieldStatus, finding.FieldProjectID, finding.FieldFingerprint).Scan(ctx, &rows)
@@ -39,7 +40,7 @@ func (s *Triage) twins(ctx context.Context, tx *ent.Tx, f *filter, chosen []int6
 	}
 	all, shown = make([]int64, 0, len(rows)), make([]int64, 0, len(rows))
 	for _, row := range rows {
-		if _, ok := wanted[row.identity]; !ok && wanted != nil {
+		if _, ok := wanted[identity{row.ProjectID, row.Fingerprint}]; !ok && wanted != nil {
 			continue
 		}
 		all = append(all, row.ID)

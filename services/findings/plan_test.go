@@ -1,0 +1,247 @@
+package findings_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/findings"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// statement is one that a handler sent to the database.
+type statement struct {
+	text string
+	args []any
+}
+
+// onFindings matches queries on findings in the quotes of either database.
+var onFindings = regexp.MustCompile("FROM [`\"]findings[`\"]")
+
+// recorder is a driver that keeps the queries on findings.
+type recorder struct {
+	dialect.Driver
+	mu   sync.Mutex
+	seen []statement
+}
+
+func (r *recorder) Query(ctx context.Context, query string, args, v any) error {
+	if list, ok := args.([]any); ok && onFindings.MatchString(query) {
+		r.mu.Lock()
+		r.seen = append(r.seen, statement{query, list})
+		r.mu.Unlock()
+	}
+	return r.Driver.Query(ctx, query, args, v)
+}
+
+func (r *recorder) take() []statement {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := r.seen
+	r.seen = nil
+	return seen
+}
+
+// recorded opens the server's database once more, with a recorder before the reader.
+func recorded(t *testing.T, s *apitest.Server) (*store.Store, *sql.DB, *recorder) {
+	t.Helper()
+	st, err := store.Open(t.Context(), store.Options{DataDir: s.Config.Data, Database: s.Config.Database, MaxOpen: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	pools := st.Pools()
+	db := pools["reader"]
+	if db == nil {
+		db = pools["main"]
+	}
+	r := &recorder{Driver: entsql.OpenDB(st.Dialect(), db)}
+	st.Reader = ent.NewClient(ent.Driver(r))
+	return st, db, r
+}
+
+// seedForPlans stores 20,000 findings of a tenant beside 20,000 of another one, with values as a real tenant has them:
+// what is rare is rare. Statistics are refreshed, as the server does after large imports.
+func seedForPlans(t *testing.T, s *apitest.Server) *land {
+	t.Helper()
+	projects := map[string]func(*ent.ProjectCreate){}
+	for i := range 60 {
+		projects[fmt.Sprintf("acme/p%02d", i)] = nil
+	}
+	ours, theirs := seedLand(t, s, s.Tenant, projects), seedLand(t, s, s.AddTenant(t, "rival"), projects)
+	addTag(t, s, ours, "acme/p03", "team")
+	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+		for _, l := range []*land{ours, theirs} {
+			if err := s.Store.Exec(ctx, tx, plansSQL, l.DeploymentID, l.projects["acme/p00"], l.rules["aws.key"], []byte{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	analyze(t, s)
+	return ours
+}
+
+const plansSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19999)
+INSERT INTO findings (deployment_id, project_id, rule_id, first_seen_scan_id, ref, tool, analysis_category, fingerprint, issue_type,
+	severity, state, triage_state, status, triage_reason, policy_mode, autotriage_verdict, component_tag, exposure, transitivity, package,
+	epss_probability, malicious, click_to_fix_state, validation_state, historical,
+	created_at, relevant_since, state_updated_at, content_hash, content)
+SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i % 60, CAST(? AS BIGINT) + CASE WHEN i % 400 = 3 THEN 3 ELSE i % 3 END, i / 100, 'refs/heads/r' || (i % 40), 'test', '', 'print-' || (i / 40),
+	CASE i % 3 WHEN 0 THEN 'sast' WHEN 1 THEN 'sca' ELSE 'secrets' END,
+	CASE i % 20 WHEN 0 THEN 'critical' WHEN 1 THEN 'high' WHEN 2 THEN 'medium' ELSE 'low' END,
+	CASE WHEN i % 90 = 3 THEN 'fixed' ELSE 'unresolved' END, CASE WHEN i % 90 = 6 THEN 'ignored' ELSE 'untriaged' END,
+	CASE i % 90 WHEN 3 THEN 'fixed' WHEN 6 THEN 'ignored' ELSE 'open' END, CASE i % 90 WHEN 6 THEN 'duplicate' END,
+	CASE i % 50 WHEN 0 THEN 'rule-board-block' END, CASE i % 50 WHEN 1 THEN 'true_positive' END, CASE i % 50 WHEN 2 THEN 'payments' END,
+	CASE WHEN i % 3 = 1 THEN CASE i % 50 WHEN 3 THEN 'reachable' ELSE 'unknown' END END,
+	CASE WHEN i % 3 = 1 THEN CASE i % 50 WHEN 4 THEN 'direct' ELSE 'unknown' END END,
+	CASE WHEN i % 3 = 1 THEN 'package' || (i % 100) END, CASE WHEN i % 3 = 1 THEN CASE i % 50 WHEN 5 THEN 'high' ELSE 'none' END END,
+	CASE WHEN i % 300 = 1 THEN TRUE END, CASE i % 50 WHEN 6 THEN 'open' END,
+	CASE WHEN i % 3 = 2 THEN CASE i % 50 WHEN 7 THEN 'confirmed_valid' ELSE 'no_validator' END END, CASE WHEN i % 300 = 2 THEN TRUE END,
+	1, 1000000 + i, 1, 1, ? FROM n`
+
+// analyze gives the planner statistics.
+func analyze(t *testing.T, s *apitest.Server) {
+	t.Helper()
+	db := s.Store.Pools()["writer"]
+	if db == nil {
+		db = s.Store.Pools()["main"]
+	}
+	if _, err := db.ExecContext(t.Context(), "ANALYZE"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every documented filter is served by an index: no plan reads the whole table.
+func TestPlansUseIndexes(t *testing.T) {
+	malicious, size := true, int64(100)
+	lists := []struct {
+		name, index string // the index, where there is only one good choice
+		request     *findingsv1.ListFindingsRequest
+	}{
+		{"nothing", "findings_list", &findingsv1.ListFindingsRequest{}},
+		{"issue_type", "findings_list", &findingsv1.ListFindingsRequest{IssueType: "sca"}},
+		{"since", "findings_list", &findingsv1.ListFindingsRequest{Since: 1.019}},
+		{"a deep page", "findings_list", &findingsv1.ListFindingsRequest{Page: 30, PageSize: &size}},
+		{"dedup", "findings_list", &findingsv1.ListFindingsRequest{Dedup: true}},
+		{"dedup with a filter", "", &findingsv1.ListFindingsRequest{Dedup: true, Status: "open", Severities: []string{"critical"}}},
+		{"repos", "findings_list_project", &findingsv1.ListFindingsRequest{Repos: []string{"ACME/p07", "acme/p08"}}},
+		{"repository_ids", "findings_list_project", &findingsv1.ListFindingsRequest{RepositoryIds: []int64{7}}},
+		{"status", "findings_list_status", &findingsv1.ListFindingsRequest{Status: "fixed"}},
+		{"triage_reasons", "", &findingsv1.ListFindingsRequest{Status: "ignored", TriageReasons: []string{"duplicate"}}},
+		{"severities", "findings_list_severity", &findingsv1.ListFindingsRequest{Severities: []string{"critical"}}},
+		{"several severities", "", &findingsv1.ListFindingsRequest{Severities: []string{"critical", "medium"}}},
+		{"ref", "findings_list_ref", &findingsv1.ListFindingsRequest{Ref: "r7"}},
+		{"_default", "findings_list", &findingsv1.ListFindingsRequest{Ref: "_default"}},
+		{"policies", "findings_list_policy_mode", &findingsv1.ListFindingsRequest{Policies: []string{"rule-board-block"}}},
+		{"policies, monitored", "findings_list", &findingsv1.ListFindingsRequest{Policies: []string{"rule-board-audit"}}},
+		{"rules", "findings_list_rule", &findingsv1.ListFindingsRequest{Rules: []string{"js.xss"}}},
+		{"categories", "findings_list_rule", &findingsv1.ListFindingsRequest{Categories: []string{"best-practice"}}},
+		{"confidence", "findings_list_rule", &findingsv1.ListFindingsRequest{Confidence: "low"}},
+		{"autotriage_verdict", "findings_list_autotriage_verdict", &findingsv1.ListFindingsRequest{AutotriageVerdict: "true_positive"}},
+		{"component_tags", "findings_list_component_tag", &findingsv1.ListFindingsRequest{ComponentTags: []string{"payments"}}},
+		{"exposures", "findings_list_exposure", &findingsv1.ListFindingsRequest{IssueType: "sca", Exposures: []string{"reachable"}}},
+		{"transitivities", "findings_list_transitivity", &findingsv1.ListFindingsRequest{IssueType: "sca", Transitivities: []string{"direct"}}},
+		{"is_malicious", "findings_list_malicious", &findingsv1.ListFindingsRequest{IssueType: "sca", IsMalicious: &malicious}},
+		{"is_malicious, false", "findings_list", &findingsv1.ListFindingsRequest{IssueType: "sca", IsMalicious: new(bool)}},
+		{"click_to_fix_pr_state", "findings_list_click_to_fix_state", &findingsv1.ListFindingsRequest{ClickToFixPrState: []string{"open"}}},
+	}
+	secrets := []struct {
+		name, index string
+		request     *findingsv1.ListSecretsRequest
+	}{
+		{"nothing", "", &findingsv1.ListSecretsRequest{}},
+		{"validationState", "findings_list_validation_state", &findingsv1.ListSecretsRequest{
+			ValidationState: []findingsv1.ValidationState{findingsv1.ValidationState_VALIDATION_STATE_CONFIRMED_VALID},
+		}},
+		{"status", "", &findingsv1.ListSecretsRequest{Status: findingsv1.FindingStatus_FINDING_STATUS_UNKNOWN}},
+		{"severity", "", &findingsv1.ListSecretsRequest{Severity: []findingsv1.Severity{findingsv1.Severity_SEVERITY_CRITICAL}}},
+		{"repo", "findings_list_project", &findingsv1.ListSecretsRequest{Repo: []string{"acme/p07"}}},
+	}
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedForPlans(t, s)
+		st, db, seen := recorded(t, s)
+		ctx := tenant.NewContext(t.Context(), l.DeploymentID)
+		findingsList, secretsList := findings.NewFindings(st), findings.NewSecrets(st)
+		for _, c := range lists {
+			if _, err := findingsList.ListFindings(ctx, c.request); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			requireIndexes(t, st, db, "findings by "+c.name, c.index, seen.take())
+		}
+		for _, c := range secrets {
+			if _, err := secretsList.ListSecrets(ctx, c.request); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			requireIndexes(t, st, db, "secrets by "+c.name, c.index, seen.take())
+		}
+	})
+}
+
+// wholeTable finds, in a plan, that findings are read without an index or that all of one is. SQLite calls both SCAN.
+var wholeTable = map[string]*regexp.Regexp{
+	dialect.SQLite:   regexp.MustCompile(`SCAN (findings|twin|chosen)\b`),
+	dialect.Postgres: regexp.MustCompile(`Seq Scan on findings`),
+}
+
+func requireIndexes(t *testing.T, st *store.Store, db *sql.DB, name, index string, statements []statement) {
+	t.Helper()
+	if len(statements) == 0 {
+		t.Errorf("%s: no query was seen", name)
+	}
+	explain := "EXPLAIN QUERY PLAN "
+	if st.Postgres() {
+		explain = "EXPLAIN "
+	}
+	for _, query := range statements {
+		plan := planOf(t, db, explain+query.text, query.args)
+		if wholeTable[st.Dialect()].MatchString(plan) || !strings.Contains(plan, "findings_") {
+			t.Errorf("%s: the whole table is read:\n%s\n%s", name, query.text, plan)
+		}
+		if index != "" && !regexp.MustCompile(`\b`+index+`\b`).MatchString(plan) {
+			t.Errorf("%s: %s is not used:\n%s\n%s", name, index, query.text, plan)
+		}
+	}
+}
+
+func planOf(t *testing.T, db *sql.DB, query string, args []any) string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan strings.Builder
+	for rows.Next() {
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&plan, *values[len(values)-1].(*any))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return plan.String()
+}

@@ -1,0 +1,70 @@
+package findings_test
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// A decision by filter does not take back one that was made while it waited: "everything open" is what is open when it
+// is decided, not when it was asked for.
+func TestTriageWaitsAndLooksAgain(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedTriage(t, s)
+		first, decided, answered := make(chan struct{}), make(chan error, 1), make(chan apitest.Answer, 1)
+		release := make(chan struct{})
+		go func() {
+			decided <- s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+				lock := tx.Project.Query().Where(project.ID(l.projects["acme/web"]))
+				if s.Store.Postgres() {
+					lock.ForUpdate()
+				}
+				if _, err := lock.IDs(ctx); err != nil {
+					return err
+				}
+				err := tx.Finding.Update().Where(finding.ID(l.findings["b"])).SetTriageState("ignored").SetStatus("ignored").Exec(ctx)
+				close(first)
+				<-release
+				return err
+			})
+		}()
+		<-first
+		go func() {
+			answered <- s.Do(t, s.Token, http.MethodPost, triagePath, `{"issue_type":"sast","status":"open","new_triage_state":"fixing"}`)
+		}()
+		if s.Store.Postgres() { // SQLite's second writer waits before it asks anything
+			waitForLock(t, s)
+		}
+		close(release)
+		if err := <-decided; err != nil {
+			t.Fatal(err)
+		}
+		if answer := <-answered; answer.Status != http.StatusOK {
+			t.Fatalf("%d %s", answer.Status, answer.Body)
+		}
+		if row := stored(t, s, l, "b"); row.TriageState != "ignored" {
+			t.Errorf("the decision to ignore became %s", row.TriageState)
+		}
+		if row := stored(t, s, l, "c"); row.TriageState != "fixing" {
+			t.Errorf("the other finding is %s", row.TriageState)
+		}
+	})
+}
+
+// waitForLock returns when somebody waits for a lock in the server's database.
+func waitForLock(t *testing.T, s *apitest.Server) {
+	t.Helper()
+	for waiting := 0; waiting == 0; runtime.Gosched() {
+		err := s.Store.Pools()["main"].QueryRowContext(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
