@@ -50,6 +50,7 @@ lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck
 	fi
 	@unformatted=$$(gofmt -l cmd services ent/schema); \
 		if [[ -n $$unformatted ]]; then echo "gofmt these files:"; echo "$$unformatted"; exit 1; fi
+	$(GO) mod tidy -diff
 	$(GO) vet ./...
 	$(TOOLS)/staticcheck ./...
 

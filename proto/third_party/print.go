@@ -1,4 +1,4 @@
-//go:build ignore
+//go:build generate
 
 // Command print writes the third-party protos beside it from the descriptors that our Go dependencies embed, so
 // that they always match go.mod and nothing has to be fetched. Run by `make generate`.
