@@ -17,9 +17,6 @@ const manyConnections = 8
 
 // pages are the targets that serve the same page.
 type pages struct {
-	bytes int
-	rows  []row
-
 	children []*child
 	clients  []*client
 	conn     *grpc.ClientConn

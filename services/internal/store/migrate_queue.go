@@ -59,6 +59,7 @@ func (s *Store) migrateQueueAtOnce(ctx context.Context, migrator *rivermigrate.M
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	//lint:ignore SA1019 the warning is about PostgreSQL, whose new enum values cannot be used before they are committed
 	result, err := migrator.MigrateTx(ctx, tx, rivermigrate.DirectionUp, nil)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import "strings"
 
 // invocation is what matters of one start of the tool.
 type invocation struct {
-	failed           string // why the invocation counts as failed, or empty
 	workingDirectory wireArtifactLocation
 	overrides        []wireOverride
 
