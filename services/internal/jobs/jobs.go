@@ -24,6 +24,8 @@ const (
 	jobTimeout = 5 * time.Minute
 	// cutOffTime is how long Stop waits for jobs that were cancelled at the end of its patience.
 	cutOffTime = 5 * time.Second
+	// leftoverTime is what River's housekeeping gets to end after the last job has (see Jobs.end).
+	leftoverTime = 2 * time.Second
 )
 
 // Work is what one domain does in the background.
@@ -48,6 +50,8 @@ type Jobs struct {
 	store  *store.Store
 	log    *slog.Logger
 	client *river.Client[*sql.Tx]
+	// worked is closed when no job runs any more and how each ended is written down.
+	worked chan struct{}
 }
 
 // New makes a queue on a migrated store. Jobs can be enqueued at once; they are worked after Start.
@@ -76,7 +80,7 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("job queue: %w", err)
 	}
-	return &Jobs{store: st, log: log, client: client}, nil
+	return &Jobs{store: st, log: log, client: client, worked: make(chan struct{})}, nil
 }
 
 // newDriver chooses River's driver. Neither listens for notifications: SQLite has none, and on PostgreSQL they would need
@@ -87,29 +91,6 @@ func newDriver(st *store.Store) riverdriver.Driver[*sql.Tx] {
 		return riverdatabasesql.New(writer)
 	}
 	return newSQLiteDriver(reader, writer)
-}
-
-// Start begins to work on jobs and returns; they run until Stop, also when ctx ends.
-func (j *Jobs) Start(ctx context.Context) error {
-	if err := j.client.Start(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("start background jobs: %w", err)
-	}
-	return nil
-}
-
-// Stop takes up no more jobs and waits for those that run. When ctx is done they are cancelled, to be tried again after
-// the next start; an error says that some did not even end then. Without Start it does nothing.
-func (j *Jobs) Stop(ctx context.Context) error {
-	if err := j.client.Stop(ctx); err == nil {
-		return nil
-	}
-	j.log.WarnContext(ctx, "background jobs are still running and are cancelled; they will be tried again")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutOffTime)
-	defer cancel()
-	if err := j.client.StopAndCancel(ctx); err != nil {
-		return fmt.Errorf("background jobs do not end %s after they were cancelled: %w", cutOffTime, err)
-	}
-	return nil
 }
 
 // Enqueue adds a job in the transaction of the store.Write that ctx comes from: it is worked after the commit, and after
