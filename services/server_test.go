@@ -176,14 +176,14 @@ func checkGRPC(t *testing.T, s *Server, token string) {
 		if _, err := deploymentsv1.NewDeploymentsServiceClient(conn).ListDeployments(ctx, &deploymentsv1.ListDeploymentsRequest{}); status.Code(err) != want {
 			t.Errorf("list deployments: %v, want %v", err, want)
 		}
-		// Reflection shows how the server is built: not to everybody.
+		// Reflection tells no more than /openapi.json: anybody may read it.
 		stream, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = stream.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}})
-		if _, err := stream.Recv(); status.Code(err) != want {
-			t.Errorf("reflection: %v, want %v", err, want)
+		if _, err := stream.Recv(); err != nil {
+			t.Errorf("reflection: %v", err)
 		}
 	}
 }

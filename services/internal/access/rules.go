@@ -26,22 +26,10 @@ type methodAccess struct {
 	deployment *DeploymentField
 }
 
-// RuleOption changes the built-in rules of [LoadRules].
-type RuleOption func(builtIn map[string]*optionsv1.MethodRule)
-
-// PublicReflection opens gRPC server reflection to callers without a credential.
-func PublicReflection() RuleOption {
-	return func(builtIn map[string]*optionsv1.MethodRule) {
-		for _, service := range reflectionServices {
-			builtIn[service] = publicRule()
-		}
-	}
-}
-
 var reflectionServices = []string{"grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"}
 
 // builtInRules are those of the services of gRPC itself, whose protos cannot carry our option. Probes have no
-// credentials; reflection and channelz show how the server is built and who is connected.
+// credentials; reflection tells no more than the public /openapi.json; channelz shows who is connected.
 func builtInRules() map[string]*optionsv1.MethodRule {
 	probe := publicRule()
 	probe.NoLog = true
@@ -50,7 +38,7 @@ func builtInRules() map[string]*optionsv1.MethodRule {
 		"grpc.channelz.v1.Channelz": authenticatedRule(),
 	}
 	for _, service := range reflectionServices {
-		rules[service] = authenticatedRule()
+		rules[service] = publicRule()
 	}
 	return rules
 }
@@ -72,15 +60,12 @@ func authenticatedRule() *optionsv1.MethodRule {
 
 // LoadRules reads the rules of the services of a [grpc.Server] (its GetServiceInfo). The error names every RPC without
 // a complete rule: the server must not start with one.
-func LoadRules(services map[string]grpc.ServiceInfo, options ...RuleOption) (*Rules, error) {
-	return loadRules(services, protoregistry.GlobalFiles, options...)
+func LoadRules(services map[string]grpc.ServiceInfo) (*Rules, error) {
+	return loadRules(services, protoregistry.GlobalFiles)
 }
 
-func loadRules(services map[string]grpc.ServiceInfo, files protodesc.Resolver, options ...RuleOption) (*Rules, error) {
+func loadRules(services map[string]grpc.ServiceInfo, files protodesc.Resolver) (*Rules, error) {
 	builtIn := builtInRules()
-	for _, option := range options {
-		option(builtIn)
-	}
 	rules := &Rules{methods: make(map[string]methodAccess)}
 	var problems []error
 	for _, service := range slices.Sorted(maps.Keys(services)) {

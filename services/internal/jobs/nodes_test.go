@@ -103,14 +103,14 @@ func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// Whatever River does at the moment of a stop, it is no error.
+// Whatever River does at the moment of a stop, it is no error and holds nobody up.
 func TestStopAtAnyTime(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, o store.Options) {
 		st := openStore(t, o)
 		log, out := newLogger(t)
 		seen := newNotes()
-		for range 5 {
+		for range 20 {
 			j := newJobs(t, st, log, Work{Register: seen.register, Periodic: []*river.PeriodicJob{Every(time.Second, onceNote{"tick"})}})
 			if err := j.Start(t.Context()); err != nil {
 				t.Fatal(err)
