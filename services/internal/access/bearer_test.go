@@ -110,14 +110,14 @@ func TestTokenValues(t *testing.T) {
 
 func TestCheckTokenValue(t *testing.T) {
 	for _, good := range []string{
-		"sgp_" + strings.Repeat("a", 40), strings.Repeat("0f", 32), strings.Repeat("x.", 20), strings.Repeat("!", minGivenToken),
+		"sgp_" + strings.Repeat("a", 20), "sgp_" + strings.Repeat("a", 40), strings.Repeat("0f", 32), strings.Repeat("x.", 20), strings.Repeat("!", minGivenToken),
 	} {
 		if err := CheckTokenValue(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
 	for _, bad := range []string{
-		"", "changeme", "sgp_" + strings.Repeat("a", 20), strings.Repeat("x", minGivenToken-1), strings.Repeat("x", maxGivenToken+1),
+		"", "changeme", "sgp_" + strings.Repeat("a", 15), strings.Repeat("x", minGivenToken-1), strings.Repeat("x", maxGivenToken+1),
 		strings.Repeat("x", 40) + "\n", strings.Repeat("x ", 20), strings.Repeat("\u00fc", 30), strings.Repeat("x", 20) + "." + strings.Repeat("y", 20) + ".z",
 	} {
 		err := CheckTokenValue(bad)

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test program play the children, as the program itself does.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Getenv(childEnv) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// small is a run that shows that everything works, and measures nothing worth knowing.
+var small = options{findings: minFindings, results: 300, rounds: 1, cpu: 20 * time.Millisecond}
+
+func TestRun(t *testing.T) {
+	databases := map[string]string{"sqlite": ""}
+	if url := os.Getenv("PALISADE_TEST_POSTGRES"); url != "" {
+		databases["postgres"] = url
+	}
+	for name, database := range databases {
+		t.Run(name, func(t *testing.T) {
+			scratch := t.TempDir()
+			t.Setenv("TMPDIR", scratch)
+			o := small
+			o.database = database
+			var table, progress bytes.Buffer
+			if err := run(t.Context(), o, &table, &progress); err != nil && !errors.Is(err, errMiss) {
+				t.Fatalf("%v\n%s", err, &progress)
+			}
+			for _, want := range []string{
+				"bare handler, 1 connection", "page over HTTP, 8 connections", "page over gRPC", "plain reader", "gzip", "at the end of a walk",
+				"by a jump", "prepared multi-row INSERT", "upload, new findings", "upload, the same again", "≤ 25×", "≥ 0.25",
+			} {
+				if !strings.Contains(table.String(), want) {
+					t.Errorf("the table has no %q:\n%s", want, &table)
+				}
+			}
+			nothingIn(t, scratch)
+		})
+	}
+}
+
+func TestRunProfiles(t *testing.T) {
+	o := small
+	o.profiles = t.TempDir()
+	if err := run(t.Context(), o, io.Discard, io.Discard); err != nil && !errors.Is(err, errMiss) {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"page-http.pprof", "page-grpc.pprof", "upload-new.pprof", "upload-again.pprof", "upload-again.pprof.allocs"} {
+		if info, err := os.Stat(o.profiles + "/" + name); err != nil || info.Size() == 0 {
+			t.Errorf("profile %s: %v %v", name, info, err)
+		}
+	}
+}
+
+// cancelOn ends a context when a text is written.
+type cancelOn struct {
+	text   string
+	cancel context.CancelFunc
+}
+
+func (w cancelOn) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(w.text)) {
+		w.cancel()
+	}
+	return len(p), nil
+}
+
+func TestInterruptLeavesNothing(t *testing.T) {
+	for _, at := range []string{"fill: 0", "calibrate: page over HTTP"} {
+		t.Run(at, func(t *testing.T) {
+			scratch := t.TempDir()
+			t.Setenv("TMPDIR", scratch)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if err := run(ctx, small, io.Discard, cancelOn{at, cancel}); !errors.Is(err, context.Canceled) {
+				t.Fatalf("got %v, want context canceled", err)
+			}
+			nothingIn(t, scratch)
+		})
+	}
+}
+
+func nothingIn(t *testing.T, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	for flag, args := range map[string][]string{
+		"--findings": {"--findings", "10"},
+		"--results":  {"--results", "0"},
+		"--rounds":   {"--rounds", "0"},
+		"--cpu":      {"--cpu", "0s"},
+		"--database": {"--database", "mysql://u:secret@h/d"},
+	} {
+		command := newCommand()
+		command.SetArgs(args)
+		err := command.ExecuteContext(t.Context())
+		if err == nil || !strings.HasPrefix(err.Error(), flag+":") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v: got %v, want an error that names %s", args, err, flag)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestMedian(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := sample(rapid.SliceOfN(rapid.Float64Range(0, 1e6), 1, 20).Draw(t, "sample"))
+		before := slices.Clone(s)
+		median := s.median()
+		if !slices.Equal(s, before) {
+			t.Fatal("the rounds changed their order")
+		}
+		below, above := 0, 0
+		for _, v := range s {
+			if v < median {
+				below++
+			}
+			if v > median {
+				above++
+			}
+		}
+		if below > len(s)/2 || above > len(s)/2 {
+			t.Fatalf("median %v of %v: %d below, %d above", median, s, below, above)
+		}
+	})
+	if got := (sample{}).median(); got != 0 {
+		t.Errorf("median of nothing: got %v", got)
+	}
+}
+
+func TestRatioIsRoundByRound(t *testing.T) {
+	// The machine was twice as slow in the second round: the ratio does not show it.
+	if got := (sample{10, 20, 10}).over(sample{5, 10, 5}); !slices.Equal(got, sample{2, 2, 2}) {
+		t.Errorf("got %v", got)
+	}
+	if got := (sample{10, 20}).over(sample{0, 10}); !slices.Equal(got, sample{2}) {
+		t.Errorf("a round of nothing: got %v", got)
+	}
+}
+
+func TestTableJudges(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		bar   *bar
+		ratio sample
+		ok    bool
+	}{
+		{"at most", atMost(25), sample{25}, true},
+		{"above", atMost(25), sample{25.1}, false},
+		{"the median counts", atMost(25), sample{90, 1, 1}, true},
+		{"at least", atLeast(0.25), sample{0.25}, true},
+		{"below", atLeast(0.25), sample{0.24}, false},
+		{"not measured", atMost(25), nil, false},
+		{"no bar", nil, sample{1e9}, true},
+	} {
+		var table bytes.Buffer
+		ok, err := writeTable(&table, "title", []row{{what: c.name, value: sample{1}, unit: cpuMicros, ratio: c.ratio, base: "base", bar: c.bar}})
+		if err != nil || ok != c.ok {
+			t.Errorf("%s: got %v %v, want %v", c.name, ok, err, c.ok)
+		}
+		if got := strings.Contains(table.String(), "MISS"); got == c.ok {
+			t.Errorf("%s: MISS shown: %v\n%s", c.name, got, &table)
+		}
+	}
+}
