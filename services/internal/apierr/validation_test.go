@@ -40,7 +40,7 @@ func TestValidationTexts(t *testing.T) {
 		"constant":             {&findingsv1.BulkTriageRequest{IssueType: "sast", NewNote: "n", ProOnly: true}, "INVALID_ARGUMENT", "pro_only must be false, got true"},
 		"enum":                 {&findingsv1.ListSecretsRequest{Status: 99}, "INVALID_ARGUMENT", "status must be one of FINDING_STATUS_OPEN, FINDING_STATUS_IGNORED, FINDING_STATUS_FIXED, FINDING_STATUS_REMOVED, FINDING_STATUS_UNKNOWN, FINDING_STATUS_PROVISIONALLY_IGNORED; got 99"},
 		"nested":               {&scansv1.UploadReportRequest{Target: &scansv1.UploadReportTarget{Project: "a", Ref: "b", ContentEncoding: "br"}}, "INVALID_ARGUMENT", `target.contentEncoding must be one of gzip, identity; got "br"`},
-		"pattern":              {&scansv1.UploadReportRequest{Target: &scansv1.UploadReportTarget{Project: "a", Ref: "b c"}}, "INVALID_ARGUMENT", `target.ref must match ^[^\x00-\x20\x7f]+$, got "b c"`},
+		"rule of a field":      {&scansv1.UploadReportRequest{Target: &scansv1.UploadReportTarget{Project: "a", Ref: "b c"}}, "INVALID_ARGUMENT", `target.ref: must have no spaces and no control characters, such as main or refs/pull/7/merge, got "b c"`},
 		"rule of the request":  {&findingsv1.BulkTriageRequest{IssueType: "sast"}, "INVALID_ARGUMENT", "one of new_triage_state and new_note is required"},
 		"two of them":          {&findingsv1.ListFindingsRequest{Page: -1, Status: "x"}, "INVALID_ARGUMENT", `page must be at least 0, got -1; status must be one of open, fixed, ignored, reviewing, fixing, provisionally_ignored; got "x"`},
 	} {
