@@ -24,7 +24,8 @@ type bench struct {
 	client   *client
 }
 
-// run measures everything and prints the table; it returns errMiss when a bar does not hold.
+// run measures everything and prints the table; it returns errMiss when a bar does not hold. The children write to
+// stderr, too, at the same time.
 func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "palisade-bench-")
 	if err != nil {

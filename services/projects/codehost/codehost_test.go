@@ -1,0 +1,29 @@
+package codehost
+
+import "testing"
+
+func TestLinks(t *testing.T) {
+	const path = "app/a b.go"
+	for name, c := range map[string]struct{ scmType, repository, line, ref string }{
+		"GitHub":               {"SCM_TYPE_UNKNOWN", "https://git.acme.test/acme/web/", "https://git.acme.test/acme/web/blob/3f2a/app/a%20b.go#L42", "https://git.acme.test/acme/web/tree/release/2"},
+		"GitLab by type":       {"SCM_TYPE_GITLAB_SELFMANAGED", "https://git.acme.test/acme/web", "https://git.acme.test/acme/web/-/blob/3f2a/app/a%20b.go#L42", "https://git.acme.test/acme/web/-/tree/release/2"},
+		"GitLab by host":       {"", "https://gitlab.com/acme/web", "https://gitlab.com/acme/web/-/blob/3f2a/app/a%20b.go#L42", "https://gitlab.com/acme/web/-/tree/release/2"},
+		"GitHub by type":       {"SCM_TYPE_GITHUB_ENTERPRISE", "https://gitlab-mirror.acme.test/a/b", "https://gitlab-mirror.acme.test/a/b/blob/3f2a/app/a%20b.go#L42", "https://gitlab-mirror.acme.test/a/b/tree/release/2"},
+		"Bitbucket":            {"", "https://bitbucket.org/acme/web", "https://bitbucket.org/acme/web/src/3f2a/app/a%20b.go#lines-42", "https://bitbucket.org/acme/web/src/release/2"},
+		"Bitbucket Datacenter": {"SCM_TYPE_BITBUCKET_DATACENTER", "https://bb.acme.test/projects/A/repos/web", "https://bb.acme.test/projects/A/repos/web/browse/app/a%20b.go?at=3f2a#42", "https://bb.acme.test/projects/A/repos/web/browse?at=refs%2Fheads%2Frelease%2F2"},
+		"Azure":                {"", "https://dev.azure.com/acme/_git/web", "https://dev.azure.com/acme/_git/web?path=/app%2Fa+b.go&version=GC3f2a&line=42", "https://dev.azure.com/acme/_git/web?version=GBrelease%2F2"},
+	} {
+		if got := LineURL(c.scmType, c.repository, "3f2a", path, 42); got != c.line {
+			t.Errorf("%s line: %s, want %s", name, got, c.line)
+		}
+		if got := RefURL(c.scmType, c.repository, "refs/heads/release/2"); got != c.ref {
+			t.Errorf("%s ref: %s, want %s", name, got, c.ref)
+		}
+	}
+	for _, unknown := range []string{LineURL("", "", "3f2a", path, 1), LineURL("", "https://x.test/a", "", path, 1), LineURL("", "https://x.test/a", "3f2a", "", 1),
+		RefURL("", "", "refs/heads/main"), RefURL("", "https://x.test/a", "refs/pull/7/merge")} {
+		if unknown != "" {
+			t.Errorf("a link from unknown facts: %s", unknown)
+		}
+	}
+}
