@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -91,7 +92,7 @@ func writeTable(w io.Writer, title string, rows []row) (ok bool, err error) {
 	for _, r := range rows {
 		ratio, limit, verdict := "", "", ""
 		if len(r.ratio) > 0 {
-			ratio = spread(r.ratio, func(v float64) string { return fmt.Sprintf("%.3g×", v) })
+			ratio = spread(r.ratio, func(v float64) string { return short(v) + "×" })
 		}
 		if r.bar != nil {
 			limit, verdict = r.bar.String(), "ok"
@@ -108,7 +109,15 @@ func spread(s sample, unit func(float64) string) string {
 	if len(s) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s (%.3g to %.3g)", unit(s.median()), slices.Min(s), slices.Max(s))
+	return fmt.Sprintf("%s (%s to %s)", unit(s.median()), short(slices.Min(s)), short(slices.Max(s)))
+}
+
+// short writes three digits of a small number and the whole part of a large one.
+func short(v float64) string {
+	if v >= 100 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
 // The units of values.
