@@ -54,8 +54,8 @@ func (s *Findings) ListFindings(ctx context.Context, r *findingsv1.ListFindingsR
 	return &findingsv1.ListFindingsResponse{Findings: converted}, nil
 }
 
-// page reads one page. Its beginning is known when the page before was served lately; else it is looked up along the
-// covering index, which reads no rows.
+// page reads one page. Its beginning is known when the page before was served lately; else it is counted along the index
+// that serves the list.
 func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, where []predicate.Finding) ([]*ent.Finding, error) {
 	size, number := int64(defaultPageSize), r.GetPage()
 	if r.PageSize != nil {
