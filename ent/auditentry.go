@@ -3,12 +3,14 @@
 package ent
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"github.com/palisade/palisade/ent/auditentry"
+	"github.com/palisade/palisade/ent/column"
 )
 
 // AuditEntry is the model entity for the AuditEntry schema.
@@ -18,11 +20,17 @@ type AuditEntry struct {
 	ID int64 `json:"id,omitempty"`
 	// DeploymentID holds the value of the "deployment_id" field.
 	DeploymentID int64 `json:"deployment_id,omitempty"`
-	// user, token
+	// place in the chain of the deployment, from 1; 0: written before there was a chain
+	Sequence int64 `json:"sequence,omitempty"`
+	// user, token, job, host (a source-code host's webhook)
 	ActorKind string `json:"actor_kind,omitempty"`
 	// ActorID holds the value of the "actor_id" field.
 	ActorID int64 `json:"actor_id,omitempty"`
-	// full gRPC method
+	// for people: e-mail address, name of the token, kind of the job
+	ActorName string `json:"actor_name,omitempty"`
+	// the user, or the creator of the token
+	UserID int64 `json:"user_id,omitempty"`
+	// full gRPC method, or the kind of the job
 	Method string `json:"method,omitempty"`
 	// gRPC code
 	Code string `json:"code,omitempty"`
@@ -32,8 +40,14 @@ type AuditEntry struct {
 	RequestID string `json:"request_id,omitempty"`
 	// address of the caller
 	Remote string `json:"remote,omitempty"`
+	// what the transaction changed
+	Changes []column.AuditChange `json:"changes,omitempty"`
 	// At holds the value of the "at" field.
-	At           int64 `json:"at,omitempty"`
+	At int64 `json:"at,omitempty"`
+	// PreviousHash holds the value of the "previous_hash" field.
+	PreviousHash []byte `json:"previous_hash,omitempty"`
+	// HMAC-SHA256 over all the fields above
+	Hash         []byte `json:"hash,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -42,9 +56,11 @@ func (*AuditEntry) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case auditentry.FieldID, auditentry.FieldDeploymentID, auditentry.FieldActorID, auditentry.FieldAt:
+		case auditentry.FieldChanges, auditentry.FieldPreviousHash, auditentry.FieldHash:
+			values[i] = new([]byte)
+		case auditentry.FieldID, auditentry.FieldDeploymentID, auditentry.FieldSequence, auditentry.FieldActorID, auditentry.FieldUserID, auditentry.FieldAt:
 			values[i] = new(sql.NullInt64)
-		case auditentry.FieldActorKind, auditentry.FieldMethod, auditentry.FieldCode, auditentry.FieldRequest, auditentry.FieldRequestID, auditentry.FieldRemote:
+		case auditentry.FieldActorKind, auditentry.FieldActorName, auditentry.FieldMethod, auditentry.FieldCode, auditentry.FieldRequest, auditentry.FieldRequestID, auditentry.FieldRemote:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -73,6 +89,12 @@ func (_m *AuditEntry) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.DeploymentID = value.Int64
 			}
+		case auditentry.FieldSequence:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field sequence", values[i])
+			} else if value.Valid {
+				_m.Sequence = value.Int64
+			}
 		case auditentry.FieldActorKind:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field actor_kind", values[i])
@@ -84,6 +106,18 @@ func (_m *AuditEntry) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field actor_id", values[i])
 			} else if value.Valid {
 				_m.ActorID = value.Int64
+			}
+		case auditentry.FieldActorName:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field actor_name", values[i])
+			} else if value.Valid {
+				_m.ActorName = value.String
+			}
+		case auditentry.FieldUserID:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field user_id", values[i])
+			} else if value.Valid {
+				_m.UserID = value.Int64
 			}
 		case auditentry.FieldMethod:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -115,11 +149,31 @@ func (_m *AuditEntry) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Remote = value.String
 			}
+		case auditentry.FieldChanges:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field changes", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Changes); err != nil {
+					return fmt.Errorf("unmarshal field changes: %w", err)
+				}
+			}
 		case auditentry.FieldAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field at", values[i])
 			} else if value.Valid {
 				_m.At = value.Int64
+			}
+		case auditentry.FieldPreviousHash:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field previous_hash", values[i])
+			} else if value != nil {
+				_m.PreviousHash = *value
+			}
+		case auditentry.FieldHash:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field hash", values[i])
+			} else if value != nil {
+				_m.Hash = *value
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -160,11 +214,20 @@ func (_m *AuditEntry) String() string {
 	builder.WriteString("deployment_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.DeploymentID))
 	builder.WriteString(", ")
+	builder.WriteString("sequence=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Sequence))
+	builder.WriteString(", ")
 	builder.WriteString("actor_kind=")
 	builder.WriteString(_m.ActorKind)
 	builder.WriteString(", ")
 	builder.WriteString("actor_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ActorID))
+	builder.WriteString(", ")
+	builder.WriteString("actor_name=")
+	builder.WriteString(_m.ActorName)
+	builder.WriteString(", ")
+	builder.WriteString("user_id=")
+	builder.WriteString(fmt.Sprintf("%v", _m.UserID))
 	builder.WriteString(", ")
 	builder.WriteString("method=")
 	builder.WriteString(_m.Method)
@@ -181,8 +244,17 @@ func (_m *AuditEntry) String() string {
 	builder.WriteString("remote=")
 	builder.WriteString(_m.Remote)
 	builder.WriteString(", ")
+	builder.WriteString("changes=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Changes))
+	builder.WriteString(", ")
 	builder.WriteString("at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.At))
+	builder.WriteString(", ")
+	builder.WriteString("previous_hash=")
+	builder.WriteString(fmt.Sprintf("%v", _m.PreviousHash))
+	builder.WriteString(", ")
+	builder.WriteString("hash=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Hash))
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -11,6 +11,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/palisade/palisade/ent/auditentry"
+	"github.com/palisade/palisade/ent/column"
 )
 
 // AuditEntryCreate is the builder for creating a AuditEntry entity.
@@ -27,6 +28,20 @@ func (_c *AuditEntryCreate) SetDeploymentID(v int64) *AuditEntryCreate {
 	return _c
 }
 
+// SetSequence sets the "sequence" field.
+func (_c *AuditEntryCreate) SetSequence(v int64) *AuditEntryCreate {
+	_c.mutation.SetSequence(v)
+	return _c
+}
+
+// SetNillableSequence sets the "sequence" field if the given value is not nil.
+func (_c *AuditEntryCreate) SetNillableSequence(v *int64) *AuditEntryCreate {
+	if v != nil {
+		_c.SetSequence(*v)
+	}
+	return _c
+}
+
 // SetActorKind sets the "actor_kind" field.
 func (_c *AuditEntryCreate) SetActorKind(v string) *AuditEntryCreate {
 	_c.mutation.SetActorKind(v)
@@ -36,6 +51,34 @@ func (_c *AuditEntryCreate) SetActorKind(v string) *AuditEntryCreate {
 // SetActorID sets the "actor_id" field.
 func (_c *AuditEntryCreate) SetActorID(v int64) *AuditEntryCreate {
 	_c.mutation.SetActorID(v)
+	return _c
+}
+
+// SetActorName sets the "actor_name" field.
+func (_c *AuditEntryCreate) SetActorName(v string) *AuditEntryCreate {
+	_c.mutation.SetActorName(v)
+	return _c
+}
+
+// SetNillableActorName sets the "actor_name" field if the given value is not nil.
+func (_c *AuditEntryCreate) SetNillableActorName(v *string) *AuditEntryCreate {
+	if v != nil {
+		_c.SetActorName(*v)
+	}
+	return _c
+}
+
+// SetUserID sets the "user_id" field.
+func (_c *AuditEntryCreate) SetUserID(v int64) *AuditEntryCreate {
+	_c.mutation.SetUserID(v)
+	return _c
+}
+
+// SetNillableUserID sets the "user_id" field if the given value is not nil.
+func (_c *AuditEntryCreate) SetNillableUserID(v *int64) *AuditEntryCreate {
+	if v != nil {
+		_c.SetUserID(*v)
+	}
 	return _c
 }
 
@@ -69,9 +112,27 @@ func (_c *AuditEntryCreate) SetRemote(v string) *AuditEntryCreate {
 	return _c
 }
 
+// SetChanges sets the "changes" field.
+func (_c *AuditEntryCreate) SetChanges(v []column.AuditChange) *AuditEntryCreate {
+	_c.mutation.SetChanges(v)
+	return _c
+}
+
 // SetAt sets the "at" field.
 func (_c *AuditEntryCreate) SetAt(v int64) *AuditEntryCreate {
 	_c.mutation.SetAt(v)
+	return _c
+}
+
+// SetPreviousHash sets the "previous_hash" field.
+func (_c *AuditEntryCreate) SetPreviousHash(v []byte) *AuditEntryCreate {
+	_c.mutation.SetPreviousHash(v)
+	return _c
+}
+
+// SetHash sets the "hash" field.
+func (_c *AuditEntryCreate) SetHash(v []byte) *AuditEntryCreate {
+	_c.mutation.SetHash(v)
 	return _c
 }
 
@@ -88,6 +149,9 @@ func (_c *AuditEntryCreate) Mutation() *AuditEntryMutation {
 
 // Save creates the AuditEntry in the database.
 func (_c *AuditEntryCreate) Save(ctx context.Context) (*AuditEntry, error) {
+	if err := _c.defaults(); err != nil {
+		return nil, err
+	}
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -113,16 +177,42 @@ func (_c *AuditEntryCreate) ExecX(ctx context.Context) {
 	}
 }
 
+// defaults sets the default values of the builder before save.
+func (_c *AuditEntryCreate) defaults() error {
+	if _, ok := _c.mutation.Sequence(); !ok {
+		v := auditentry.DefaultSequence
+		_c.mutation.SetSequence(v)
+	}
+	if _, ok := _c.mutation.ActorName(); !ok {
+		v := auditentry.DefaultActorName
+		_c.mutation.SetActorName(v)
+	}
+	if _, ok := _c.mutation.UserID(); !ok {
+		v := auditentry.DefaultUserID
+		_c.mutation.SetUserID(v)
+	}
+	return nil
+}
+
 // check runs all checks and user-defined validators on the builder.
 func (_c *AuditEntryCreate) check() error {
 	if _, ok := _c.mutation.DeploymentID(); !ok {
 		return &ValidationError{Name: "deployment_id", err: errors.New(`ent: missing required field "AuditEntry.deployment_id"`)}
+	}
+	if _, ok := _c.mutation.Sequence(); !ok {
+		return &ValidationError{Name: "sequence", err: errors.New(`ent: missing required field "AuditEntry.sequence"`)}
 	}
 	if _, ok := _c.mutation.ActorKind(); !ok {
 		return &ValidationError{Name: "actor_kind", err: errors.New(`ent: missing required field "AuditEntry.actor_kind"`)}
 	}
 	if _, ok := _c.mutation.ActorID(); !ok {
 		return &ValidationError{Name: "actor_id", err: errors.New(`ent: missing required field "AuditEntry.actor_id"`)}
+	}
+	if _, ok := _c.mutation.ActorName(); !ok {
+		return &ValidationError{Name: "actor_name", err: errors.New(`ent: missing required field "AuditEntry.actor_name"`)}
+	}
+	if _, ok := _c.mutation.UserID(); !ok {
+		return &ValidationError{Name: "user_id", err: errors.New(`ent: missing required field "AuditEntry.user_id"`)}
 	}
 	if _, ok := _c.mutation.Method(); !ok {
 		return &ValidationError{Name: "method", err: errors.New(`ent: missing required field "AuditEntry.method"`)}
@@ -179,6 +269,10 @@ func (_c *AuditEntryCreate) createSpec() (*AuditEntry, *sqlgraph.CreateSpec) {
 		_spec.SetField(auditentry.FieldDeploymentID, field.TypeInt64, value)
 		_node.DeploymentID = value
 	}
+	if value, ok := _c.mutation.Sequence(); ok {
+		_spec.SetField(auditentry.FieldSequence, field.TypeInt64, value)
+		_node.Sequence = value
+	}
 	if value, ok := _c.mutation.ActorKind(); ok {
 		_spec.SetField(auditentry.FieldActorKind, field.TypeString, value)
 		_node.ActorKind = value
@@ -186,6 +280,14 @@ func (_c *AuditEntryCreate) createSpec() (*AuditEntry, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ActorID(); ok {
 		_spec.SetField(auditentry.FieldActorID, field.TypeInt64, value)
 		_node.ActorID = value
+	}
+	if value, ok := _c.mutation.ActorName(); ok {
+		_spec.SetField(auditentry.FieldActorName, field.TypeString, value)
+		_node.ActorName = value
+	}
+	if value, ok := _c.mutation.UserID(); ok {
+		_spec.SetField(auditentry.FieldUserID, field.TypeInt64, value)
+		_node.UserID = value
 	}
 	if value, ok := _c.mutation.Method(); ok {
 		_spec.SetField(auditentry.FieldMethod, field.TypeString, value)
@@ -207,9 +309,21 @@ func (_c *AuditEntryCreate) createSpec() (*AuditEntry, *sqlgraph.CreateSpec) {
 		_spec.SetField(auditentry.FieldRemote, field.TypeString, value)
 		_node.Remote = value
 	}
+	if value, ok := _c.mutation.Changes(); ok {
+		_spec.SetField(auditentry.FieldChanges, field.TypeJSON, value)
+		_node.Changes = value
+	}
 	if value, ok := _c.mutation.At(); ok {
 		_spec.SetField(auditentry.FieldAt, field.TypeInt64, value)
 		_node.At = value
+	}
+	if value, ok := _c.mutation.PreviousHash(); ok {
+		_spec.SetField(auditentry.FieldPreviousHash, field.TypeBytes, value)
+		_node.PreviousHash = value
+	}
+	if value, ok := _c.mutation.Hash(); ok {
+		_spec.SetField(auditentry.FieldHash, field.TypeBytes, value)
+		_node.Hash = value
 	}
 	return _node, _spec
 }
@@ -283,11 +397,20 @@ func (u *AuditEntryUpsertOne) UpdateNewValues() *AuditEntryUpsertOne {
 		if _, exists := u.create.mutation.DeploymentID(); exists {
 			s.SetIgnore(auditentry.FieldDeploymentID)
 		}
+		if _, exists := u.create.mutation.Sequence(); exists {
+			s.SetIgnore(auditentry.FieldSequence)
+		}
 		if _, exists := u.create.mutation.ActorKind(); exists {
 			s.SetIgnore(auditentry.FieldActorKind)
 		}
 		if _, exists := u.create.mutation.ActorID(); exists {
 			s.SetIgnore(auditentry.FieldActorID)
+		}
+		if _, exists := u.create.mutation.ActorName(); exists {
+			s.SetIgnore(auditentry.FieldActorName)
+		}
+		if _, exists := u.create.mutation.UserID(); exists {
+			s.SetIgnore(auditentry.FieldUserID)
 		}
 		if _, exists := u.create.mutation.Method(); exists {
 			s.SetIgnore(auditentry.FieldMethod)
@@ -304,8 +427,17 @@ func (u *AuditEntryUpsertOne) UpdateNewValues() *AuditEntryUpsertOne {
 		if _, exists := u.create.mutation.Remote(); exists {
 			s.SetIgnore(auditentry.FieldRemote)
 		}
+		if _, exists := u.create.mutation.Changes(); exists {
+			s.SetIgnore(auditentry.FieldChanges)
+		}
 		if _, exists := u.create.mutation.At(); exists {
 			s.SetIgnore(auditentry.FieldAt)
+		}
+		if _, exists := u.create.mutation.PreviousHash(); exists {
+			s.SetIgnore(auditentry.FieldPreviousHash)
+		}
+		if _, exists := u.create.mutation.Hash(); exists {
+			s.SetIgnore(auditentry.FieldHash)
 		}
 	}))
 	return u
@@ -390,6 +522,7 @@ func (_c *AuditEntryCreateBulk) Save(ctx context.Context) ([]*AuditEntry, error)
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*AuditEntryMutation)
 				if !ok {
@@ -522,11 +655,20 @@ func (u *AuditEntryUpsertBulk) UpdateNewValues() *AuditEntryUpsertBulk {
 			if _, exists := b.mutation.DeploymentID(); exists {
 				s.SetIgnore(auditentry.FieldDeploymentID)
 			}
+			if _, exists := b.mutation.Sequence(); exists {
+				s.SetIgnore(auditentry.FieldSequence)
+			}
 			if _, exists := b.mutation.ActorKind(); exists {
 				s.SetIgnore(auditentry.FieldActorKind)
 			}
 			if _, exists := b.mutation.ActorID(); exists {
 				s.SetIgnore(auditentry.FieldActorID)
+			}
+			if _, exists := b.mutation.ActorName(); exists {
+				s.SetIgnore(auditentry.FieldActorName)
+			}
+			if _, exists := b.mutation.UserID(); exists {
+				s.SetIgnore(auditentry.FieldUserID)
 			}
 			if _, exists := b.mutation.Method(); exists {
 				s.SetIgnore(auditentry.FieldMethod)
@@ -543,8 +685,17 @@ func (u *AuditEntryUpsertBulk) UpdateNewValues() *AuditEntryUpsertBulk {
 			if _, exists := b.mutation.Remote(); exists {
 				s.SetIgnore(auditentry.FieldRemote)
 			}
+			if _, exists := b.mutation.Changes(); exists {
+				s.SetIgnore(auditentry.FieldChanges)
+			}
 			if _, exists := b.mutation.At(); exists {
 				s.SetIgnore(auditentry.FieldAt)
+			}
+			if _, exists := b.mutation.PreviousHash(); exists {
+				s.SetIgnore(auditentry.FieldPreviousHash)
+			}
+			if _, exists := b.mutation.Hash(); exists {
+				s.SetIgnore(auditentry.FieldHash)
 			}
 		}
 	}))

@@ -75,6 +75,15 @@ func (_u *AuditEntryUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 			}
 		}
 	}
+	if _u.mutation.ChangesCleared() {
+		_spec.ClearField(auditentry.FieldChanges, field.TypeJSON)
+	}
+	if _u.mutation.PreviousHashCleared() {
+		_spec.ClearField(auditentry.FieldPreviousHash, field.TypeBytes)
+	}
+	if _u.mutation.HashCleared() {
+		_spec.ClearField(auditentry.FieldHash, field.TypeBytes)
+	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -173,6 +182,15 @@ func (_u *AuditEntryUpdateOne) sqlSave(ctx context.Context) (_node *AuditEntry, 
 				ps[i](selector)
 			}
 		}
+	}
+	if _u.mutation.ChangesCleared() {
+		_spec.ClearField(auditentry.FieldChanges, field.TypeJSON)
+	}
+	if _u.mutation.PreviousHashCleared() {
+		_spec.ClearField(auditentry.FieldPreviousHash, field.TypeBytes)
+	}
+	if _u.mutation.HashCleared() {
+		_spec.ClearField(auditentry.FieldHash, field.TypeBytes)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &AuditEntry{config: _u.config}

@@ -15,19 +15,37 @@ import (
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"github.com/palisade/palisade/ent/auditentry"
+	"github.com/palisade/palisade/ent/audithead"
+	"github.com/palisade/palisade/ent/delivery"
+	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
+	"github.com/palisade/palisade/ent/notification"
+	"github.com/palisade/palisade/ent/notificationrule"
+	"github.com/palisade/palisade/ent/notificationseen"
+	"github.com/palisade/palisade/ent/notificationwebhook"
+	"github.com/palisade/palisade/ent/onboardingtask"
+	"github.com/palisade/palisade/ent/packagemanagerconfig"
+	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scmapp"
+	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
 	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/ent/team"
+	"github.com/palisade/palisade/ent/teammember"
+	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/ent/webhookreceipt"
 
 	stdsql "database/sql"
 )
@@ -39,32 +57,68 @@ type Client struct {
 	Schema *migrate.Schema
 	// AuditEntry is the client for interacting with the AuditEntry builders.
 	AuditEntry *AuditEntryClient
+	// AuditHead is the client for interacting with the AuditHead builders.
+	AuditHead *AuditHeadClient
+	// Delivery is the client for interacting with the Delivery builders.
+	Delivery *DeliveryClient
+	// DeliveryAttempt is the client for interacting with the DeliveryAttempt builders.
+	DeliveryAttempt *DeliveryAttemptClient
 	// Deployment is the client for interacting with the Deployment builders.
 	Deployment *DeploymentClient
 	// Finding is the client for interacting with the Finding builders.
 	Finding *FindingClient
 	// FindingEvent is the client for interacting with the FindingEvent builders.
 	FindingEvent *FindingEventClient
+	// Invitation is the client for interacting with the Invitation builders.
+	Invitation *InvitationClient
 	// Membership is the client for interacting with the Membership builders.
 	Membership *MembershipClient
+	// Notification is the client for interacting with the Notification builders.
+	Notification *NotificationClient
+	// NotificationRule is the client for interacting with the NotificationRule builders.
+	NotificationRule *NotificationRuleClient
+	// NotificationSeen is the client for interacting with the NotificationSeen builders.
+	NotificationSeen *NotificationSeenClient
+	// NotificationWebhook is the client for interacting with the NotificationWebhook builders.
+	NotificationWebhook *NotificationWebhookClient
+	// OnboardingTask is the client for interacting with the OnboardingTask builders.
+	OnboardingTask *OnboardingTaskClient
+	// PackageManagerConfig is the client for interacting with the PackageManagerConfig builders.
+	PackageManagerConfig *PackageManagerConfigClient
+	// ProductFeedback is the client for interacting with the ProductFeedback builders.
+	ProductFeedback *ProductFeedbackClient
 	// Project is the client for interacting with the Project builders.
 	Project *ProjectClient
 	// ProjectTag is the client for interacting with the ProjectTag builders.
 	ProjectTag *ProjectTagClient
+	// ReviewCommentContent is the client for interacting with the ReviewCommentContent builders.
+	ReviewCommentContent *ReviewCommentContentClient
 	// Rule is the client for interacting with the Rule builders.
 	Rule *RuleClient
 	// Scan is the client for interacting with the Scan builders.
 	Scan *ScanClient
+	// ScmApp is the client for interacting with the ScmApp builders.
+	ScmApp *ScmAppClient
+	// ScmConfig is the client for interacting with the ScmConfig builders.
+	ScmConfig *ScmConfigClient
 	// Setting is the client for interacting with the Setting builders.
 	Setting *SettingClient
 	// SigningKey is the client for interacting with the SigningKey builders.
 	SigningKey *SigningKeyClient
 	// Tag is the client for interacting with the Tag builders.
 	Tag *TagClient
+	// Team is the client for interacting with the Team builders.
+	Team *TeamClient
+	// TeamMember is the client for interacting with the TeamMember builders.
+	TeamMember *TeamMemberClient
+	// TeamProject is the client for interacting with the TeamProject builders.
+	TeamProject *TeamProjectClient
 	// Token is the client for interacting with the Token builders.
 	Token *TokenClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
+	// WebhookReceipt is the client for interacting with the WebhookReceipt builders.
+	WebhookReceipt *WebhookReceiptClient
 }
 
 // NewClient creates a new client configured with the given options.
@@ -77,19 +131,37 @@ func NewClient(opts ...Option) *Client {
 func (c *Client) init() {
 	c.Schema = migrate.NewSchema(c.driver)
 	c.AuditEntry = NewAuditEntryClient(c.config)
+	c.AuditHead = NewAuditHeadClient(c.config)
+	c.Delivery = NewDeliveryClient(c.config)
+	c.DeliveryAttempt = NewDeliveryAttemptClient(c.config)
 	c.Deployment = NewDeploymentClient(c.config)
 	c.Finding = NewFindingClient(c.config)
 	c.FindingEvent = NewFindingEventClient(c.config)
+	c.Invitation = NewInvitationClient(c.config)
 	c.Membership = NewMembershipClient(c.config)
+	c.Notification = NewNotificationClient(c.config)
+	c.NotificationRule = NewNotificationRuleClient(c.config)
+	c.NotificationSeen = NewNotificationSeenClient(c.config)
+	c.NotificationWebhook = NewNotificationWebhookClient(c.config)
+	c.OnboardingTask = NewOnboardingTaskClient(c.config)
+	c.PackageManagerConfig = NewPackageManagerConfigClient(c.config)
+	c.ProductFeedback = NewProductFeedbackClient(c.config)
 	c.Project = NewProjectClient(c.config)
 	c.ProjectTag = NewProjectTagClient(c.config)
+	c.ReviewCommentContent = NewReviewCommentContentClient(c.config)
 	c.Rule = NewRuleClient(c.config)
 	c.Scan = NewScanClient(c.config)
+	c.ScmApp = NewScmAppClient(c.config)
+	c.ScmConfig = NewScmConfigClient(c.config)
 	c.Setting = NewSettingClient(c.config)
 	c.SigningKey = NewSigningKeyClient(c.config)
 	c.Tag = NewTagClient(c.config)
+	c.Team = NewTeamClient(c.config)
+	c.TeamMember = NewTeamMemberClient(c.config)
+	c.TeamProject = NewTeamProjectClient(c.config)
 	c.Token = NewTokenClient(c.config)
 	c.User = NewUserClient(c.config)
+	c.WebhookReceipt = NewWebhookReceiptClient(c.config)
 }
 
 type (
@@ -180,22 +252,40 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	cfg := c.config
 	cfg.driver = tx
 	return &Tx{
-		ctx:          ctx,
-		config:       cfg,
-		AuditEntry:   NewAuditEntryClient(cfg),
-		Deployment:   NewDeploymentClient(cfg),
-		Finding:      NewFindingClient(cfg),
-		FindingEvent: NewFindingEventClient(cfg),
-		Membership:   NewMembershipClient(cfg),
-		Project:      NewProjectClient(cfg),
-		ProjectTag:   NewProjectTagClient(cfg),
-		Rule:         NewRuleClient(cfg),
-		Scan:         NewScanClient(cfg),
-		Setting:      NewSettingClient(cfg),
-		SigningKey:   NewSigningKeyClient(cfg),
-		Tag:          NewTagClient(cfg),
-		Token:        NewTokenClient(cfg),
-		User:         NewUserClient(cfg),
+		ctx:                  ctx,
+		config:               cfg,
+		AuditEntry:           NewAuditEntryClient(cfg),
+		AuditHead:            NewAuditHeadClient(cfg),
+		Delivery:             NewDeliveryClient(cfg),
+		DeliveryAttempt:      NewDeliveryAttemptClient(cfg),
+		Deployment:           NewDeploymentClient(cfg),
+		Finding:              NewFindingClient(cfg),
+		FindingEvent:         NewFindingEventClient(cfg),
+		Invitation:           NewInvitationClient(cfg),
+		Membership:           NewMembershipClient(cfg),
+		Notification:         NewNotificationClient(cfg),
+		NotificationRule:     NewNotificationRuleClient(cfg),
+		NotificationSeen:     NewNotificationSeenClient(cfg),
+		NotificationWebhook:  NewNotificationWebhookClient(cfg),
+		OnboardingTask:       NewOnboardingTaskClient(cfg),
+		PackageManagerConfig: NewPackageManagerConfigClient(cfg),
+		ProductFeedback:      NewProductFeedbackClient(cfg),
+		Project:              NewProjectClient(cfg),
+		ProjectTag:           NewProjectTagClient(cfg),
+		ReviewCommentContent: NewReviewCommentContentClient(cfg),
+		Rule:                 NewRuleClient(cfg),
+		Scan:                 NewScanClient(cfg),
+		ScmApp:               NewScmAppClient(cfg),
+		ScmConfig:            NewScmConfigClient(cfg),
+		Setting:              NewSettingClient(cfg),
+		SigningKey:           NewSigningKeyClient(cfg),
+		Tag:                  NewTagClient(cfg),
+		Team:                 NewTeamClient(cfg),
+		TeamMember:           NewTeamMemberClient(cfg),
+		TeamProject:          NewTeamProjectClient(cfg),
+		Token:                NewTokenClient(cfg),
+		User:                 NewUserClient(cfg),
+		WebhookReceipt:       NewWebhookReceiptClient(cfg),
 	}, nil
 }
 
@@ -213,22 +303,40 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	cfg := c.config
 	cfg.driver = &txDriver{tx: tx, drv: c.driver}
 	return &Tx{
-		ctx:          ctx,
-		config:       cfg,
-		AuditEntry:   NewAuditEntryClient(cfg),
-		Deployment:   NewDeploymentClient(cfg),
-		Finding:      NewFindingClient(cfg),
-		FindingEvent: NewFindingEventClient(cfg),
-		Membership:   NewMembershipClient(cfg),
-		Project:      NewProjectClient(cfg),
-		ProjectTag:   NewProjectTagClient(cfg),
-		Rule:         NewRuleClient(cfg),
-		Scan:         NewScanClient(cfg),
-		Setting:      NewSettingClient(cfg),
-		SigningKey:   NewSigningKeyClient(cfg),
-		Tag:          NewTagClient(cfg),
-		Token:        NewTokenClient(cfg),
-		User:         NewUserClient(cfg),
+		ctx:                  ctx,
+		config:               cfg,
+		AuditEntry:           NewAuditEntryClient(cfg),
+		AuditHead:            NewAuditHeadClient(cfg),
+		Delivery:             NewDeliveryClient(cfg),
+		DeliveryAttempt:      NewDeliveryAttemptClient(cfg),
+		Deployment:           NewDeploymentClient(cfg),
+		Finding:              NewFindingClient(cfg),
+		FindingEvent:         NewFindingEventClient(cfg),
+		Invitation:           NewInvitationClient(cfg),
+		Membership:           NewMembershipClient(cfg),
+		Notification:         NewNotificationClient(cfg),
+		NotificationRule:     NewNotificationRuleClient(cfg),
+		NotificationSeen:     NewNotificationSeenClient(cfg),
+		NotificationWebhook:  NewNotificationWebhookClient(cfg),
+		OnboardingTask:       NewOnboardingTaskClient(cfg),
+		PackageManagerConfig: NewPackageManagerConfigClient(cfg),
+		ProductFeedback:      NewProductFeedbackClient(cfg),
+		Project:              NewProjectClient(cfg),
+		ProjectTag:           NewProjectTagClient(cfg),
+		ReviewCommentContent: NewReviewCommentContentClient(cfg),
+		Rule:                 NewRuleClient(cfg),
+		Scan:                 NewScanClient(cfg),
+		ScmApp:               NewScmAppClient(cfg),
+		ScmConfig:            NewScmConfigClient(cfg),
+		Setting:              NewSettingClient(cfg),
+		SigningKey:           NewSigningKeyClient(cfg),
+		Tag:                  NewTagClient(cfg),
+		Team:                 NewTeamClient(cfg),
+		TeamMember:           NewTeamMemberClient(cfg),
+		TeamProject:          NewTeamProjectClient(cfg),
+		Token:                NewTokenClient(cfg),
+		User:                 NewUserClient(cfg),
+		WebhookReceipt:       NewWebhookReceiptClient(cfg),
 	}, nil
 }
 
@@ -258,8 +366,13 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.AuditEntry, c.Deployment, c.Finding, c.FindingEvent, c.Membership, c.Project,
-		c.ProjectTag, c.Rule, c.Scan, c.Setting, c.SigningKey, c.Tag, c.Token, c.User,
+		c.AuditEntry, c.AuditHead, c.Delivery, c.DeliveryAttempt, c.Deployment,
+		c.Finding, c.FindingEvent, c.Invitation, c.Membership, c.Notification,
+		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
+		c.OnboardingTask, c.PackageManagerConfig, c.ProductFeedback, c.Project,
+		c.ProjectTag, c.ReviewCommentContent, c.Rule, c.Scan, c.ScmApp, c.ScmConfig,
+		c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
+		c.User, c.WebhookReceipt,
 	} {
 		n.Use(hooks...)
 	}
@@ -269,8 +382,13 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.AuditEntry, c.Deployment, c.Finding, c.FindingEvent, c.Membership, c.Project,
-		c.ProjectTag, c.Rule, c.Scan, c.Setting, c.SigningKey, c.Tag, c.Token, c.User,
+		c.AuditEntry, c.AuditHead, c.Delivery, c.DeliveryAttempt, c.Deployment,
+		c.Finding, c.FindingEvent, c.Invitation, c.Membership, c.Notification,
+		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
+		c.OnboardingTask, c.PackageManagerConfig, c.ProductFeedback, c.Project,
+		c.ProjectTag, c.ReviewCommentContent, c.Rule, c.Scan, c.ScmApp, c.ScmConfig,
+		c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
+		c.User, c.WebhookReceipt,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -281,32 +399,68 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 	switch m := m.(type) {
 	case *AuditEntryMutation:
 		return c.AuditEntry.mutate(ctx, m)
+	case *AuditHeadMutation:
+		return c.AuditHead.mutate(ctx, m)
+	case *DeliveryMutation:
+		return c.Delivery.mutate(ctx, m)
+	case *DeliveryAttemptMutation:
+		return c.DeliveryAttempt.mutate(ctx, m)
 	case *DeploymentMutation:
 		return c.Deployment.mutate(ctx, m)
 	case *FindingMutation:
 		return c.Finding.mutate(ctx, m)
 	case *FindingEventMutation:
 		return c.FindingEvent.mutate(ctx, m)
+	case *InvitationMutation:
+		return c.Invitation.mutate(ctx, m)
 	case *MembershipMutation:
 		return c.Membership.mutate(ctx, m)
+	case *NotificationMutation:
+		return c.Notification.mutate(ctx, m)
+	case *NotificationRuleMutation:
+		return c.NotificationRule.mutate(ctx, m)
+	case *NotificationSeenMutation:
+		return c.NotificationSeen.mutate(ctx, m)
+	case *NotificationWebhookMutation:
+		return c.NotificationWebhook.mutate(ctx, m)
+	case *OnboardingTaskMutation:
+		return c.OnboardingTask.mutate(ctx, m)
+	case *PackageManagerConfigMutation:
+		return c.PackageManagerConfig.mutate(ctx, m)
+	case *ProductFeedbackMutation:
+		return c.ProductFeedback.mutate(ctx, m)
 	case *ProjectMutation:
 		return c.Project.mutate(ctx, m)
 	case *ProjectTagMutation:
 		return c.ProjectTag.mutate(ctx, m)
+	case *ReviewCommentContentMutation:
+		return c.ReviewCommentContent.mutate(ctx, m)
 	case *RuleMutation:
 		return c.Rule.mutate(ctx, m)
 	case *ScanMutation:
 		return c.Scan.mutate(ctx, m)
+	case *ScmAppMutation:
+		return c.ScmApp.mutate(ctx, m)
+	case *ScmConfigMutation:
+		return c.ScmConfig.mutate(ctx, m)
 	case *SettingMutation:
 		return c.Setting.mutate(ctx, m)
 	case *SigningKeyMutation:
 		return c.SigningKey.mutate(ctx, m)
 	case *TagMutation:
 		return c.Tag.mutate(ctx, m)
+	case *TeamMutation:
+		return c.Team.mutate(ctx, m)
+	case *TeamMemberMutation:
+		return c.TeamMember.mutate(ctx, m)
+	case *TeamProjectMutation:
+		return c.TeamProject.mutate(ctx, m)
 	case *TokenMutation:
 		return c.Token.mutate(ctx, m)
 	case *UserMutation:
 		return c.User.mutate(ctx, m)
+	case *WebhookReceiptMutation:
+		return c.WebhookReceipt.mutate(ctx, m)
 	default:
 		return nil, fmt.Errorf("ent: unknown mutation type %T", m)
 	}
@@ -443,6 +597,408 @@ func (c *AuditEntryClient) mutate(ctx context.Context, m *AuditEntryMutation) (V
 		return (&AuditEntryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown AuditEntry mutation op: %q", m.Op())
+	}
+}
+
+// AuditHeadClient is a client for the AuditHead schema.
+type AuditHeadClient struct {
+	config
+}
+
+// NewAuditHeadClient returns a client for the AuditHead from the given config.
+func NewAuditHeadClient(c config) *AuditHeadClient {
+	return &AuditHeadClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `audithead.Hooks(f(g(h())))`.
+func (c *AuditHeadClient) Use(hooks ...Hook) {
+	c.hooks.AuditHead = append(c.hooks.AuditHead, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `audithead.Intercept(f(g(h())))`.
+func (c *AuditHeadClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AuditHead = append(c.inters.AuditHead, interceptors...)
+}
+
+// Create returns a builder for creating a AuditHead entity.
+func (c *AuditHeadClient) Create() *AuditHeadCreate {
+	mutation := newAuditHeadMutation(c.config, OpCreate)
+	return &AuditHeadCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AuditHead entities.
+func (c *AuditHeadClient) CreateBulk(builders ...*AuditHeadCreate) *AuditHeadCreateBulk {
+	return &AuditHeadCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AuditHeadClient) MapCreateBulk(slice any, setFunc func(*AuditHeadCreate, int)) *AuditHeadCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AuditHeadCreateBulk{err: fmt.Errorf("calling to AuditHeadClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AuditHeadCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AuditHeadCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AuditHead.
+func (c *AuditHeadClient) Update() *AuditHeadUpdate {
+	mutation := newAuditHeadMutation(c.config, OpUpdate)
+	return &AuditHeadUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AuditHeadClient) UpdateOne(_m *AuditHead) *AuditHeadUpdateOne {
+	mutation := newAuditHeadMutation(c.config, OpUpdateOne, withAuditHead(_m))
+	return &AuditHeadUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AuditHeadClient) UpdateOneID(id int64) *AuditHeadUpdateOne {
+	mutation := newAuditHeadMutation(c.config, OpUpdateOne, withAuditHeadID(id))
+	return &AuditHeadUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AuditHead.
+func (c *AuditHeadClient) Delete() *AuditHeadDelete {
+	mutation := newAuditHeadMutation(c.config, OpDelete)
+	return &AuditHeadDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AuditHeadClient) DeleteOne(_m *AuditHead) *AuditHeadDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AuditHeadClient) DeleteOneID(id int64) *AuditHeadDeleteOne {
+	builder := c.Delete().Where(audithead.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AuditHeadDeleteOne{builder}
+}
+
+// Query returns a query builder for AuditHead.
+func (c *AuditHeadClient) Query() *AuditHeadQuery {
+	return &AuditHeadQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAuditHead},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AuditHead entity by its id.
+func (c *AuditHeadClient) Get(ctx context.Context, id int64) (*AuditHead, error) {
+	return c.Query().Where(audithead.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AuditHeadClient) GetX(ctx context.Context, id int64) *AuditHead {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AuditHeadClient) Hooks() []Hook {
+	hooks := c.hooks.AuditHead
+	return append(hooks[:len(hooks):len(hooks)], audithead.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AuditHeadClient) Interceptors() []Interceptor {
+	return c.inters.AuditHead
+}
+
+func (c *AuditHeadClient) mutate(ctx context.Context, m *AuditHeadMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AuditHeadCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AuditHeadUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AuditHeadUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AuditHeadDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AuditHead mutation op: %q", m.Op())
+	}
+}
+
+// DeliveryClient is a client for the Delivery schema.
+type DeliveryClient struct {
+	config
+}
+
+// NewDeliveryClient returns a client for the Delivery from the given config.
+func NewDeliveryClient(c config) *DeliveryClient {
+	return &DeliveryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `delivery.Hooks(f(g(h())))`.
+func (c *DeliveryClient) Use(hooks ...Hook) {
+	c.hooks.Delivery = append(c.hooks.Delivery, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `delivery.Intercept(f(g(h())))`.
+func (c *DeliveryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Delivery = append(c.inters.Delivery, interceptors...)
+}
+
+// Create returns a builder for creating a Delivery entity.
+func (c *DeliveryClient) Create() *DeliveryCreate {
+	mutation := newDeliveryMutation(c.config, OpCreate)
+	return &DeliveryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Delivery entities.
+func (c *DeliveryClient) CreateBulk(builders ...*DeliveryCreate) *DeliveryCreateBulk {
+	return &DeliveryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *DeliveryClient) MapCreateBulk(slice any, setFunc func(*DeliveryCreate, int)) *DeliveryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &DeliveryCreateBulk{err: fmt.Errorf("calling to DeliveryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*DeliveryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &DeliveryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Delivery.
+func (c *DeliveryClient) Update() *DeliveryUpdate {
+	mutation := newDeliveryMutation(c.config, OpUpdate)
+	return &DeliveryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *DeliveryClient) UpdateOne(_m *Delivery) *DeliveryUpdateOne {
+	mutation := newDeliveryMutation(c.config, OpUpdateOne, withDelivery(_m))
+	return &DeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *DeliveryClient) UpdateOneID(id int64) *DeliveryUpdateOne {
+	mutation := newDeliveryMutation(c.config, OpUpdateOne, withDeliveryID(id))
+	return &DeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Delivery.
+func (c *DeliveryClient) Delete() *DeliveryDelete {
+	mutation := newDeliveryMutation(c.config, OpDelete)
+	return &DeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *DeliveryClient) DeleteOne(_m *Delivery) *DeliveryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *DeliveryClient) DeleteOneID(id int64) *DeliveryDeleteOne {
+	builder := c.Delete().Where(delivery.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &DeliveryDeleteOne{builder}
+}
+
+// Query returns a query builder for Delivery.
+func (c *DeliveryClient) Query() *DeliveryQuery {
+	return &DeliveryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeDelivery},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Delivery entity by its id.
+func (c *DeliveryClient) Get(ctx context.Context, id int64) (*Delivery, error) {
+	return c.Query().Where(delivery.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *DeliveryClient) GetX(ctx context.Context, id int64) *Delivery {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *DeliveryClient) Hooks() []Hook {
+	hooks := c.hooks.Delivery
+	return append(hooks[:len(hooks):len(hooks)], delivery.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *DeliveryClient) Interceptors() []Interceptor {
+	return c.inters.Delivery
+}
+
+func (c *DeliveryClient) mutate(ctx context.Context, m *DeliveryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&DeliveryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&DeliveryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&DeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&DeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Delivery mutation op: %q", m.Op())
+	}
+}
+
+// DeliveryAttemptClient is a client for the DeliveryAttempt schema.
+type DeliveryAttemptClient struct {
+	config
+}
+
+// NewDeliveryAttemptClient returns a client for the DeliveryAttempt from the given config.
+func NewDeliveryAttemptClient(c config) *DeliveryAttemptClient {
+	return &DeliveryAttemptClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `deliveryattempt.Hooks(f(g(h())))`.
+func (c *DeliveryAttemptClient) Use(hooks ...Hook) {
+	c.hooks.DeliveryAttempt = append(c.hooks.DeliveryAttempt, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `deliveryattempt.Intercept(f(g(h())))`.
+func (c *DeliveryAttemptClient) Intercept(interceptors ...Interceptor) {
+	c.inters.DeliveryAttempt = append(c.inters.DeliveryAttempt, interceptors...)
+}
+
+// Create returns a builder for creating a DeliveryAttempt entity.
+func (c *DeliveryAttemptClient) Create() *DeliveryAttemptCreate {
+	mutation := newDeliveryAttemptMutation(c.config, OpCreate)
+	return &DeliveryAttemptCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of DeliveryAttempt entities.
+func (c *DeliveryAttemptClient) CreateBulk(builders ...*DeliveryAttemptCreate) *DeliveryAttemptCreateBulk {
+	return &DeliveryAttemptCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *DeliveryAttemptClient) MapCreateBulk(slice any, setFunc func(*DeliveryAttemptCreate, int)) *DeliveryAttemptCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &DeliveryAttemptCreateBulk{err: fmt.Errorf("calling to DeliveryAttemptClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*DeliveryAttemptCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &DeliveryAttemptCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for DeliveryAttempt.
+func (c *DeliveryAttemptClient) Update() *DeliveryAttemptUpdate {
+	mutation := newDeliveryAttemptMutation(c.config, OpUpdate)
+	return &DeliveryAttemptUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *DeliveryAttemptClient) UpdateOne(_m *DeliveryAttempt) *DeliveryAttemptUpdateOne {
+	mutation := newDeliveryAttemptMutation(c.config, OpUpdateOne, withDeliveryAttempt(_m))
+	return &DeliveryAttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *DeliveryAttemptClient) UpdateOneID(id int64) *DeliveryAttemptUpdateOne {
+	mutation := newDeliveryAttemptMutation(c.config, OpUpdateOne, withDeliveryAttemptID(id))
+	return &DeliveryAttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for DeliveryAttempt.
+func (c *DeliveryAttemptClient) Delete() *DeliveryAttemptDelete {
+	mutation := newDeliveryAttemptMutation(c.config, OpDelete)
+	return &DeliveryAttemptDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *DeliveryAttemptClient) DeleteOne(_m *DeliveryAttempt) *DeliveryAttemptDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *DeliveryAttemptClient) DeleteOneID(id int64) *DeliveryAttemptDeleteOne {
+	builder := c.Delete().Where(deliveryattempt.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &DeliveryAttemptDeleteOne{builder}
+}
+
+// Query returns a query builder for DeliveryAttempt.
+func (c *DeliveryAttemptClient) Query() *DeliveryAttemptQuery {
+	return &DeliveryAttemptQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeDeliveryAttempt},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a DeliveryAttempt entity by its id.
+func (c *DeliveryAttemptClient) Get(ctx context.Context, id int64) (*DeliveryAttempt, error) {
+	return c.Query().Where(deliveryattempt.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *DeliveryAttemptClient) GetX(ctx context.Context, id int64) *DeliveryAttempt {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *DeliveryAttemptClient) Hooks() []Hook {
+	hooks := c.hooks.DeliveryAttempt
+	return append(hooks[:len(hooks):len(hooks)], deliveryattempt.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *DeliveryAttemptClient) Interceptors() []Interceptor {
+	return c.inters.DeliveryAttempt
+}
+
+func (c *DeliveryAttemptClient) mutate(ctx context.Context, m *DeliveryAttemptMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&DeliveryAttemptCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&DeliveryAttemptUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&DeliveryAttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&DeliveryAttemptDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown DeliveryAttempt mutation op: %q", m.Op())
 	}
 }
 
@@ -848,6 +1404,140 @@ func (c *FindingEventClient) mutate(ctx context.Context, m *FindingEventMutation
 	}
 }
 
+// InvitationClient is a client for the Invitation schema.
+type InvitationClient struct {
+	config
+}
+
+// NewInvitationClient returns a client for the Invitation from the given config.
+func NewInvitationClient(c config) *InvitationClient {
+	return &InvitationClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `invitation.Hooks(f(g(h())))`.
+func (c *InvitationClient) Use(hooks ...Hook) {
+	c.hooks.Invitation = append(c.hooks.Invitation, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `invitation.Intercept(f(g(h())))`.
+func (c *InvitationClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Invitation = append(c.inters.Invitation, interceptors...)
+}
+
+// Create returns a builder for creating a Invitation entity.
+func (c *InvitationClient) Create() *InvitationCreate {
+	mutation := newInvitationMutation(c.config, OpCreate)
+	return &InvitationCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Invitation entities.
+func (c *InvitationClient) CreateBulk(builders ...*InvitationCreate) *InvitationCreateBulk {
+	return &InvitationCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *InvitationClient) MapCreateBulk(slice any, setFunc func(*InvitationCreate, int)) *InvitationCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &InvitationCreateBulk{err: fmt.Errorf("calling to InvitationClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*InvitationCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &InvitationCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Invitation.
+func (c *InvitationClient) Update() *InvitationUpdate {
+	mutation := newInvitationMutation(c.config, OpUpdate)
+	return &InvitationUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *InvitationClient) UpdateOne(_m *Invitation) *InvitationUpdateOne {
+	mutation := newInvitationMutation(c.config, OpUpdateOne, withInvitation(_m))
+	return &InvitationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *InvitationClient) UpdateOneID(id int64) *InvitationUpdateOne {
+	mutation := newInvitationMutation(c.config, OpUpdateOne, withInvitationID(id))
+	return &InvitationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Invitation.
+func (c *InvitationClient) Delete() *InvitationDelete {
+	mutation := newInvitationMutation(c.config, OpDelete)
+	return &InvitationDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *InvitationClient) DeleteOne(_m *Invitation) *InvitationDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *InvitationClient) DeleteOneID(id int64) *InvitationDeleteOne {
+	builder := c.Delete().Where(invitation.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &InvitationDeleteOne{builder}
+}
+
+// Query returns a query builder for Invitation.
+func (c *InvitationClient) Query() *InvitationQuery {
+	return &InvitationQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeInvitation},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Invitation entity by its id.
+func (c *InvitationClient) Get(ctx context.Context, id int64) (*Invitation, error) {
+	return c.Query().Where(invitation.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *InvitationClient) GetX(ctx context.Context, id int64) *Invitation {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *InvitationClient) Hooks() []Hook {
+	hooks := c.hooks.Invitation
+	return append(hooks[:len(hooks):len(hooks)], invitation.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *InvitationClient) Interceptors() []Interceptor {
+	return c.inters.Invitation
+}
+
+func (c *InvitationClient) mutate(ctx context.Context, m *InvitationMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&InvitationCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&InvitationUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&InvitationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&InvitationDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Invitation mutation op: %q", m.Op())
+	}
+}
+
 // MembershipClient is a client for the Membership schema.
 type MembershipClient struct {
 	config
@@ -979,6 +1669,944 @@ func (c *MembershipClient) mutate(ctx context.Context, m *MembershipMutation) (V
 		return (&MembershipDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Membership mutation op: %q", m.Op())
+	}
+}
+
+// NotificationClient is a client for the Notification schema.
+type NotificationClient struct {
+	config
+}
+
+// NewNotificationClient returns a client for the Notification from the given config.
+func NewNotificationClient(c config) *NotificationClient {
+	return &NotificationClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `notification.Hooks(f(g(h())))`.
+func (c *NotificationClient) Use(hooks ...Hook) {
+	c.hooks.Notification = append(c.hooks.Notification, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `notification.Intercept(f(g(h())))`.
+func (c *NotificationClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Notification = append(c.inters.Notification, interceptors...)
+}
+
+// Create returns a builder for creating a Notification entity.
+func (c *NotificationClient) Create() *NotificationCreate {
+	mutation := newNotificationMutation(c.config, OpCreate)
+	return &NotificationCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Notification entities.
+func (c *NotificationClient) CreateBulk(builders ...*NotificationCreate) *NotificationCreateBulk {
+	return &NotificationCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NotificationClient) MapCreateBulk(slice any, setFunc func(*NotificationCreate, int)) *NotificationCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NotificationCreateBulk{err: fmt.Errorf("calling to NotificationClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NotificationCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NotificationCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Notification.
+func (c *NotificationClient) Update() *NotificationUpdate {
+	mutation := newNotificationMutation(c.config, OpUpdate)
+	return &NotificationUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NotificationClient) UpdateOne(_m *Notification) *NotificationUpdateOne {
+	mutation := newNotificationMutation(c.config, OpUpdateOne, withNotification(_m))
+	return &NotificationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NotificationClient) UpdateOneID(id int64) *NotificationUpdateOne {
+	mutation := newNotificationMutation(c.config, OpUpdateOne, withNotificationID(id))
+	return &NotificationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Notification.
+func (c *NotificationClient) Delete() *NotificationDelete {
+	mutation := newNotificationMutation(c.config, OpDelete)
+	return &NotificationDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NotificationClient) DeleteOne(_m *Notification) *NotificationDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NotificationClient) DeleteOneID(id int64) *NotificationDeleteOne {
+	builder := c.Delete().Where(notification.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NotificationDeleteOne{builder}
+}
+
+// Query returns a query builder for Notification.
+func (c *NotificationClient) Query() *NotificationQuery {
+	return &NotificationQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNotification},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Notification entity by its id.
+func (c *NotificationClient) Get(ctx context.Context, id int64) (*Notification, error) {
+	return c.Query().Where(notification.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NotificationClient) GetX(ctx context.Context, id int64) *Notification {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *NotificationClient) Hooks() []Hook {
+	hooks := c.hooks.Notification
+	return append(hooks[:len(hooks):len(hooks)], notification.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *NotificationClient) Interceptors() []Interceptor {
+	return c.inters.Notification
+}
+
+func (c *NotificationClient) mutate(ctx context.Context, m *NotificationMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NotificationCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NotificationUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NotificationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NotificationDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Notification mutation op: %q", m.Op())
+	}
+}
+
+// NotificationRuleClient is a client for the NotificationRule schema.
+type NotificationRuleClient struct {
+	config
+}
+
+// NewNotificationRuleClient returns a client for the NotificationRule from the given config.
+func NewNotificationRuleClient(c config) *NotificationRuleClient {
+	return &NotificationRuleClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `notificationrule.Hooks(f(g(h())))`.
+func (c *NotificationRuleClient) Use(hooks ...Hook) {
+	c.hooks.NotificationRule = append(c.hooks.NotificationRule, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `notificationrule.Intercept(f(g(h())))`.
+func (c *NotificationRuleClient) Intercept(interceptors ...Interceptor) {
+	c.inters.NotificationRule = append(c.inters.NotificationRule, interceptors...)
+}
+
+// Create returns a builder for creating a NotificationRule entity.
+func (c *NotificationRuleClient) Create() *NotificationRuleCreate {
+	mutation := newNotificationRuleMutation(c.config, OpCreate)
+	return &NotificationRuleCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of NotificationRule entities.
+func (c *NotificationRuleClient) CreateBulk(builders ...*NotificationRuleCreate) *NotificationRuleCreateBulk {
+	return &NotificationRuleCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NotificationRuleClient) MapCreateBulk(slice any, setFunc func(*NotificationRuleCreate, int)) *NotificationRuleCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NotificationRuleCreateBulk{err: fmt.Errorf("calling to NotificationRuleClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NotificationRuleCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NotificationRuleCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for NotificationRule.
+func (c *NotificationRuleClient) Update() *NotificationRuleUpdate {
+	mutation := newNotificationRuleMutation(c.config, OpUpdate)
+	return &NotificationRuleUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NotificationRuleClient) UpdateOne(_m *NotificationRule) *NotificationRuleUpdateOne {
+	mutation := newNotificationRuleMutation(c.config, OpUpdateOne, withNotificationRule(_m))
+	return &NotificationRuleUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NotificationRuleClient) UpdateOneID(id int64) *NotificationRuleUpdateOne {
+	mutation := newNotificationRuleMutation(c.config, OpUpdateOne, withNotificationRuleID(id))
+	return &NotificationRuleUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for NotificationRule.
+func (c *NotificationRuleClient) Delete() *NotificationRuleDelete {
+	mutation := newNotificationRuleMutation(c.config, OpDelete)
+	return &NotificationRuleDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NotificationRuleClient) DeleteOne(_m *NotificationRule) *NotificationRuleDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NotificationRuleClient) DeleteOneID(id int64) *NotificationRuleDeleteOne {
+	builder := c.Delete().Where(notificationrule.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NotificationRuleDeleteOne{builder}
+}
+
+// Query returns a query builder for NotificationRule.
+func (c *NotificationRuleClient) Query() *NotificationRuleQuery {
+	return &NotificationRuleQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNotificationRule},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a NotificationRule entity by its id.
+func (c *NotificationRuleClient) Get(ctx context.Context, id int64) (*NotificationRule, error) {
+	return c.Query().Where(notificationrule.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NotificationRuleClient) GetX(ctx context.Context, id int64) *NotificationRule {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *NotificationRuleClient) Hooks() []Hook {
+	hooks := c.hooks.NotificationRule
+	return append(hooks[:len(hooks):len(hooks)], notificationrule.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *NotificationRuleClient) Interceptors() []Interceptor {
+	return c.inters.NotificationRule
+}
+
+func (c *NotificationRuleClient) mutate(ctx context.Context, m *NotificationRuleMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NotificationRuleCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NotificationRuleUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NotificationRuleUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NotificationRuleDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown NotificationRule mutation op: %q", m.Op())
+	}
+}
+
+// NotificationSeenClient is a client for the NotificationSeen schema.
+type NotificationSeenClient struct {
+	config
+}
+
+// NewNotificationSeenClient returns a client for the NotificationSeen from the given config.
+func NewNotificationSeenClient(c config) *NotificationSeenClient {
+	return &NotificationSeenClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `notificationseen.Hooks(f(g(h())))`.
+func (c *NotificationSeenClient) Use(hooks ...Hook) {
+	c.hooks.NotificationSeen = append(c.hooks.NotificationSeen, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `notificationseen.Intercept(f(g(h())))`.
+func (c *NotificationSeenClient) Intercept(interceptors ...Interceptor) {
+	c.inters.NotificationSeen = append(c.inters.NotificationSeen, interceptors...)
+}
+
+// Create returns a builder for creating a NotificationSeen entity.
+func (c *NotificationSeenClient) Create() *NotificationSeenCreate {
+	mutation := newNotificationSeenMutation(c.config, OpCreate)
+	return &NotificationSeenCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of NotificationSeen entities.
+func (c *NotificationSeenClient) CreateBulk(builders ...*NotificationSeenCreate) *NotificationSeenCreateBulk {
+	return &NotificationSeenCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NotificationSeenClient) MapCreateBulk(slice any, setFunc func(*NotificationSeenCreate, int)) *NotificationSeenCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NotificationSeenCreateBulk{err: fmt.Errorf("calling to NotificationSeenClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NotificationSeenCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NotificationSeenCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for NotificationSeen.
+func (c *NotificationSeenClient) Update() *NotificationSeenUpdate {
+	mutation := newNotificationSeenMutation(c.config, OpUpdate)
+	return &NotificationSeenUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NotificationSeenClient) UpdateOne(_m *NotificationSeen) *NotificationSeenUpdateOne {
+	mutation := newNotificationSeenMutation(c.config, OpUpdateOne, withNotificationSeen(_m))
+	return &NotificationSeenUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NotificationSeenClient) UpdateOneID(id int64) *NotificationSeenUpdateOne {
+	mutation := newNotificationSeenMutation(c.config, OpUpdateOne, withNotificationSeenID(id))
+	return &NotificationSeenUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for NotificationSeen.
+func (c *NotificationSeenClient) Delete() *NotificationSeenDelete {
+	mutation := newNotificationSeenMutation(c.config, OpDelete)
+	return &NotificationSeenDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NotificationSeenClient) DeleteOne(_m *NotificationSeen) *NotificationSeenDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NotificationSeenClient) DeleteOneID(id int64) *NotificationSeenDeleteOne {
+	builder := c.Delete().Where(notificationseen.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NotificationSeenDeleteOne{builder}
+}
+
+// Query returns a query builder for NotificationSeen.
+func (c *NotificationSeenClient) Query() *NotificationSeenQuery {
+	return &NotificationSeenQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNotificationSeen},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a NotificationSeen entity by its id.
+func (c *NotificationSeenClient) Get(ctx context.Context, id int64) (*NotificationSeen, error) {
+	return c.Query().Where(notificationseen.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NotificationSeenClient) GetX(ctx context.Context, id int64) *NotificationSeen {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *NotificationSeenClient) Hooks() []Hook {
+	hooks := c.hooks.NotificationSeen
+	return append(hooks[:len(hooks):len(hooks)], notificationseen.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *NotificationSeenClient) Interceptors() []Interceptor {
+	return c.inters.NotificationSeen
+}
+
+func (c *NotificationSeenClient) mutate(ctx context.Context, m *NotificationSeenMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NotificationSeenCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NotificationSeenUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NotificationSeenUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NotificationSeenDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown NotificationSeen mutation op: %q", m.Op())
+	}
+}
+
+// NotificationWebhookClient is a client for the NotificationWebhook schema.
+type NotificationWebhookClient struct {
+	config
+}
+
+// NewNotificationWebhookClient returns a client for the NotificationWebhook from the given config.
+func NewNotificationWebhookClient(c config) *NotificationWebhookClient {
+	return &NotificationWebhookClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `notificationwebhook.Hooks(f(g(h())))`.
+func (c *NotificationWebhookClient) Use(hooks ...Hook) {
+	c.hooks.NotificationWebhook = append(c.hooks.NotificationWebhook, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `notificationwebhook.Intercept(f(g(h())))`.
+func (c *NotificationWebhookClient) Intercept(interceptors ...Interceptor) {
+	c.inters.NotificationWebhook = append(c.inters.NotificationWebhook, interceptors...)
+}
+
+// Create returns a builder for creating a NotificationWebhook entity.
+func (c *NotificationWebhookClient) Create() *NotificationWebhookCreate {
+	mutation := newNotificationWebhookMutation(c.config, OpCreate)
+	return &NotificationWebhookCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of NotificationWebhook entities.
+func (c *NotificationWebhookClient) CreateBulk(builders ...*NotificationWebhookCreate) *NotificationWebhookCreateBulk {
+	return &NotificationWebhookCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NotificationWebhookClient) MapCreateBulk(slice any, setFunc func(*NotificationWebhookCreate, int)) *NotificationWebhookCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NotificationWebhookCreateBulk{err: fmt.Errorf("calling to NotificationWebhookClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NotificationWebhookCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NotificationWebhookCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for NotificationWebhook.
+func (c *NotificationWebhookClient) Update() *NotificationWebhookUpdate {
+	mutation := newNotificationWebhookMutation(c.config, OpUpdate)
+	return &NotificationWebhookUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NotificationWebhookClient) UpdateOne(_m *NotificationWebhook) *NotificationWebhookUpdateOne {
+	mutation := newNotificationWebhookMutation(c.config, OpUpdateOne, withNotificationWebhook(_m))
+	return &NotificationWebhookUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NotificationWebhookClient) UpdateOneID(id int64) *NotificationWebhookUpdateOne {
+	mutation := newNotificationWebhookMutation(c.config, OpUpdateOne, withNotificationWebhookID(id))
+	return &NotificationWebhookUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for NotificationWebhook.
+func (c *NotificationWebhookClient) Delete() *NotificationWebhookDelete {
+	mutation := newNotificationWebhookMutation(c.config, OpDelete)
+	return &NotificationWebhookDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NotificationWebhookClient) DeleteOne(_m *NotificationWebhook) *NotificationWebhookDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NotificationWebhookClient) DeleteOneID(id int64) *NotificationWebhookDeleteOne {
+	builder := c.Delete().Where(notificationwebhook.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NotificationWebhookDeleteOne{builder}
+}
+
+// Query returns a query builder for NotificationWebhook.
+func (c *NotificationWebhookClient) Query() *NotificationWebhookQuery {
+	return &NotificationWebhookQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNotificationWebhook},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a NotificationWebhook entity by its id.
+func (c *NotificationWebhookClient) Get(ctx context.Context, id int64) (*NotificationWebhook, error) {
+	return c.Query().Where(notificationwebhook.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NotificationWebhookClient) GetX(ctx context.Context, id int64) *NotificationWebhook {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *NotificationWebhookClient) Hooks() []Hook {
+	hooks := c.hooks.NotificationWebhook
+	return append(hooks[:len(hooks):len(hooks)], notificationwebhook.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *NotificationWebhookClient) Interceptors() []Interceptor {
+	return c.inters.NotificationWebhook
+}
+
+func (c *NotificationWebhookClient) mutate(ctx context.Context, m *NotificationWebhookMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NotificationWebhookCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NotificationWebhookUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NotificationWebhookUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NotificationWebhookDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown NotificationWebhook mutation op: %q", m.Op())
+	}
+}
+
+// OnboardingTaskClient is a client for the OnboardingTask schema.
+type OnboardingTaskClient struct {
+	config
+}
+
+// NewOnboardingTaskClient returns a client for the OnboardingTask from the given config.
+func NewOnboardingTaskClient(c config) *OnboardingTaskClient {
+	return &OnboardingTaskClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `onboardingtask.Hooks(f(g(h())))`.
+func (c *OnboardingTaskClient) Use(hooks ...Hook) {
+	c.hooks.OnboardingTask = append(c.hooks.OnboardingTask, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `onboardingtask.Intercept(f(g(h())))`.
+func (c *OnboardingTaskClient) Intercept(interceptors ...Interceptor) {
+	c.inters.OnboardingTask = append(c.inters.OnboardingTask, interceptors...)
+}
+
+// Create returns a builder for creating a OnboardingTask entity.
+func (c *OnboardingTaskClient) Create() *OnboardingTaskCreate {
+	mutation := newOnboardingTaskMutation(c.config, OpCreate)
+	return &OnboardingTaskCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of OnboardingTask entities.
+func (c *OnboardingTaskClient) CreateBulk(builders ...*OnboardingTaskCreate) *OnboardingTaskCreateBulk {
+	return &OnboardingTaskCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *OnboardingTaskClient) MapCreateBulk(slice any, setFunc func(*OnboardingTaskCreate, int)) *OnboardingTaskCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &OnboardingTaskCreateBulk{err: fmt.Errorf("calling to OnboardingTaskClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*OnboardingTaskCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &OnboardingTaskCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for OnboardingTask.
+func (c *OnboardingTaskClient) Update() *OnboardingTaskUpdate {
+	mutation := newOnboardingTaskMutation(c.config, OpUpdate)
+	return &OnboardingTaskUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *OnboardingTaskClient) UpdateOne(_m *OnboardingTask) *OnboardingTaskUpdateOne {
+	mutation := newOnboardingTaskMutation(c.config, OpUpdateOne, withOnboardingTask(_m))
+	return &OnboardingTaskUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *OnboardingTaskClient) UpdateOneID(id int64) *OnboardingTaskUpdateOne {
+	mutation := newOnboardingTaskMutation(c.config, OpUpdateOne, withOnboardingTaskID(id))
+	return &OnboardingTaskUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for OnboardingTask.
+func (c *OnboardingTaskClient) Delete() *OnboardingTaskDelete {
+	mutation := newOnboardingTaskMutation(c.config, OpDelete)
+	return &OnboardingTaskDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *OnboardingTaskClient) DeleteOne(_m *OnboardingTask) *OnboardingTaskDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *OnboardingTaskClient) DeleteOneID(id int64) *OnboardingTaskDeleteOne {
+	builder := c.Delete().Where(onboardingtask.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &OnboardingTaskDeleteOne{builder}
+}
+
+// Query returns a query builder for OnboardingTask.
+func (c *OnboardingTaskClient) Query() *OnboardingTaskQuery {
+	return &OnboardingTaskQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeOnboardingTask},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a OnboardingTask entity by its id.
+func (c *OnboardingTaskClient) Get(ctx context.Context, id int64) (*OnboardingTask, error) {
+	return c.Query().Where(onboardingtask.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *OnboardingTaskClient) GetX(ctx context.Context, id int64) *OnboardingTask {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *OnboardingTaskClient) Hooks() []Hook {
+	hooks := c.hooks.OnboardingTask
+	return append(hooks[:len(hooks):len(hooks)], onboardingtask.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *OnboardingTaskClient) Interceptors() []Interceptor {
+	return c.inters.OnboardingTask
+}
+
+func (c *OnboardingTaskClient) mutate(ctx context.Context, m *OnboardingTaskMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&OnboardingTaskCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&OnboardingTaskUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&OnboardingTaskUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&OnboardingTaskDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown OnboardingTask mutation op: %q", m.Op())
+	}
+}
+
+// PackageManagerConfigClient is a client for the PackageManagerConfig schema.
+type PackageManagerConfigClient struct {
+	config
+}
+
+// NewPackageManagerConfigClient returns a client for the PackageManagerConfig from the given config.
+func NewPackageManagerConfigClient(c config) *PackageManagerConfigClient {
+	return &PackageManagerConfigClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `packagemanagerconfig.Hooks(f(g(h())))`.
+func (c *PackageManagerConfigClient) Use(hooks ...Hook) {
+	c.hooks.PackageManagerConfig = append(c.hooks.PackageManagerConfig, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `packagemanagerconfig.Intercept(f(g(h())))`.
+func (c *PackageManagerConfigClient) Intercept(interceptors ...Interceptor) {
+	c.inters.PackageManagerConfig = append(c.inters.PackageManagerConfig, interceptors...)
+}
+
+// Create returns a builder for creating a PackageManagerConfig entity.
+func (c *PackageManagerConfigClient) Create() *PackageManagerConfigCreate {
+	mutation := newPackageManagerConfigMutation(c.config, OpCreate)
+	return &PackageManagerConfigCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of PackageManagerConfig entities.
+func (c *PackageManagerConfigClient) CreateBulk(builders ...*PackageManagerConfigCreate) *PackageManagerConfigCreateBulk {
+	return &PackageManagerConfigCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PackageManagerConfigClient) MapCreateBulk(slice any, setFunc func(*PackageManagerConfigCreate, int)) *PackageManagerConfigCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PackageManagerConfigCreateBulk{err: fmt.Errorf("calling to PackageManagerConfigClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PackageManagerConfigCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PackageManagerConfigCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for PackageManagerConfig.
+func (c *PackageManagerConfigClient) Update() *PackageManagerConfigUpdate {
+	mutation := newPackageManagerConfigMutation(c.config, OpUpdate)
+	return &PackageManagerConfigUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PackageManagerConfigClient) UpdateOne(_m *PackageManagerConfig) *PackageManagerConfigUpdateOne {
+	mutation := newPackageManagerConfigMutation(c.config, OpUpdateOne, withPackageManagerConfig(_m))
+	return &PackageManagerConfigUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PackageManagerConfigClient) UpdateOneID(id int64) *PackageManagerConfigUpdateOne {
+	mutation := newPackageManagerConfigMutation(c.config, OpUpdateOne, withPackageManagerConfigID(id))
+	return &PackageManagerConfigUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for PackageManagerConfig.
+func (c *PackageManagerConfigClient) Delete() *PackageManagerConfigDelete {
+	mutation := newPackageManagerConfigMutation(c.config, OpDelete)
+	return &PackageManagerConfigDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PackageManagerConfigClient) DeleteOne(_m *PackageManagerConfig) *PackageManagerConfigDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PackageManagerConfigClient) DeleteOneID(id int64) *PackageManagerConfigDeleteOne {
+	builder := c.Delete().Where(packagemanagerconfig.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PackageManagerConfigDeleteOne{builder}
+}
+
+// Query returns a query builder for PackageManagerConfig.
+func (c *PackageManagerConfigClient) Query() *PackageManagerConfigQuery {
+	return &PackageManagerConfigQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePackageManagerConfig},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a PackageManagerConfig entity by its id.
+func (c *PackageManagerConfigClient) Get(ctx context.Context, id int64) (*PackageManagerConfig, error) {
+	return c.Query().Where(packagemanagerconfig.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PackageManagerConfigClient) GetX(ctx context.Context, id int64) *PackageManagerConfig {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PackageManagerConfigClient) Hooks() []Hook {
+	hooks := c.hooks.PackageManagerConfig
+	return append(hooks[:len(hooks):len(hooks)], packagemanagerconfig.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *PackageManagerConfigClient) Interceptors() []Interceptor {
+	return c.inters.PackageManagerConfig
+}
+
+func (c *PackageManagerConfigClient) mutate(ctx context.Context, m *PackageManagerConfigMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PackageManagerConfigCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PackageManagerConfigUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PackageManagerConfigUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PackageManagerConfigDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown PackageManagerConfig mutation op: %q", m.Op())
+	}
+}
+
+// ProductFeedbackClient is a client for the ProductFeedback schema.
+type ProductFeedbackClient struct {
+	config
+}
+
+// NewProductFeedbackClient returns a client for the ProductFeedback from the given config.
+func NewProductFeedbackClient(c config) *ProductFeedbackClient {
+	return &ProductFeedbackClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `productfeedback.Hooks(f(g(h())))`.
+func (c *ProductFeedbackClient) Use(hooks ...Hook) {
+	c.hooks.ProductFeedback = append(c.hooks.ProductFeedback, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `productfeedback.Intercept(f(g(h())))`.
+func (c *ProductFeedbackClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ProductFeedback = append(c.inters.ProductFeedback, interceptors...)
+}
+
+// Create returns a builder for creating a ProductFeedback entity.
+func (c *ProductFeedbackClient) Create() *ProductFeedbackCreate {
+	mutation := newProductFeedbackMutation(c.config, OpCreate)
+	return &ProductFeedbackCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ProductFeedback entities.
+func (c *ProductFeedbackClient) CreateBulk(builders ...*ProductFeedbackCreate) *ProductFeedbackCreateBulk {
+	return &ProductFeedbackCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ProductFeedbackClient) MapCreateBulk(slice any, setFunc func(*ProductFeedbackCreate, int)) *ProductFeedbackCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ProductFeedbackCreateBulk{err: fmt.Errorf("calling to ProductFeedbackClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ProductFeedbackCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ProductFeedbackCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ProductFeedback.
+func (c *ProductFeedbackClient) Update() *ProductFeedbackUpdate {
+	mutation := newProductFeedbackMutation(c.config, OpUpdate)
+	return &ProductFeedbackUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ProductFeedbackClient) UpdateOne(_m *ProductFeedback) *ProductFeedbackUpdateOne {
+	mutation := newProductFeedbackMutation(c.config, OpUpdateOne, withProductFeedback(_m))
+	return &ProductFeedbackUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ProductFeedbackClient) UpdateOneID(id int64) *ProductFeedbackUpdateOne {
+	mutation := newProductFeedbackMutation(c.config, OpUpdateOne, withProductFeedbackID(id))
+	return &ProductFeedbackUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ProductFeedback.
+func (c *ProductFeedbackClient) Delete() *ProductFeedbackDelete {
+	mutation := newProductFeedbackMutation(c.config, OpDelete)
+	return &ProductFeedbackDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ProductFeedbackClient) DeleteOne(_m *ProductFeedback) *ProductFeedbackDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ProductFeedbackClient) DeleteOneID(id int64) *ProductFeedbackDeleteOne {
+	builder := c.Delete().Where(productfeedback.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ProductFeedbackDeleteOne{builder}
+}
+
+// Query returns a query builder for ProductFeedback.
+func (c *ProductFeedbackClient) Query() *ProductFeedbackQuery {
+	return &ProductFeedbackQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeProductFeedback},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ProductFeedback entity by its id.
+func (c *ProductFeedbackClient) Get(ctx context.Context, id int64) (*ProductFeedback, error) {
+	return c.Query().Where(productfeedback.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ProductFeedbackClient) GetX(ctx context.Context, id int64) *ProductFeedback {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ProductFeedbackClient) Hooks() []Hook {
+	hooks := c.hooks.ProductFeedback
+	return append(hooks[:len(hooks):len(hooks)], productfeedback.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ProductFeedbackClient) Interceptors() []Interceptor {
+	return c.inters.ProductFeedback
+}
+
+func (c *ProductFeedbackClient) mutate(ctx context.Context, m *ProductFeedbackMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ProductFeedbackCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ProductFeedbackUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ProductFeedbackUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ProductFeedbackDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ProductFeedback mutation op: %q", m.Op())
 	}
 }
 
@@ -1250,6 +2878,140 @@ func (c *ProjectTagClient) mutate(ctx context.Context, m *ProjectTagMutation) (V
 	}
 }
 
+// ReviewCommentContentClient is a client for the ReviewCommentContent schema.
+type ReviewCommentContentClient struct {
+	config
+}
+
+// NewReviewCommentContentClient returns a client for the ReviewCommentContent from the given config.
+func NewReviewCommentContentClient(c config) *ReviewCommentContentClient {
+	return &ReviewCommentContentClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `reviewcommentcontent.Hooks(f(g(h())))`.
+func (c *ReviewCommentContentClient) Use(hooks ...Hook) {
+	c.hooks.ReviewCommentContent = append(c.hooks.ReviewCommentContent, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `reviewcommentcontent.Intercept(f(g(h())))`.
+func (c *ReviewCommentContentClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ReviewCommentContent = append(c.inters.ReviewCommentContent, interceptors...)
+}
+
+// Create returns a builder for creating a ReviewCommentContent entity.
+func (c *ReviewCommentContentClient) Create() *ReviewCommentContentCreate {
+	mutation := newReviewCommentContentMutation(c.config, OpCreate)
+	return &ReviewCommentContentCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ReviewCommentContent entities.
+func (c *ReviewCommentContentClient) CreateBulk(builders ...*ReviewCommentContentCreate) *ReviewCommentContentCreateBulk {
+	return &ReviewCommentContentCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ReviewCommentContentClient) MapCreateBulk(slice any, setFunc func(*ReviewCommentContentCreate, int)) *ReviewCommentContentCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ReviewCommentContentCreateBulk{err: fmt.Errorf("calling to ReviewCommentContentClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ReviewCommentContentCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ReviewCommentContentCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ReviewCommentContent.
+func (c *ReviewCommentContentClient) Update() *ReviewCommentContentUpdate {
+	mutation := newReviewCommentContentMutation(c.config, OpUpdate)
+	return &ReviewCommentContentUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ReviewCommentContentClient) UpdateOne(_m *ReviewCommentContent) *ReviewCommentContentUpdateOne {
+	mutation := newReviewCommentContentMutation(c.config, OpUpdateOne, withReviewCommentContent(_m))
+	return &ReviewCommentContentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ReviewCommentContentClient) UpdateOneID(id int64) *ReviewCommentContentUpdateOne {
+	mutation := newReviewCommentContentMutation(c.config, OpUpdateOne, withReviewCommentContentID(id))
+	return &ReviewCommentContentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ReviewCommentContent.
+func (c *ReviewCommentContentClient) Delete() *ReviewCommentContentDelete {
+	mutation := newReviewCommentContentMutation(c.config, OpDelete)
+	return &ReviewCommentContentDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ReviewCommentContentClient) DeleteOne(_m *ReviewCommentContent) *ReviewCommentContentDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ReviewCommentContentClient) DeleteOneID(id int64) *ReviewCommentContentDeleteOne {
+	builder := c.Delete().Where(reviewcommentcontent.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ReviewCommentContentDeleteOne{builder}
+}
+
+// Query returns a query builder for ReviewCommentContent.
+func (c *ReviewCommentContentClient) Query() *ReviewCommentContentQuery {
+	return &ReviewCommentContentQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeReviewCommentContent},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ReviewCommentContent entity by its id.
+func (c *ReviewCommentContentClient) Get(ctx context.Context, id int64) (*ReviewCommentContent, error) {
+	return c.Query().Where(reviewcommentcontent.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ReviewCommentContentClient) GetX(ctx context.Context, id int64) *ReviewCommentContent {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ReviewCommentContentClient) Hooks() []Hook {
+	hooks := c.hooks.ReviewCommentContent
+	return append(hooks[:len(hooks):len(hooks)], reviewcommentcontent.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ReviewCommentContentClient) Interceptors() []Interceptor {
+	return c.inters.ReviewCommentContent
+}
+
+func (c *ReviewCommentContentClient) mutate(ctx context.Context, m *ReviewCommentContentMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ReviewCommentContentCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ReviewCommentContentUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ReviewCommentContentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ReviewCommentContentDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ReviewCommentContent mutation op: %q", m.Op())
+	}
+}
+
 // RuleClient is a client for the Rule schema.
 type RuleClient struct {
 	config
@@ -1515,6 +3277,274 @@ func (c *ScanClient) mutate(ctx context.Context, m *ScanMutation) (Value, error)
 		return (&ScanDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Scan mutation op: %q", m.Op())
+	}
+}
+
+// ScmAppClient is a client for the ScmApp schema.
+type ScmAppClient struct {
+	config
+}
+
+// NewScmAppClient returns a client for the ScmApp from the given config.
+func NewScmAppClient(c config) *ScmAppClient {
+	return &ScmAppClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `scmapp.Hooks(f(g(h())))`.
+func (c *ScmAppClient) Use(hooks ...Hook) {
+	c.hooks.ScmApp = append(c.hooks.ScmApp, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `scmapp.Intercept(f(g(h())))`.
+func (c *ScmAppClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ScmApp = append(c.inters.ScmApp, interceptors...)
+}
+
+// Create returns a builder for creating a ScmApp entity.
+func (c *ScmAppClient) Create() *ScmAppCreate {
+	mutation := newScmAppMutation(c.config, OpCreate)
+	return &ScmAppCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ScmApp entities.
+func (c *ScmAppClient) CreateBulk(builders ...*ScmAppCreate) *ScmAppCreateBulk {
+	return &ScmAppCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ScmAppClient) MapCreateBulk(slice any, setFunc func(*ScmAppCreate, int)) *ScmAppCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ScmAppCreateBulk{err: fmt.Errorf("calling to ScmAppClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ScmAppCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ScmAppCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ScmApp.
+func (c *ScmAppClient) Update() *ScmAppUpdate {
+	mutation := newScmAppMutation(c.config, OpUpdate)
+	return &ScmAppUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ScmAppClient) UpdateOne(_m *ScmApp) *ScmAppUpdateOne {
+	mutation := newScmAppMutation(c.config, OpUpdateOne, withScmApp(_m))
+	return &ScmAppUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ScmAppClient) UpdateOneID(id int64) *ScmAppUpdateOne {
+	mutation := newScmAppMutation(c.config, OpUpdateOne, withScmAppID(id))
+	return &ScmAppUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ScmApp.
+func (c *ScmAppClient) Delete() *ScmAppDelete {
+	mutation := newScmAppMutation(c.config, OpDelete)
+	return &ScmAppDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ScmAppClient) DeleteOne(_m *ScmApp) *ScmAppDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ScmAppClient) DeleteOneID(id int64) *ScmAppDeleteOne {
+	builder := c.Delete().Where(scmapp.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ScmAppDeleteOne{builder}
+}
+
+// Query returns a query builder for ScmApp.
+func (c *ScmAppClient) Query() *ScmAppQuery {
+	return &ScmAppQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeScmApp},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ScmApp entity by its id.
+func (c *ScmAppClient) Get(ctx context.Context, id int64) (*ScmApp, error) {
+	return c.Query().Where(scmapp.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ScmAppClient) GetX(ctx context.Context, id int64) *ScmApp {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ScmAppClient) Hooks() []Hook {
+	hooks := c.hooks.ScmApp
+	return append(hooks[:len(hooks):len(hooks)], scmapp.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ScmAppClient) Interceptors() []Interceptor {
+	return c.inters.ScmApp
+}
+
+func (c *ScmAppClient) mutate(ctx context.Context, m *ScmAppMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ScmAppCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ScmAppUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ScmAppUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ScmAppDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ScmApp mutation op: %q", m.Op())
+	}
+}
+
+// ScmConfigClient is a client for the ScmConfig schema.
+type ScmConfigClient struct {
+	config
+}
+
+// NewScmConfigClient returns a client for the ScmConfig from the given config.
+func NewScmConfigClient(c config) *ScmConfigClient {
+	return &ScmConfigClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `scmconfig.Hooks(f(g(h())))`.
+func (c *ScmConfigClient) Use(hooks ...Hook) {
+	c.hooks.ScmConfig = append(c.hooks.ScmConfig, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `scmconfig.Intercept(f(g(h())))`.
+func (c *ScmConfigClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ScmConfig = append(c.inters.ScmConfig, interceptors...)
+}
+
+// Create returns a builder for creating a ScmConfig entity.
+func (c *ScmConfigClient) Create() *ScmConfigCreate {
+	mutation := newScmConfigMutation(c.config, OpCreate)
+	return &ScmConfigCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ScmConfig entities.
+func (c *ScmConfigClient) CreateBulk(builders ...*ScmConfigCreate) *ScmConfigCreateBulk {
+	return &ScmConfigCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ScmConfigClient) MapCreateBulk(slice any, setFunc func(*ScmConfigCreate, int)) *ScmConfigCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ScmConfigCreateBulk{err: fmt.Errorf("calling to ScmConfigClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ScmConfigCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ScmConfigCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ScmConfig.
+func (c *ScmConfigClient) Update() *ScmConfigUpdate {
+	mutation := newScmConfigMutation(c.config, OpUpdate)
+	return &ScmConfigUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ScmConfigClient) UpdateOne(_m *ScmConfig) *ScmConfigUpdateOne {
+	mutation := newScmConfigMutation(c.config, OpUpdateOne, withScmConfig(_m))
+	return &ScmConfigUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ScmConfigClient) UpdateOneID(id int64) *ScmConfigUpdateOne {
+	mutation := newScmConfigMutation(c.config, OpUpdateOne, withScmConfigID(id))
+	return &ScmConfigUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ScmConfig.
+func (c *ScmConfigClient) Delete() *ScmConfigDelete {
+	mutation := newScmConfigMutation(c.config, OpDelete)
+	return &ScmConfigDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ScmConfigClient) DeleteOne(_m *ScmConfig) *ScmConfigDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ScmConfigClient) DeleteOneID(id int64) *ScmConfigDeleteOne {
+	builder := c.Delete().Where(scmconfig.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ScmConfigDeleteOne{builder}
+}
+
+// Query returns a query builder for ScmConfig.
+func (c *ScmConfigClient) Query() *ScmConfigQuery {
+	return &ScmConfigQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeScmConfig},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ScmConfig entity by its id.
+func (c *ScmConfigClient) Get(ctx context.Context, id int64) (*ScmConfig, error) {
+	return c.Query().Where(scmconfig.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ScmConfigClient) GetX(ctx context.Context, id int64) *ScmConfig {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ScmConfigClient) Hooks() []Hook {
+	hooks := c.hooks.ScmConfig
+	return append(hooks[:len(hooks):len(hooks)], scmconfig.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ScmConfigClient) Interceptors() []Interceptor {
+	return c.inters.ScmConfig
+}
+
+func (c *ScmConfigClient) mutate(ctx context.Context, m *ScmConfigMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ScmConfigCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ScmConfigUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ScmConfigUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ScmConfigDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ScmConfig mutation op: %q", m.Op())
 	}
 }
 
@@ -1920,6 +3950,408 @@ func (c *TagClient) mutate(ctx context.Context, m *TagMutation) (Value, error) {
 	}
 }
 
+// TeamClient is a client for the Team schema.
+type TeamClient struct {
+	config
+}
+
+// NewTeamClient returns a client for the Team from the given config.
+func NewTeamClient(c config) *TeamClient {
+	return &TeamClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `team.Hooks(f(g(h())))`.
+func (c *TeamClient) Use(hooks ...Hook) {
+	c.hooks.Team = append(c.hooks.Team, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `team.Intercept(f(g(h())))`.
+func (c *TeamClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Team = append(c.inters.Team, interceptors...)
+}
+
+// Create returns a builder for creating a Team entity.
+func (c *TeamClient) Create() *TeamCreate {
+	mutation := newTeamMutation(c.config, OpCreate)
+	return &TeamCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Team entities.
+func (c *TeamClient) CreateBulk(builders ...*TeamCreate) *TeamCreateBulk {
+	return &TeamCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *TeamClient) MapCreateBulk(slice any, setFunc func(*TeamCreate, int)) *TeamCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &TeamCreateBulk{err: fmt.Errorf("calling to TeamClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*TeamCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &TeamCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Team.
+func (c *TeamClient) Update() *TeamUpdate {
+	mutation := newTeamMutation(c.config, OpUpdate)
+	return &TeamUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *TeamClient) UpdateOne(_m *Team) *TeamUpdateOne {
+	mutation := newTeamMutation(c.config, OpUpdateOne, withTeam(_m))
+	return &TeamUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *TeamClient) UpdateOneID(id int64) *TeamUpdateOne {
+	mutation := newTeamMutation(c.config, OpUpdateOne, withTeamID(id))
+	return &TeamUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Team.
+func (c *TeamClient) Delete() *TeamDelete {
+	mutation := newTeamMutation(c.config, OpDelete)
+	return &TeamDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *TeamClient) DeleteOne(_m *Team) *TeamDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *TeamClient) DeleteOneID(id int64) *TeamDeleteOne {
+	builder := c.Delete().Where(team.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &TeamDeleteOne{builder}
+}
+
+// Query returns a query builder for Team.
+func (c *TeamClient) Query() *TeamQuery {
+	return &TeamQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeTeam},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Team entity by its id.
+func (c *TeamClient) Get(ctx context.Context, id int64) (*Team, error) {
+	return c.Query().Where(team.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *TeamClient) GetX(ctx context.Context, id int64) *Team {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *TeamClient) Hooks() []Hook {
+	hooks := c.hooks.Team
+	return append(hooks[:len(hooks):len(hooks)], team.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *TeamClient) Interceptors() []Interceptor {
+	return c.inters.Team
+}
+
+func (c *TeamClient) mutate(ctx context.Context, m *TeamMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&TeamCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&TeamUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&TeamUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&TeamDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Team mutation op: %q", m.Op())
+	}
+}
+
+// TeamMemberClient is a client for the TeamMember schema.
+type TeamMemberClient struct {
+	config
+}
+
+// NewTeamMemberClient returns a client for the TeamMember from the given config.
+func NewTeamMemberClient(c config) *TeamMemberClient {
+	return &TeamMemberClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `teammember.Hooks(f(g(h())))`.
+func (c *TeamMemberClient) Use(hooks ...Hook) {
+	c.hooks.TeamMember = append(c.hooks.TeamMember, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `teammember.Intercept(f(g(h())))`.
+func (c *TeamMemberClient) Intercept(interceptors ...Interceptor) {
+	c.inters.TeamMember = append(c.inters.TeamMember, interceptors...)
+}
+
+// Create returns a builder for creating a TeamMember entity.
+func (c *TeamMemberClient) Create() *TeamMemberCreate {
+	mutation := newTeamMemberMutation(c.config, OpCreate)
+	return &TeamMemberCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of TeamMember entities.
+func (c *TeamMemberClient) CreateBulk(builders ...*TeamMemberCreate) *TeamMemberCreateBulk {
+	return &TeamMemberCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *TeamMemberClient) MapCreateBulk(slice any, setFunc func(*TeamMemberCreate, int)) *TeamMemberCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &TeamMemberCreateBulk{err: fmt.Errorf("calling to TeamMemberClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*TeamMemberCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &TeamMemberCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for TeamMember.
+func (c *TeamMemberClient) Update() *TeamMemberUpdate {
+	mutation := newTeamMemberMutation(c.config, OpUpdate)
+	return &TeamMemberUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *TeamMemberClient) UpdateOne(_m *TeamMember) *TeamMemberUpdateOne {
+	mutation := newTeamMemberMutation(c.config, OpUpdateOne, withTeamMember(_m))
+	return &TeamMemberUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *TeamMemberClient) UpdateOneID(id int64) *TeamMemberUpdateOne {
+	mutation := newTeamMemberMutation(c.config, OpUpdateOne, withTeamMemberID(id))
+	return &TeamMemberUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for TeamMember.
+func (c *TeamMemberClient) Delete() *TeamMemberDelete {
+	mutation := newTeamMemberMutation(c.config, OpDelete)
+	return &TeamMemberDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *TeamMemberClient) DeleteOne(_m *TeamMember) *TeamMemberDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *TeamMemberClient) DeleteOneID(id int64) *TeamMemberDeleteOne {
+	builder := c.Delete().Where(teammember.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &TeamMemberDeleteOne{builder}
+}
+
+// Query returns a query builder for TeamMember.
+func (c *TeamMemberClient) Query() *TeamMemberQuery {
+	return &TeamMemberQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeTeamMember},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a TeamMember entity by its id.
+func (c *TeamMemberClient) Get(ctx context.Context, id int64) (*TeamMember, error) {
+	return c.Query().Where(teammember.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *TeamMemberClient) GetX(ctx context.Context, id int64) *TeamMember {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *TeamMemberClient) Hooks() []Hook {
+	hooks := c.hooks.TeamMember
+	return append(hooks[:len(hooks):len(hooks)], teammember.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *TeamMemberClient) Interceptors() []Interceptor {
+	return c.inters.TeamMember
+}
+
+func (c *TeamMemberClient) mutate(ctx context.Context, m *TeamMemberMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&TeamMemberCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&TeamMemberUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&TeamMemberUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&TeamMemberDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown TeamMember mutation op: %q", m.Op())
+	}
+}
+
+// TeamProjectClient is a client for the TeamProject schema.
+type TeamProjectClient struct {
+	config
+}
+
+// NewTeamProjectClient returns a client for the TeamProject from the given config.
+func NewTeamProjectClient(c config) *TeamProjectClient {
+	return &TeamProjectClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `teamproject.Hooks(f(g(h())))`.
+func (c *TeamProjectClient) Use(hooks ...Hook) {
+	c.hooks.TeamProject = append(c.hooks.TeamProject, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `teamproject.Intercept(f(g(h())))`.
+func (c *TeamProjectClient) Intercept(interceptors ...Interceptor) {
+	c.inters.TeamProject = append(c.inters.TeamProject, interceptors...)
+}
+
+// Create returns a builder for creating a TeamProject entity.
+func (c *TeamProjectClient) Create() *TeamProjectCreate {
+	mutation := newTeamProjectMutation(c.config, OpCreate)
+	return &TeamProjectCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of TeamProject entities.
+func (c *TeamProjectClient) CreateBulk(builders ...*TeamProjectCreate) *TeamProjectCreateBulk {
+	return &TeamProjectCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *TeamProjectClient) MapCreateBulk(slice any, setFunc func(*TeamProjectCreate, int)) *TeamProjectCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &TeamProjectCreateBulk{err: fmt.Errorf("calling to TeamProjectClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*TeamProjectCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &TeamProjectCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for TeamProject.
+func (c *TeamProjectClient) Update() *TeamProjectUpdate {
+	mutation := newTeamProjectMutation(c.config, OpUpdate)
+	return &TeamProjectUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *TeamProjectClient) UpdateOne(_m *TeamProject) *TeamProjectUpdateOne {
+	mutation := newTeamProjectMutation(c.config, OpUpdateOne, withTeamProject(_m))
+	return &TeamProjectUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *TeamProjectClient) UpdateOneID(id int64) *TeamProjectUpdateOne {
+	mutation := newTeamProjectMutation(c.config, OpUpdateOne, withTeamProjectID(id))
+	return &TeamProjectUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for TeamProject.
+func (c *TeamProjectClient) Delete() *TeamProjectDelete {
+	mutation := newTeamProjectMutation(c.config, OpDelete)
+	return &TeamProjectDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *TeamProjectClient) DeleteOne(_m *TeamProject) *TeamProjectDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *TeamProjectClient) DeleteOneID(id int64) *TeamProjectDeleteOne {
+	builder := c.Delete().Where(teamproject.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &TeamProjectDeleteOne{builder}
+}
+
+// Query returns a query builder for TeamProject.
+func (c *TeamProjectClient) Query() *TeamProjectQuery {
+	return &TeamProjectQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeTeamProject},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a TeamProject entity by its id.
+func (c *TeamProjectClient) Get(ctx context.Context, id int64) (*TeamProject, error) {
+	return c.Query().Where(teamproject.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *TeamProjectClient) GetX(ctx context.Context, id int64) *TeamProject {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *TeamProjectClient) Hooks() []Hook {
+	hooks := c.hooks.TeamProject
+	return append(hooks[:len(hooks):len(hooks)], teamproject.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *TeamProjectClient) Interceptors() []Interceptor {
+	return c.inters.TeamProject
+}
+
+func (c *TeamProjectClient) mutate(ctx context.Context, m *TeamProjectMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&TeamProjectCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&TeamProjectUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&TeamProjectUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&TeamProjectDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown TeamProject mutation op: %q", m.Op())
+	}
+}
+
 // TokenClient is a client for the Token schema.
 type TokenClient struct {
 	config
@@ -2188,15 +4620,157 @@ func (c *UserClient) mutate(ctx context.Context, m *UserMutation) (Value, error)
 	}
 }
 
+// WebhookReceiptClient is a client for the WebhookReceipt schema.
+type WebhookReceiptClient struct {
+	config
+}
+
+// NewWebhookReceiptClient returns a client for the WebhookReceipt from the given config.
+func NewWebhookReceiptClient(c config) *WebhookReceiptClient {
+	return &WebhookReceiptClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `webhookreceipt.Hooks(f(g(h())))`.
+func (c *WebhookReceiptClient) Use(hooks ...Hook) {
+	c.hooks.WebhookReceipt = append(c.hooks.WebhookReceipt, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `webhookreceipt.Intercept(f(g(h())))`.
+func (c *WebhookReceiptClient) Intercept(interceptors ...Interceptor) {
+	c.inters.WebhookReceipt = append(c.inters.WebhookReceipt, interceptors...)
+}
+
+// Create returns a builder for creating a WebhookReceipt entity.
+func (c *WebhookReceiptClient) Create() *WebhookReceiptCreate {
+	mutation := newWebhookReceiptMutation(c.config, OpCreate)
+	return &WebhookReceiptCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of WebhookReceipt entities.
+func (c *WebhookReceiptClient) CreateBulk(builders ...*WebhookReceiptCreate) *WebhookReceiptCreateBulk {
+	return &WebhookReceiptCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WebhookReceiptClient) MapCreateBulk(slice any, setFunc func(*WebhookReceiptCreate, int)) *WebhookReceiptCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WebhookReceiptCreateBulk{err: fmt.Errorf("calling to WebhookReceiptClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WebhookReceiptCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WebhookReceiptCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for WebhookReceipt.
+func (c *WebhookReceiptClient) Update() *WebhookReceiptUpdate {
+	mutation := newWebhookReceiptMutation(c.config, OpUpdate)
+	return &WebhookReceiptUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WebhookReceiptClient) UpdateOne(_m *WebhookReceipt) *WebhookReceiptUpdateOne {
+	mutation := newWebhookReceiptMutation(c.config, OpUpdateOne, withWebhookReceipt(_m))
+	return &WebhookReceiptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WebhookReceiptClient) UpdateOneID(id int64) *WebhookReceiptUpdateOne {
+	mutation := newWebhookReceiptMutation(c.config, OpUpdateOne, withWebhookReceiptID(id))
+	return &WebhookReceiptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for WebhookReceipt.
+func (c *WebhookReceiptClient) Delete() *WebhookReceiptDelete {
+	mutation := newWebhookReceiptMutation(c.config, OpDelete)
+	return &WebhookReceiptDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WebhookReceiptClient) DeleteOne(_m *WebhookReceipt) *WebhookReceiptDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WebhookReceiptClient) DeleteOneID(id int64) *WebhookReceiptDeleteOne {
+	builder := c.Delete().Where(webhookreceipt.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WebhookReceiptDeleteOne{builder}
+}
+
+// Query returns a query builder for WebhookReceipt.
+func (c *WebhookReceiptClient) Query() *WebhookReceiptQuery {
+	return &WebhookReceiptQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWebhookReceipt},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a WebhookReceipt entity by its id.
+func (c *WebhookReceiptClient) Get(ctx context.Context, id int64) (*WebhookReceipt, error) {
+	return c.Query().Where(webhookreceipt.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WebhookReceiptClient) GetX(ctx context.Context, id int64) *WebhookReceipt {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WebhookReceiptClient) Hooks() []Hook {
+	hooks := c.hooks.WebhookReceipt
+	return append(hooks[:len(hooks):len(hooks)], webhookreceipt.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *WebhookReceiptClient) Interceptors() []Interceptor {
+	return c.inters.WebhookReceipt
+}
+
+func (c *WebhookReceiptClient) mutate(ctx context.Context, m *WebhookReceiptMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WebhookReceiptCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WebhookReceiptUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WebhookReceiptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WebhookReceiptDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown WebhookReceipt mutation op: %q", m.Op())
+	}
+}
+
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		AuditEntry, Deployment, Finding, FindingEvent, Membership, Project, ProjectTag,
-		Rule, Scan, Setting, SigningKey, Tag, Token, User []ent.Hook
+		AuditEntry, AuditHead, Delivery, DeliveryAttempt, Deployment, Finding,
+		FindingEvent, Invitation, Membership, Notification, NotificationRule,
+		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
+		ProductFeedback, Project, ProjectTag, ReviewCommentContent, Rule, Scan, ScmApp,
+		ScmConfig, Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Token,
+		User, WebhookReceipt []ent.Hook
 	}
 	inters struct {
-		AuditEntry, Deployment, Finding, FindingEvent, Membership, Project, ProjectTag,
-		Rule, Scan, Setting, SigningKey, Tag, Token, User []ent.Interceptor
+		AuditEntry, AuditHead, Delivery, DeliveryAttempt, Deployment, Finding,
+		FindingEvent, Invitation, Membership, Notification, NotificationRule,
+		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
+		ProductFeedback, Project, ProjectTag, ReviewCommentContent, Rule, Scan, ScmApp,
+		ScmConfig, Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Token,
+		User, WebhookReceipt []ent.Interceptor
 	}
 )
 

@@ -20,8 +20,16 @@ type Deployment struct {
 	Slug string `json:"slug,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
-	// ORG_ROLE_* of users who join by single sign-on
+	// ORG_ROLE_* of users who join
 	DefaultRole string `json:"default_role,omitempty"`
+	// replies to review comments triage findings
+	TriageViaComment bool `json:"triage_via_comment,omitempty"`
+	// has_deepsemgrep in the contract
+	CrossFileAnalysis bool `json:"cross_file_analysis,omitempty"`
+	// DependencyQuery holds the value of the "dependency_query" field.
+	DependencyQuery bool `json:"dependency_query,omitempty"`
+	// palisade.deployments.v1.DeploymentProductConfig; empty: the defaults
+	Products []byte `json:"products,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt    int64 `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -32,6 +40,10 @@ func (*Deployment) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case deployment.FieldProducts:
+			values[i] = new([]byte)
+		case deployment.FieldTriageViaComment, deployment.FieldCrossFileAnalysis, deployment.FieldDependencyQuery:
+			values[i] = new(sql.NullBool)
 		case deployment.FieldID, deployment.FieldCreatedAt:
 			values[i] = new(sql.NullInt64)
 		case deployment.FieldSlug, deployment.FieldName, deployment.FieldDefaultRole:
@@ -74,6 +86,30 @@ func (_m *Deployment) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field default_role", values[i])
 			} else if value.Valid {
 				_m.DefaultRole = value.String
+			}
+		case deployment.FieldTriageViaComment:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field triage_via_comment", values[i])
+			} else if value.Valid {
+				_m.TriageViaComment = value.Bool
+			}
+		case deployment.FieldCrossFileAnalysis:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field cross_file_analysis", values[i])
+			} else if value.Valid {
+				_m.CrossFileAnalysis = value.Bool
+			}
+		case deployment.FieldDependencyQuery:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field dependency_query", values[i])
+			} else if value.Valid {
+				_m.DependencyQuery = value.Bool
+			}
+		case deployment.FieldProducts:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field products", values[i])
+			} else if value != nil {
+				_m.Products = *value
 			}
 		case deployment.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -125,6 +161,18 @@ func (_m *Deployment) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("default_role=")
 	builder.WriteString(_m.DefaultRole)
+	builder.WriteString(", ")
+	builder.WriteString("triage_via_comment=")
+	builder.WriteString(fmt.Sprintf("%v", _m.TriageViaComment))
+	builder.WriteString(", ")
+	builder.WriteString("cross_file_analysis=")
+	builder.WriteString(fmt.Sprintf("%v", _m.CrossFileAnalysis))
+	builder.WriteString(", ")
+	builder.WriteString("dependency_query=")
+	builder.WriteString(fmt.Sprintf("%v", _m.DependencyQuery))
+	builder.WriteString(", ")
+	builder.WriteString("products=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Products))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))

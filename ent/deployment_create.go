@@ -47,6 +47,54 @@ func (_c *DeploymentCreate) SetNillableDefaultRole(v *string) *DeploymentCreate 
 	return _c
 }
 
+// SetTriageViaComment sets the "triage_via_comment" field.
+func (_c *DeploymentCreate) SetTriageViaComment(v bool) *DeploymentCreate {
+	_c.mutation.SetTriageViaComment(v)
+	return _c
+}
+
+// SetNillableTriageViaComment sets the "triage_via_comment" field if the given value is not nil.
+func (_c *DeploymentCreate) SetNillableTriageViaComment(v *bool) *DeploymentCreate {
+	if v != nil {
+		_c.SetTriageViaComment(*v)
+	}
+	return _c
+}
+
+// SetCrossFileAnalysis sets the "cross_file_analysis" field.
+func (_c *DeploymentCreate) SetCrossFileAnalysis(v bool) *DeploymentCreate {
+	_c.mutation.SetCrossFileAnalysis(v)
+	return _c
+}
+
+// SetNillableCrossFileAnalysis sets the "cross_file_analysis" field if the given value is not nil.
+func (_c *DeploymentCreate) SetNillableCrossFileAnalysis(v *bool) *DeploymentCreate {
+	if v != nil {
+		_c.SetCrossFileAnalysis(*v)
+	}
+	return _c
+}
+
+// SetDependencyQuery sets the "dependency_query" field.
+func (_c *DeploymentCreate) SetDependencyQuery(v bool) *DeploymentCreate {
+	_c.mutation.SetDependencyQuery(v)
+	return _c
+}
+
+// SetNillableDependencyQuery sets the "dependency_query" field if the given value is not nil.
+func (_c *DeploymentCreate) SetNillableDependencyQuery(v *bool) *DeploymentCreate {
+	if v != nil {
+		_c.SetDependencyQuery(*v)
+	}
+	return _c
+}
+
+// SetProducts sets the "products" field.
+func (_c *DeploymentCreate) SetProducts(v []byte) *DeploymentCreate {
+	_c.mutation.SetProducts(v)
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *DeploymentCreate) SetCreatedAt(v int64) *DeploymentCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -100,6 +148,18 @@ func (_c *DeploymentCreate) defaults() error {
 		v := deployment.DefaultDefaultRole
 		_c.mutation.SetDefaultRole(v)
 	}
+	if _, ok := _c.mutation.TriageViaComment(); !ok {
+		v := deployment.DefaultTriageViaComment
+		_c.mutation.SetTriageViaComment(v)
+	}
+	if _, ok := _c.mutation.CrossFileAnalysis(); !ok {
+		v := deployment.DefaultCrossFileAnalysis
+		_c.mutation.SetCrossFileAnalysis(v)
+	}
+	if _, ok := _c.mutation.DependencyQuery(); !ok {
+		v := deployment.DefaultDependencyQuery
+		_c.mutation.SetDependencyQuery(v)
+	}
 	return nil
 }
 
@@ -123,6 +183,15 @@ func (_c *DeploymentCreate) check() error {
 	}
 	if _, ok := _c.mutation.DefaultRole(); !ok {
 		return &ValidationError{Name: "default_role", err: errors.New(`ent: missing required field "Deployment.default_role"`)}
+	}
+	if _, ok := _c.mutation.TriageViaComment(); !ok {
+		return &ValidationError{Name: "triage_via_comment", err: errors.New(`ent: missing required field "Deployment.triage_via_comment"`)}
+	}
+	if _, ok := _c.mutation.CrossFileAnalysis(); !ok {
+		return &ValidationError{Name: "cross_file_analysis", err: errors.New(`ent: missing required field "Deployment.cross_file_analysis"`)}
+	}
+	if _, ok := _c.mutation.DependencyQuery(); !ok {
+		return &ValidationError{Name: "dependency_query", err: errors.New(`ent: missing required field "Deployment.dependency_query"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Deployment.created_at"`)}
@@ -171,6 +240,22 @@ func (_c *DeploymentCreate) createSpec() (*Deployment, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.DefaultRole(); ok {
 		_spec.SetField(deployment.FieldDefaultRole, field.TypeString, value)
 		_node.DefaultRole = value
+	}
+	if value, ok := _c.mutation.TriageViaComment(); ok {
+		_spec.SetField(deployment.FieldTriageViaComment, field.TypeBool, value)
+		_node.TriageViaComment = value
+	}
+	if value, ok := _c.mutation.CrossFileAnalysis(); ok {
+		_spec.SetField(deployment.FieldCrossFileAnalysis, field.TypeBool, value)
+		_node.CrossFileAnalysis = value
+	}
+	if value, ok := _c.mutation.DependencyQuery(); ok {
+		_spec.SetField(deployment.FieldDependencyQuery, field.TypeBool, value)
+		_node.DependencyQuery = value
+	}
+	if value, ok := _c.mutation.Products(); ok {
+		_spec.SetField(deployment.FieldProducts, field.TypeBytes, value)
+		_node.Products = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(deployment.FieldCreatedAt, field.TypeInt64, value)
@@ -249,6 +334,60 @@ func (u *DeploymentUpsert) SetDefaultRole(v string) *DeploymentUpsert {
 // UpdateDefaultRole sets the "default_role" field to the value that was provided on create.
 func (u *DeploymentUpsert) UpdateDefaultRole() *DeploymentUpsert {
 	u.SetExcluded(deployment.FieldDefaultRole)
+	return u
+}
+
+// SetTriageViaComment sets the "triage_via_comment" field.
+func (u *DeploymentUpsert) SetTriageViaComment(v bool) *DeploymentUpsert {
+	u.Set(deployment.FieldTriageViaComment, v)
+	return u
+}
+
+// UpdateTriageViaComment sets the "triage_via_comment" field to the value that was provided on create.
+func (u *DeploymentUpsert) UpdateTriageViaComment() *DeploymentUpsert {
+	u.SetExcluded(deployment.FieldTriageViaComment)
+	return u
+}
+
+// SetCrossFileAnalysis sets the "cross_file_analysis" field.
+func (u *DeploymentUpsert) SetCrossFileAnalysis(v bool) *DeploymentUpsert {
+	u.Set(deployment.FieldCrossFileAnalysis, v)
+	return u
+}
+
+// UpdateCrossFileAnalysis sets the "cross_file_analysis" field to the value that was provided on create.
+func (u *DeploymentUpsert) UpdateCrossFileAnalysis() *DeploymentUpsert {
+	u.SetExcluded(deployment.FieldCrossFileAnalysis)
+	return u
+}
+
+// SetDependencyQuery sets the "dependency_query" field.
+func (u *DeploymentUpsert) SetDependencyQuery(v bool) *DeploymentUpsert {
+	u.Set(deployment.FieldDependencyQuery, v)
+	return u
+}
+
+// UpdateDependencyQuery sets the "dependency_query" field to the value that was provided on create.
+func (u *DeploymentUpsert) UpdateDependencyQuery() *DeploymentUpsert {
+	u.SetExcluded(deployment.FieldDependencyQuery)
+	return u
+}
+
+// SetProducts sets the "products" field.
+func (u *DeploymentUpsert) SetProducts(v []byte) *DeploymentUpsert {
+	u.Set(deployment.FieldProducts, v)
+	return u
+}
+
+// UpdateProducts sets the "products" field to the value that was provided on create.
+func (u *DeploymentUpsert) UpdateProducts() *DeploymentUpsert {
+	u.SetExcluded(deployment.FieldProducts)
+	return u
+}
+
+// ClearProducts clears the value of the "products" field.
+func (u *DeploymentUpsert) ClearProducts() *DeploymentUpsert {
+	u.SetNull(deployment.FieldProducts)
 	return u
 }
 
@@ -331,6 +470,69 @@ func (u *DeploymentUpsertOne) SetDefaultRole(v string) *DeploymentUpsertOne {
 func (u *DeploymentUpsertOne) UpdateDefaultRole() *DeploymentUpsertOne {
 	return u.Update(func(s *DeploymentUpsert) {
 		s.UpdateDefaultRole()
+	})
+}
+
+// SetTriageViaComment sets the "triage_via_comment" field.
+func (u *DeploymentUpsertOne) SetTriageViaComment(v bool) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetTriageViaComment(v)
+	})
+}
+
+// UpdateTriageViaComment sets the "triage_via_comment" field to the value that was provided on create.
+func (u *DeploymentUpsertOne) UpdateTriageViaComment() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdateTriageViaComment()
+	})
+}
+
+// SetCrossFileAnalysis sets the "cross_file_analysis" field.
+func (u *DeploymentUpsertOne) SetCrossFileAnalysis(v bool) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetCrossFileAnalysis(v)
+	})
+}
+
+// UpdateCrossFileAnalysis sets the "cross_file_analysis" field to the value that was provided on create.
+func (u *DeploymentUpsertOne) UpdateCrossFileAnalysis() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdateCrossFileAnalysis()
+	})
+}
+
+// SetDependencyQuery sets the "dependency_query" field.
+func (u *DeploymentUpsertOne) SetDependencyQuery(v bool) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetDependencyQuery(v)
+	})
+}
+
+// UpdateDependencyQuery sets the "dependency_query" field to the value that was provided on create.
+func (u *DeploymentUpsertOne) UpdateDependencyQuery() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdateDependencyQuery()
+	})
+}
+
+// SetProducts sets the "products" field.
+func (u *DeploymentUpsertOne) SetProducts(v []byte) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetProducts(v)
+	})
+}
+
+// UpdateProducts sets the "products" field to the value that was provided on create.
+func (u *DeploymentUpsertOne) UpdateProducts() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdateProducts()
+	})
+}
+
+// ClearProducts clears the value of the "products" field.
+func (u *DeploymentUpsertOne) ClearProducts() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.ClearProducts()
 	})
 }
 
@@ -579,6 +781,69 @@ func (u *DeploymentUpsertBulk) SetDefaultRole(v string) *DeploymentUpsertBulk {
 func (u *DeploymentUpsertBulk) UpdateDefaultRole() *DeploymentUpsertBulk {
 	return u.Update(func(s *DeploymentUpsert) {
 		s.UpdateDefaultRole()
+	})
+}
+
+// SetTriageViaComment sets the "triage_via_comment" field.
+func (u *DeploymentUpsertBulk) SetTriageViaComment(v bool) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetTriageViaComment(v)
+	})
+}
+
+// UpdateTriageViaComment sets the "triage_via_comment" field to the value that was provided on create.
+func (u *DeploymentUpsertBulk) UpdateTriageViaComment() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdateTriageViaComment()
+	})
+}
+
+// SetCrossFileAnalysis sets the "cross_file_analysis" field.
+func (u *DeploymentUpsertBulk) SetCrossFileAnalysis(v bool) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetCrossFileAnalysis(v)
+	})
+}
+
+// UpdateCrossFileAnalysis sets the "cross_file_analysis" field to the value that was provided on create.
+func (u *DeploymentUpsertBulk) UpdateCrossFileAnalysis() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdateCrossFileAnalysis()
+	})
+}
+
+// SetDependencyQuery sets the "dependency_query" field.
+func (u *DeploymentUpsertBulk) SetDependencyQuery(v bool) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetDependencyQuery(v)
+	})
+}
+
+// UpdateDependencyQuery sets the "dependency_query" field to the value that was provided on create.
+func (u *DeploymentUpsertBulk) UpdateDependencyQuery() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdateDependencyQuery()
+	})
+}
+
+// SetProducts sets the "products" field.
+func (u *DeploymentUpsertBulk) SetProducts(v []byte) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetProducts(v)
+	})
+}
+
+// UpdateProducts sets the "products" field to the value that was provided on create.
+func (u *DeploymentUpsertBulk) UpdateProducts() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdateProducts()
+	})
+}
+
+// ClearProducts clears the value of the "products" field.
+func (u *DeploymentUpsertBulk) ClearProducts() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.ClearProducts()
 	})
 }
 

@@ -56,6 +56,60 @@ func (_u *DeploymentUpdate) SetNillableDefaultRole(v *string) *DeploymentUpdate 
 	return _u
 }
 
+// SetTriageViaComment sets the "triage_via_comment" field.
+func (_u *DeploymentUpdate) SetTriageViaComment(v bool) *DeploymentUpdate {
+	_u.mutation.SetTriageViaComment(v)
+	return _u
+}
+
+// SetNillableTriageViaComment sets the "triage_via_comment" field if the given value is not nil.
+func (_u *DeploymentUpdate) SetNillableTriageViaComment(v *bool) *DeploymentUpdate {
+	if v != nil {
+		_u.SetTriageViaComment(*v)
+	}
+	return _u
+}
+
+// SetCrossFileAnalysis sets the "cross_file_analysis" field.
+func (_u *DeploymentUpdate) SetCrossFileAnalysis(v bool) *DeploymentUpdate {
+	_u.mutation.SetCrossFileAnalysis(v)
+	return _u
+}
+
+// SetNillableCrossFileAnalysis sets the "cross_file_analysis" field if the given value is not nil.
+func (_u *DeploymentUpdate) SetNillableCrossFileAnalysis(v *bool) *DeploymentUpdate {
+	if v != nil {
+		_u.SetCrossFileAnalysis(*v)
+	}
+	return _u
+}
+
+// SetDependencyQuery sets the "dependency_query" field.
+func (_u *DeploymentUpdate) SetDependencyQuery(v bool) *DeploymentUpdate {
+	_u.mutation.SetDependencyQuery(v)
+	return _u
+}
+
+// SetNillableDependencyQuery sets the "dependency_query" field if the given value is not nil.
+func (_u *DeploymentUpdate) SetNillableDependencyQuery(v *bool) *DeploymentUpdate {
+	if v != nil {
+		_u.SetDependencyQuery(*v)
+	}
+	return _u
+}
+
+// SetProducts sets the "products" field.
+func (_u *DeploymentUpdate) SetProducts(v []byte) *DeploymentUpdate {
+	_u.mutation.SetProducts(v)
+	return _u
+}
+
+// ClearProducts clears the value of the "products" field.
+func (_u *DeploymentUpdate) ClearProducts() *DeploymentUpdate {
+	_u.mutation.ClearProducts()
+	return _u
+}
+
 // Mutation returns the DeploymentMutation object of the builder.
 func (_u *DeploymentUpdate) Mutation() *DeploymentMutation {
 	return _u.mutation
@@ -122,6 +176,21 @@ func (_u *DeploymentUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if value, ok := _u.mutation.DefaultRole(); ok {
 		_spec.SetField(deployment.FieldDefaultRole, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.TriageViaComment(); ok {
+		_spec.SetField(deployment.FieldTriageViaComment, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.CrossFileAnalysis(); ok {
+		_spec.SetField(deployment.FieldCrossFileAnalysis, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.DependencyQuery(); ok {
+		_spec.SetField(deployment.FieldDependencyQuery, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.Products(); ok {
+		_spec.SetField(deployment.FieldProducts, field.TypeBytes, value)
+	}
+	if _u.mutation.ProductsCleared() {
+		_spec.ClearField(deployment.FieldProducts, field.TypeBytes)
+	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -169,6 +238,60 @@ func (_u *DeploymentUpdateOne) SetNillableDefaultRole(v *string) *DeploymentUpda
 	if v != nil {
 		_u.SetDefaultRole(*v)
 	}
+	return _u
+}
+
+// SetTriageViaComment sets the "triage_via_comment" field.
+func (_u *DeploymentUpdateOne) SetTriageViaComment(v bool) *DeploymentUpdateOne {
+	_u.mutation.SetTriageViaComment(v)
+	return _u
+}
+
+// SetNillableTriageViaComment sets the "triage_via_comment" field if the given value is not nil.
+func (_u *DeploymentUpdateOne) SetNillableTriageViaComment(v *bool) *DeploymentUpdateOne {
+	if v != nil {
+		_u.SetTriageViaComment(*v)
+	}
+	return _u
+}
+
+// SetCrossFileAnalysis sets the "cross_file_analysis" field.
+func (_u *DeploymentUpdateOne) SetCrossFileAnalysis(v bool) *DeploymentUpdateOne {
+	_u.mutation.SetCrossFileAnalysis(v)
+	return _u
+}
+
+// SetNillableCrossFileAnalysis sets the "cross_file_analysis" field if the given value is not nil.
+func (_u *DeploymentUpdateOne) SetNillableCrossFileAnalysis(v *bool) *DeploymentUpdateOne {
+	if v != nil {
+		_u.SetCrossFileAnalysis(*v)
+	}
+	return _u
+}
+
+// SetDependencyQuery sets the "dependency_query" field.
+func (_u *DeploymentUpdateOne) SetDependencyQuery(v bool) *DeploymentUpdateOne {
+	_u.mutation.SetDependencyQuery(v)
+	return _u
+}
+
+// SetNillableDependencyQuery sets the "dependency_query" field if the given value is not nil.
+func (_u *DeploymentUpdateOne) SetNillableDependencyQuery(v *bool) *DeploymentUpdateOne {
+	if v != nil {
+		_u.SetDependencyQuery(*v)
+	}
+	return _u
+}
+
+// SetProducts sets the "products" field.
+func (_u *DeploymentUpdateOne) SetProducts(v []byte) *DeploymentUpdateOne {
+	_u.mutation.SetProducts(v)
+	return _u
+}
+
+// ClearProducts clears the value of the "products" field.
+func (_u *DeploymentUpdateOne) ClearProducts() *DeploymentUpdateOne {
+	_u.mutation.ClearProducts()
 	return _u
 }
 
@@ -267,6 +390,21 @@ func (_u *DeploymentUpdateOne) sqlSave(ctx context.Context) (_node *Deployment, 
 	}
 	if value, ok := _u.mutation.DefaultRole(); ok {
 		_spec.SetField(deployment.FieldDefaultRole, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.TriageViaComment(); ok {
+		_spec.SetField(deployment.FieldTriageViaComment, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.CrossFileAnalysis(); ok {
+		_spec.SetField(deployment.FieldCrossFileAnalysis, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.DependencyQuery(); ok {
+		_spec.SetField(deployment.FieldDependencyQuery, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.Products(); ok {
+		_spec.SetField(deployment.FieldProducts, field.TypeBytes, value)
+	}
+	if _u.mutation.ProductsCleared() {
+		_spec.ClearField(deployment.FieldProducts, field.TypeBytes)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Deployment{config: _u.config}

@@ -13,19 +13,37 @@ import (
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"github.com/palisade/palisade/ent/auditentry"
+	"github.com/palisade/palisade/ent/audithead"
+	"github.com/palisade/palisade/ent/delivery"
+	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
+	"github.com/palisade/palisade/ent/notification"
+	"github.com/palisade/palisade/ent/notificationrule"
+	"github.com/palisade/palisade/ent/notificationseen"
+	"github.com/palisade/palisade/ent/notificationwebhook"
+	"github.com/palisade/palisade/ent/onboardingtask"
+	"github.com/palisade/palisade/ent/packagemanagerconfig"
+	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scmapp"
+	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
 	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/ent/team"
+	"github.com/palisade/palisade/ent/teammember"
+	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/ent/webhookreceipt"
 )
 
 // ent aliases to avoid import conflicts in user's code.
@@ -86,20 +104,38 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
-			auditentry.Table:   auditentry.ValidColumn,
-			deployment.Table:   deployment.ValidColumn,
-			finding.Table:      finding.ValidColumn,
-			findingevent.Table: findingevent.ValidColumn,
-			membership.Table:   membership.ValidColumn,
-			project.Table:      project.ValidColumn,
-			projecttag.Table:   projecttag.ValidColumn,
-			rule.Table:         rule.ValidColumn,
-			scan.Table:         scan.ValidColumn,
-			setting.Table:      setting.ValidColumn,
-			signingkey.Table:   signingkey.ValidColumn,
-			tag.Table:          tag.ValidColumn,
-			token.Table:        token.ValidColumn,
-			user.Table:         user.ValidColumn,
+			auditentry.Table:           auditentry.ValidColumn,
+			audithead.Table:            audithead.ValidColumn,
+			delivery.Table:             delivery.ValidColumn,
+			deliveryattempt.Table:      deliveryattempt.ValidColumn,
+			deployment.Table:           deployment.ValidColumn,
+			finding.Table:              finding.ValidColumn,
+			findingevent.Table:         findingevent.ValidColumn,
+			invitation.Table:           invitation.ValidColumn,
+			membership.Table:           membership.ValidColumn,
+			notification.Table:         notification.ValidColumn,
+			notificationrule.Table:     notificationrule.ValidColumn,
+			notificationseen.Table:     notificationseen.ValidColumn,
+			notificationwebhook.Table:  notificationwebhook.ValidColumn,
+			onboardingtask.Table:       onboardingtask.ValidColumn,
+			packagemanagerconfig.Table: packagemanagerconfig.ValidColumn,
+			productfeedback.Table:      productfeedback.ValidColumn,
+			project.Table:              project.ValidColumn,
+			projecttag.Table:           projecttag.ValidColumn,
+			reviewcommentcontent.Table: reviewcommentcontent.ValidColumn,
+			rule.Table:                 rule.ValidColumn,
+			scan.Table:                 scan.ValidColumn,
+			scmapp.Table:               scmapp.ValidColumn,
+			scmconfig.Table:            scmconfig.ValidColumn,
+			setting.Table:              setting.ValidColumn,
+			signingkey.Table:           signingkey.ValidColumn,
+			tag.Table:                  tag.ValidColumn,
+			team.Table:                 team.ValidColumn,
+			teammember.Table:           teammember.ValidColumn,
+			teamproject.Table:          teamproject.ValidColumn,
+			token.Table:                token.ValidColumn,
+			user.Table:                 user.ValidColumn,
+			webhookreceipt.Table:       webhookreceipt.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

@@ -4,19 +4,37 @@ package ent
 
 import (
 	"github.com/palisade/palisade/ent/auditentry"
+	"github.com/palisade/palisade/ent/audithead"
+	"github.com/palisade/palisade/ent/delivery"
+	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
+	"github.com/palisade/palisade/ent/notification"
+	"github.com/palisade/palisade/ent/notificationrule"
+	"github.com/palisade/palisade/ent/notificationseen"
+	"github.com/palisade/palisade/ent/notificationwebhook"
+	"github.com/palisade/palisade/ent/onboardingtask"
+	"github.com/palisade/palisade/ent/packagemanagerconfig"
+	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scmapp"
+	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
 	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/ent/team"
+	"github.com/palisade/palisade/ent/teammember"
+	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/ent/webhookreceipt"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -26,7 +44,7 @@ import (
 
 // schemaGraph holds a representation of ent/schema at runtime.
 var schemaGraph = func() *sqlgraph.Schema {
-	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 14)}
+	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 32)}
 	graph.Nodes[0] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   auditentry.Table,
@@ -39,17 +57,89 @@ var schemaGraph = func() *sqlgraph.Schema {
 		Type: "AuditEntry",
 		Fields: map[string]*sqlgraph.FieldSpec{
 			auditentry.FieldDeploymentID: {Type: field.TypeInt64, Column: auditentry.FieldDeploymentID},
+			auditentry.FieldSequence:     {Type: field.TypeInt64, Column: auditentry.FieldSequence},
 			auditentry.FieldActorKind:    {Type: field.TypeString, Column: auditentry.FieldActorKind},
 			auditentry.FieldActorID:      {Type: field.TypeInt64, Column: auditentry.FieldActorID},
+			auditentry.FieldActorName:    {Type: field.TypeString, Column: auditentry.FieldActorName},
+			auditentry.FieldUserID:       {Type: field.TypeInt64, Column: auditentry.FieldUserID},
 			auditentry.FieldMethod:       {Type: field.TypeString, Column: auditentry.FieldMethod},
 			auditentry.FieldCode:         {Type: field.TypeString, Column: auditentry.FieldCode},
 			auditentry.FieldRequest:      {Type: field.TypeString, Column: auditentry.FieldRequest},
 			auditentry.FieldRequestID:    {Type: field.TypeString, Column: auditentry.FieldRequestID},
 			auditentry.FieldRemote:       {Type: field.TypeString, Column: auditentry.FieldRemote},
+			auditentry.FieldChanges:      {Type: field.TypeJSON, Column: auditentry.FieldChanges},
 			auditentry.FieldAt:           {Type: field.TypeInt64, Column: auditentry.FieldAt},
+			auditentry.FieldPreviousHash: {Type: field.TypeBytes, Column: auditentry.FieldPreviousHash},
+			auditentry.FieldHash:         {Type: field.TypeBytes, Column: auditentry.FieldHash},
 		},
 	}
 	graph.Nodes[1] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   audithead.Table,
+			Columns: audithead.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: audithead.FieldID,
+			},
+		},
+		Type: "AuditHead",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			audithead.FieldDeploymentID: {Type: field.TypeInt64, Column: audithead.FieldDeploymentID},
+			audithead.FieldSequence:     {Type: field.TypeInt64, Column: audithead.FieldSequence},
+			audithead.FieldHash:         {Type: field.TypeBytes, Column: audithead.FieldHash},
+			audithead.FieldSeal:         {Type: field.TypeBytes, Column: audithead.FieldSeal},
+		},
+	}
+	graph.Nodes[2] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   delivery.Table,
+			Columns: delivery.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: delivery.FieldID,
+			},
+		},
+		Type: "Delivery",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			delivery.FieldDeploymentID:  {Type: field.TypeInt64, Column: delivery.FieldDeploymentID},
+			delivery.FieldRuleID:        {Type: field.TypeInt64, Column: delivery.FieldRuleID},
+			delivery.FieldEventID:       {Type: field.TypeString, Column: delivery.FieldEventID},
+			delivery.FieldKind:          {Type: field.TypeString, Column: delivery.FieldKind},
+			delivery.FieldProjectID:     {Type: field.TypeInt64, Column: delivery.FieldProjectID},
+			delivery.FieldScanID:        {Type: field.TypeInt64, Column: delivery.FieldScanID},
+			delivery.FieldPayload:       {Type: field.TypeBytes, Column: delivery.FieldPayload},
+			delivery.FieldState:         {Type: field.TypeString, Column: delivery.FieldState},
+			delivery.FieldAttempts:      {Type: field.TypeInt32, Column: delivery.FieldAttempts},
+			delivery.FieldNextAttemptAt: {Type: field.TypeInt64, Column: delivery.FieldNextAttemptAt},
+			delivery.FieldLockedUntil:   {Type: field.TypeInt64, Column: delivery.FieldLockedUntil},
+			delivery.FieldGiveUpAt:      {Type: field.TypeInt64, Column: delivery.FieldGiveUpAt},
+			delivery.FieldLastStatus:    {Type: field.TypeInt32, Column: delivery.FieldLastStatus},
+			delivery.FieldLastError:     {Type: field.TypeString, Column: delivery.FieldLastError},
+			delivery.FieldReplayOf:      {Type: field.TypeInt64, Column: delivery.FieldReplayOf},
+			delivery.FieldCreatedAt:     {Type: field.TypeInt64, Column: delivery.FieldCreatedAt},
+			delivery.FieldFinishedAt:    {Type: field.TypeInt64, Column: delivery.FieldFinishedAt},
+		},
+	}
+	graph.Nodes[3] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   deliveryattempt.Table,
+			Columns: deliveryattempt.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: deliveryattempt.FieldID,
+			},
+		},
+		Type: "DeliveryAttempt",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			deliveryattempt.FieldDeploymentID: {Type: field.TypeInt64, Column: deliveryattempt.FieldDeploymentID},
+			deliveryattempt.FieldDeliveryID:   {Type: field.TypeInt64, Column: deliveryattempt.FieldDeliveryID},
+			deliveryattempt.FieldStatus:       {Type: field.TypeInt32, Column: deliveryattempt.FieldStatus},
+			deliveryattempt.FieldError:        {Type: field.TypeString, Column: deliveryattempt.FieldError},
+			deliveryattempt.FieldDurationUs:   {Type: field.TypeInt64, Column: deliveryattempt.FieldDurationUs},
+			deliveryattempt.FieldAt:           {Type: field.TypeInt64, Column: deliveryattempt.FieldAt},
+		},
+	}
+	graph.Nodes[4] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   deployment.Table,
 			Columns: deployment.Columns,
@@ -60,13 +150,17 @@ var schemaGraph = func() *sqlgraph.Schema {
 		},
 		Type: "Deployment",
 		Fields: map[string]*sqlgraph.FieldSpec{
-			deployment.FieldSlug:        {Type: field.TypeString, Column: deployment.FieldSlug},
-			deployment.FieldName:        {Type: field.TypeString, Column: deployment.FieldName},
-			deployment.FieldDefaultRole: {Type: field.TypeString, Column: deployment.FieldDefaultRole},
-			deployment.FieldCreatedAt:   {Type: field.TypeInt64, Column: deployment.FieldCreatedAt},
+			deployment.FieldSlug:              {Type: field.TypeString, Column: deployment.FieldSlug},
+			deployment.FieldName:              {Type: field.TypeString, Column: deployment.FieldName},
+			deployment.FieldDefaultRole:       {Type: field.TypeString, Column: deployment.FieldDefaultRole},
+			deployment.FieldTriageViaComment:  {Type: field.TypeBool, Column: deployment.FieldTriageViaComment},
+			deployment.FieldCrossFileAnalysis: {Type: field.TypeBool, Column: deployment.FieldCrossFileAnalysis},
+			deployment.FieldDependencyQuery:   {Type: field.TypeBool, Column: deployment.FieldDependencyQuery},
+			deployment.FieldProducts:          {Type: field.TypeBytes, Column: deployment.FieldProducts},
+			deployment.FieldCreatedAt:         {Type: field.TypeInt64, Column: deployment.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[2] = &sqlgraph.Node{
+	graph.Nodes[5] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   finding.Table,
 			Columns: finding.Columns,
@@ -111,7 +205,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			finding.FieldContent:           {Type: field.TypeBytes, Column: finding.FieldContent},
 		},
 	}
-	graph.Nodes[3] = &sqlgraph.Node{
+	graph.Nodes[6] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   findingevent.Table,
 			Columns: findingevent.Columns,
@@ -135,7 +229,25 @@ var schemaGraph = func() *sqlgraph.Schema {
 			findingevent.FieldAt:           {Type: field.TypeInt64, Column: findingevent.FieldAt},
 		},
 	}
-	graph.Nodes[4] = &sqlgraph.Node{
+	graph.Nodes[7] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   invitation.Table,
+			Columns: invitation.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: invitation.FieldID,
+			},
+		},
+		Type: "Invitation",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			invitation.FieldDeploymentID: {Type: field.TypeInt64, Column: invitation.FieldDeploymentID},
+			invitation.FieldEmail:        {Type: field.TypeString, Column: invitation.FieldEmail},
+			invitation.FieldInvitedBy:    {Type: field.TypeInt64, Column: invitation.FieldInvitedBy},
+			invitation.FieldCreatedAt:    {Type: field.TypeInt64, Column: invitation.FieldCreatedAt},
+			invitation.FieldAcceptedAt:   {Type: field.TypeInt64, Column: invitation.FieldAcceptedAt},
+		},
+	}
+	graph.Nodes[8] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   membership.Table,
 			Columns: membership.Columns,
@@ -152,7 +264,153 @@ var schemaGraph = func() *sqlgraph.Schema {
 			membership.FieldCreatedAt:    {Type: field.TypeInt64, Column: membership.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[5] = &sqlgraph.Node{
+	graph.Nodes[9] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   notification.Table,
+			Columns: notification.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: notification.FieldID,
+			},
+		},
+		Type: "Notification",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			notification.FieldDeploymentID:   {Type: field.TypeInt64, Column: notification.FieldDeploymentID},
+			notification.FieldDedupKey:       {Type: field.TypeString, Column: notification.FieldDedupKey},
+			notification.FieldTitle:          {Type: field.TypeString, Column: notification.FieldTitle},
+			notification.FieldDescription:    {Type: field.TypeString, Column: notification.FieldDescription},
+			notification.FieldSeverity:       {Type: field.TypeString, Column: notification.FieldSeverity},
+			notification.FieldAdminOnly:      {Type: field.TypeBool, Column: notification.FieldAdminOnly},
+			notification.FieldLink:           {Type: field.TypeString, Column: notification.FieldLink},
+			notification.FieldIsExternalLink: {Type: field.TypeBool, Column: notification.FieldIsExternalLink},
+			notification.FieldLinkText:       {Type: field.TypeString, Column: notification.FieldLinkText},
+			notification.FieldCreatedAt:      {Type: field.TypeInt64, Column: notification.FieldCreatedAt},
+		},
+	}
+	graph.Nodes[10] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   notificationrule.Table,
+			Columns: notificationrule.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: notificationrule.FieldID,
+			},
+		},
+		Type: "NotificationRule",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			notificationrule.FieldDeploymentID:       {Type: field.TypeInt64, Column: notificationrule.FieldDeploymentID},
+			notificationrule.FieldChannel:            {Type: field.TypeString, Column: notificationrule.FieldChannel},
+			notificationrule.FieldName:               {Type: field.TypeString, Column: notificationrule.FieldName},
+			notificationrule.FieldConfig:             {Type: field.TypeJSON, Column: notificationrule.FieldConfig},
+			notificationrule.FieldSecrets:            {Type: field.TypeBytes, Column: notificationrule.FieldSecrets},
+			notificationrule.FieldIsEnabled:          {Type: field.TypeBool, Column: notificationrule.FieldIsEnabled},
+			notificationrule.FieldPolicySlugs:        {Type: field.TypeJSON, Column: notificationrule.FieldPolicySlugs},
+			notificationrule.FieldUseNetworkBroker:   {Type: field.TypeBool, Column: notificationrule.FieldUseNetworkBroker},
+			notificationrule.FieldSendScanCompletion: {Type: field.TypeBool, Column: notificationrule.FieldSendScanCompletion},
+			notificationrule.FieldCreatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldCreatedAt},
+			notificationrule.FieldUpdatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[11] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   notificationseen.Table,
+			Columns: notificationseen.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: notificationseen.FieldID,
+			},
+		},
+		Type: "NotificationSeen",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			notificationseen.FieldDeploymentID:   {Type: field.TypeInt64, Column: notificationseen.FieldDeploymentID},
+			notificationseen.FieldNotificationID: {Type: field.TypeInt64, Column: notificationseen.FieldNotificationID},
+			notificationseen.FieldUserID:         {Type: field.TypeInt64, Column: notificationseen.FieldUserID},
+			notificationseen.FieldAt:             {Type: field.TypeInt64, Column: notificationseen.FieldAt},
+		},
+	}
+	graph.Nodes[12] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   notificationwebhook.Table,
+			Columns: notificationwebhook.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: notificationwebhook.FieldID,
+			},
+		},
+		Type: "NotificationWebhook",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			notificationwebhook.FieldDeploymentID:     {Type: field.TypeInt64, Column: notificationwebhook.FieldDeploymentID},
+			notificationwebhook.FieldName:             {Type: field.TypeString, Column: notificationwebhook.FieldName},
+			notificationwebhook.FieldURL:              {Type: field.TypeString, Column: notificationwebhook.FieldURL},
+			notificationwebhook.FieldSecret:           {Type: field.TypeBytes, Column: notificationwebhook.FieldSecret},
+			notificationwebhook.FieldUseNetworkBroker: {Type: field.TypeBool, Column: notificationwebhook.FieldUseNetworkBroker},
+			notificationwebhook.FieldCreatedAt:        {Type: field.TypeInt64, Column: notificationwebhook.FieldCreatedAt},
+			notificationwebhook.FieldUpdatedAt:        {Type: field.TypeInt64, Column: notificationwebhook.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[13] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   onboardingtask.Table,
+			Columns: onboardingtask.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: onboardingtask.FieldID,
+			},
+		},
+		Type: "OnboardingTask",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			onboardingtask.FieldDeploymentID: {Type: field.TypeInt64, Column: onboardingtask.FieldDeploymentID},
+			onboardingtask.FieldUserID:       {Type: field.TypeInt64, Column: onboardingtask.FieldUserID},
+			onboardingtask.FieldType:         {Type: field.TypeString, Column: onboardingtask.FieldType},
+			onboardingtask.FieldState:        {Type: field.TypeString, Column: onboardingtask.FieldState},
+			onboardingtask.FieldUpdatedAt:    {Type: field.TypeInt64, Column: onboardingtask.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[14] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   packagemanagerconfig.Table,
+			Columns: packagemanagerconfig.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: packagemanagerconfig.FieldID,
+			},
+		},
+		Type: "PackageManagerConfig",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			packagemanagerconfig.FieldDeploymentID:     {Type: field.TypeInt64, Column: packagemanagerconfig.FieldDeploymentID},
+			packagemanagerconfig.FieldName:             {Type: field.TypeString, Column: packagemanagerconfig.FieldName},
+			packagemanagerconfig.FieldURL:              {Type: field.TypeString, Column: packagemanagerconfig.FieldURL},
+			packagemanagerconfig.FieldRequiresAuth:     {Type: field.TypeBool, Column: packagemanagerconfig.FieldRequiresAuth},
+			packagemanagerconfig.FieldEcosystem:        {Type: field.TypeString, Column: packagemanagerconfig.FieldEcosystem},
+			packagemanagerconfig.FieldUseNetworkBroker: {Type: field.TypeBool, Column: packagemanagerconfig.FieldUseNetworkBroker},
+			packagemanagerconfig.FieldAdditionalConfig: {Type: field.TypeBytes, Column: packagemanagerconfig.FieldAdditionalConfig},
+			packagemanagerconfig.FieldRegistryType:     {Type: field.TypeString, Column: packagemanagerconfig.FieldRegistryType},
+			packagemanagerconfig.FieldCredentialKind:   {Type: field.TypeString, Column: packagemanagerconfig.FieldCredentialKind},
+			packagemanagerconfig.FieldCredentials:      {Type: field.TypeBytes, Column: packagemanagerconfig.FieldCredentials},
+			packagemanagerconfig.FieldCreatedAt:        {Type: field.TypeInt64, Column: packagemanagerconfig.FieldCreatedAt},
+			packagemanagerconfig.FieldUpdatedAt:        {Type: field.TypeInt64, Column: packagemanagerconfig.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[15] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   productfeedback.Table,
+			Columns: productfeedback.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: productfeedback.FieldID,
+			},
+		},
+		Type: "ProductFeedback",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			productfeedback.FieldDeploymentID:  {Type: field.TypeInt64, Column: productfeedback.FieldDeploymentID},
+			productfeedback.FieldFeatureAction: {Type: field.TypeString, Column: productfeedback.FieldFeatureAction},
+			productfeedback.FieldFeedback:      {Type: field.TypeString, Column: productfeedback.FieldFeedback},
+			productfeedback.FieldActorKind:     {Type: field.TypeString, Column: productfeedback.FieldActorKind},
+			productfeedback.FieldActorID:       {Type: field.TypeInt64, Column: productfeedback.FieldActorID},
+			productfeedback.FieldCreatedAt:     {Type: field.TypeInt64, Column: productfeedback.FieldCreatedAt},
+		},
+	}
+	graph.Nodes[16] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   project.Table,
 			Columns: project.Columns,
@@ -178,7 +436,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			project.FieldArchivedAt:      {Type: field.TypeInt64, Column: project.FieldArchivedAt},
 		},
 	}
-	graph.Nodes[6] = &sqlgraph.Node{
+	graph.Nodes[17] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   projecttag.Table,
 			Columns: projecttag.Columns,
@@ -194,7 +452,26 @@ var schemaGraph = func() *sqlgraph.Schema {
 			projecttag.FieldTagID:        {Type: field.TypeInt64, Column: projecttag.FieldTagID},
 		},
 	}
-	graph.Nodes[7] = &sqlgraph.Node{
+	graph.Nodes[18] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   reviewcommentcontent.Table,
+			Columns: reviewcommentcontent.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: reviewcommentcontent.FieldID,
+			},
+		},
+		Type: "ReviewCommentContent",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			reviewcommentcontent.FieldDeploymentID: {Type: field.TypeInt64, Column: reviewcommentcontent.FieldDeploymentID},
+			reviewcommentcontent.FieldContentType:  {Type: field.TypeString, Column: reviewcommentcontent.FieldContentType},
+			reviewcommentcontent.FieldProductType:  {Type: field.TypeString, Column: reviewcommentcontent.FieldProductType},
+			reviewcommentcontent.FieldContent:      {Type: field.TypeString, Column: reviewcommentcontent.FieldContent},
+			reviewcommentcontent.FieldCreatedAt:    {Type: field.TypeInt64, Column: reviewcommentcontent.FieldCreatedAt},
+			reviewcommentcontent.FieldUpdatedAt:    {Type: field.TypeInt64, Column: reviewcommentcontent.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[19] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rule.Table,
 			Columns: rule.Columns,
@@ -213,7 +490,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rule.FieldContent:      {Type: field.TypeBytes, Column: rule.FieldContent},
 		},
 	}
-	graph.Nodes[8] = &sqlgraph.Node{
+	graph.Nodes[20] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scan.Table,
 			Columns: scan.Columns,
@@ -242,7 +519,83 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scan.FieldCompletedAt:      {Type: field.TypeInt64, Column: scan.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[9] = &sqlgraph.Node{
+	graph.Nodes[21] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   scmapp.Table,
+			Columns: scmapp.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: scmapp.FieldID,
+			},
+		},
+		Type: "ScmApp",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			scmapp.FieldDeploymentID:          {Type: field.TypeInt64, Column: scmapp.FieldDeploymentID},
+			scmapp.FieldRequestID:             {Type: field.TypeString, Column: scmapp.FieldRequestID},
+			scmapp.FieldState:                 {Type: field.TypeString, Column: scmapp.FieldState},
+			scmapp.FieldScmType:               {Type: field.TypeString, Column: scmapp.FieldScmType},
+			scmapp.FieldBaseURL:               {Type: field.TypeString, Column: scmapp.FieldBaseURL},
+			scmapp.FieldNamespace:             {Type: field.TypeString, Column: scmapp.FieldNamespace},
+			scmapp.FieldEntityType:            {Type: field.TypeString, Column: scmapp.FieldEntityType},
+			scmapp.FieldScmConfigID:           {Type: field.TypeInt64, Column: scmapp.FieldScmConfigID},
+			scmapp.FieldCreatedBy:             {Type: field.TypeInt64, Column: scmapp.FieldCreatedBy},
+			scmapp.FieldSlug:                  {Type: field.TypeString, Column: scmapp.FieldSlug},
+			scmapp.FieldAppID:                 {Type: field.TypeString, Column: scmapp.FieldAppID},
+			scmapp.FieldName:                  {Type: field.TypeString, Column: scmapp.FieldName},
+			scmapp.FieldCodeAccess:            {Type: field.TypeBool, Column: scmapp.FieldCodeAccess},
+			scmapp.FieldTenantID:              {Type: field.TypeString, Column: scmapp.FieldTenantID},
+			scmapp.FieldClientID:              {Type: field.TypeString, Column: scmapp.FieldClientID},
+			scmapp.FieldClientSecret:          {Type: field.TypeBytes, Column: scmapp.FieldClientSecret},
+			scmapp.FieldPrivateKey:            {Type: field.TypeBytes, Column: scmapp.FieldPrivateKey},
+			scmapp.FieldWebhookKey:            {Type: field.TypeString, Column: scmapp.FieldWebhookKey},
+			scmapp.FieldWebhookSecret:         {Type: field.TypeBytes, Column: scmapp.FieldWebhookSecret},
+			scmapp.FieldPreviousWebhookSecret: {Type: field.TypeBytes, Column: scmapp.FieldPreviousWebhookSecret},
+			scmapp.FieldWebhookRotatedAt:      {Type: field.TypeInt64, Column: scmapp.FieldWebhookRotatedAt},
+			scmapp.FieldCreatedAt:             {Type: field.TypeInt64, Column: scmapp.FieldCreatedAt},
+			scmapp.FieldExpiresAt:             {Type: field.TypeInt64, Column: scmapp.FieldExpiresAt},
+			scmapp.FieldCompletedAt:           {Type: field.TypeInt64, Column: scmapp.FieldCompletedAt},
+		},
+	}
+	graph.Nodes[22] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   scmconfig.Table,
+			Columns: scmconfig.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: scmconfig.FieldID,
+			},
+		},
+		Type: "ScmConfig",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			scmconfig.FieldDeploymentID:          {Type: field.TypeInt64, Column: scmconfig.FieldDeploymentID},
+			scmconfig.FieldType:                  {Type: field.TypeString, Column: scmconfig.FieldType},
+			scmconfig.FieldNamespace:             {Type: field.TypeString, Column: scmconfig.FieldNamespace},
+			scmconfig.FieldSourceID:              {Type: field.TypeString, Column: scmconfig.FieldSourceID},
+			scmconfig.FieldBaseURL:               {Type: field.TypeString, Column: scmconfig.FieldBaseURL},
+			scmconfig.FieldScmID:                 {Type: field.TypeString, Column: scmconfig.FieldScmID},
+			scmconfig.FieldScmAppID:              {Type: field.TypeInt64, Column: scmconfig.FieldScmAppID},
+			scmconfig.FieldAccessToken:           {Type: field.TypeBytes, Column: scmconfig.FieldAccessToken},
+			scmconfig.FieldInstalled:             {Type: field.TypeBool, Column: scmconfig.FieldInstalled},
+			scmconfig.FieldSuspended:             {Type: field.TypeBool, Column: scmconfig.FieldSuspended},
+			scmconfig.FieldEntityType:            {Type: field.TypeString, Column: scmconfig.FieldEntityType},
+			scmconfig.FieldAutoScan:              {Type: field.TypeBool, Column: scmconfig.FieldAutoScan},
+			scmconfig.FieldDiffEnabled:           {Type: field.TypeBool, Column: scmconfig.FieldDiffEnabled},
+			scmconfig.FieldUseNetworkBroker:      {Type: field.TypeBool, Column: scmconfig.FieldUseNetworkBroker},
+			scmconfig.FieldCheckedAt:             {Type: field.TypeInt64, Column: scmconfig.FieldCheckedAt},
+			scmconfig.FieldCheckOk:               {Type: field.TypeBool, Column: scmconfig.FieldCheckOk},
+			scmconfig.FieldCheckError:            {Type: field.TypeString, Column: scmconfig.FieldCheckError},
+			scmconfig.FieldTokenScopes:           {Type: field.TypeBytes, Column: scmconfig.FieldTokenScopes},
+			scmconfig.FieldLastSuccessfulSyncAt:  {Type: field.TypeInt64, Column: scmconfig.FieldLastSuccessfulSyncAt},
+			scmconfig.FieldWebhookKey:            {Type: field.TypeString, Column: scmconfig.FieldWebhookKey},
+			scmconfig.FieldWebhookSecret:         {Type: field.TypeBytes, Column: scmconfig.FieldWebhookSecret},
+			scmconfig.FieldPreviousWebhookSecret: {Type: field.TypeBytes, Column: scmconfig.FieldPreviousWebhookSecret},
+			scmconfig.FieldWebhookRotatedAt:      {Type: field.TypeInt64, Column: scmconfig.FieldWebhookRotatedAt},
+			scmconfig.FieldSubscriptions:         {Type: field.TypeJSON, Column: scmconfig.FieldSubscriptions},
+			scmconfig.FieldCreatedAt:             {Type: field.TypeInt64, Column: scmconfig.FieldCreatedAt},
+			scmconfig.FieldUpdatedAt:             {Type: field.TypeInt64, Column: scmconfig.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[23] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   setting.Table,
 			Columns: setting.Columns,
@@ -257,7 +610,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			setting.FieldValue: {Type: field.TypeBytes, Column: setting.FieldValue},
 		},
 	}
-	graph.Nodes[10] = &sqlgraph.Node{
+	graph.Nodes[24] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   signingkey.Table,
 			Columns: signingkey.Columns,
@@ -275,7 +628,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			signingkey.FieldRetiredAt:        {Type: field.TypeInt64, Column: signingkey.FieldRetiredAt},
 		},
 	}
-	graph.Nodes[11] = &sqlgraph.Node{
+	graph.Nodes[25] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tag.Table,
 			Columns: tag.Columns,
@@ -291,7 +644,63 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tag.FieldCreatedAt:    {Type: field.TypeInt64, Column: tag.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[12] = &sqlgraph.Node{
+	graph.Nodes[26] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   team.Table,
+			Columns: team.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: team.FieldID,
+			},
+		},
+		Type: "Team",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			team.FieldDeploymentID:     {Type: field.TypeInt64, Column: team.FieldDeploymentID},
+			team.FieldName:             {Type: field.TypeString, Column: team.FieldName},
+			team.FieldSlug:             {Type: field.TypeString, Column: team.FieldSlug},
+			team.FieldParentID:         {Type: field.TypeInt64, Column: team.FieldParentID},
+			team.FieldIsProjectDefault: {Type: field.TypeBool, Column: team.FieldIsProjectDefault},
+			team.FieldIsUserDefault:    {Type: field.TypeBool, Column: team.FieldIsUserDefault},
+			team.FieldCreatedAt:        {Type: field.TypeInt64, Column: team.FieldCreatedAt},
+			team.FieldUpdatedAt:        {Type: field.TypeInt64, Column: team.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[27] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   teammember.Table,
+			Columns: teammember.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: teammember.FieldID,
+			},
+		},
+		Type: "TeamMember",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			teammember.FieldDeploymentID: {Type: field.TypeInt64, Column: teammember.FieldDeploymentID},
+			teammember.FieldTeamID:       {Type: field.TypeInt64, Column: teammember.FieldTeamID},
+			teammember.FieldUserID:       {Type: field.TypeInt64, Column: teammember.FieldUserID},
+			teammember.FieldRole:         {Type: field.TypeString, Column: teammember.FieldRole},
+			teammember.FieldCreatedAt:    {Type: field.TypeInt64, Column: teammember.FieldCreatedAt},
+		},
+	}
+	graph.Nodes[28] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   teamproject.Table,
+			Columns: teamproject.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: teamproject.FieldID,
+			},
+		},
+		Type: "TeamProject",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			teamproject.FieldDeploymentID: {Type: field.TypeInt64, Column: teamproject.FieldDeploymentID},
+			teamproject.FieldTeamID:       {Type: field.TypeInt64, Column: teamproject.FieldTeamID},
+			teamproject.FieldProjectID:    {Type: field.TypeInt64, Column: teamproject.FieldProjectID},
+			teamproject.FieldCreatedAt:    {Type: field.TypeInt64, Column: teamproject.FieldCreatedAt},
+		},
+	}
+	graph.Nodes[29] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   token.Table,
 			Columns: token.Columns,
@@ -316,7 +725,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			token.FieldRevokedAt:     {Type: field.TypeInt64, Column: token.FieldRevokedAt},
 		},
 	}
-	graph.Nodes[13] = &sqlgraph.Node{
+	graph.Nodes[30] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   user.Table,
 			Columns: user.Columns,
@@ -331,7 +740,25 @@ var schemaGraph = func() *sqlgraph.Schema {
 			user.FieldName:      {Type: field.TypeString, Column: user.FieldName},
 			user.FieldIssuer:    {Type: field.TypeString, Column: user.FieldIssuer},
 			user.FieldSubject:   {Type: field.TypeString, Column: user.FieldSubject},
+			user.FieldSettings:  {Type: field.TypeBytes, Column: user.FieldSettings},
 			user.FieldCreatedAt: {Type: field.TypeInt64, Column: user.FieldCreatedAt},
+		},
+	}
+	graph.Nodes[31] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   webhookreceipt.Table,
+			Columns: webhookreceipt.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: webhookreceipt.FieldID,
+			},
+		},
+		Type: "WebhookReceipt",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			webhookreceipt.FieldDeploymentID: {Type: field.TypeInt64, Column: webhookreceipt.FieldDeploymentID},
+			webhookreceipt.FieldWebhookKey:   {Type: field.TypeString, Column: webhookreceipt.FieldWebhookKey},
+			webhookreceipt.FieldDeliveryID:   {Type: field.TypeString, Column: webhookreceipt.FieldDeliveryID},
+			webhookreceipt.FieldReceivedAt:   {Type: field.TypeInt64, Column: webhookreceipt.FieldReceivedAt},
 		},
 	}
 	return graph
@@ -388,6 +815,11 @@ func (f *AuditEntryFilter) WhereDeploymentID(p entql.Int64P) {
 	f.Where(p.Field(auditentry.FieldDeploymentID))
 }
 
+// WhereSequence applies the entql int64 predicate on the sequence field.
+func (f *AuditEntryFilter) WhereSequence(p entql.Int64P) {
+	f.Where(p.Field(auditentry.FieldSequence))
+}
+
 // WhereActorKind applies the entql string predicate on the actor_kind field.
 func (f *AuditEntryFilter) WhereActorKind(p entql.StringP) {
 	f.Where(p.Field(auditentry.FieldActorKind))
@@ -396,6 +828,16 @@ func (f *AuditEntryFilter) WhereActorKind(p entql.StringP) {
 // WhereActorID applies the entql int64 predicate on the actor_id field.
 func (f *AuditEntryFilter) WhereActorID(p entql.Int64P) {
 	f.Where(p.Field(auditentry.FieldActorID))
+}
+
+// WhereActorName applies the entql string predicate on the actor_name field.
+func (f *AuditEntryFilter) WhereActorName(p entql.StringP) {
+	f.Where(p.Field(auditentry.FieldActorName))
+}
+
+// WhereUserID applies the entql int64 predicate on the user_id field.
+func (f *AuditEntryFilter) WhereUserID(p entql.Int64P) {
+	f.Where(p.Field(auditentry.FieldUserID))
 }
 
 // WhereMethod applies the entql string predicate on the method field.
@@ -423,9 +865,279 @@ func (f *AuditEntryFilter) WhereRemote(p entql.StringP) {
 	f.Where(p.Field(auditentry.FieldRemote))
 }
 
+// WhereChanges applies the entql json.RawMessage predicate on the changes field.
+func (f *AuditEntryFilter) WhereChanges(p entql.BytesP) {
+	f.Where(p.Field(auditentry.FieldChanges))
+}
+
 // WhereAt applies the entql int64 predicate on the at field.
 func (f *AuditEntryFilter) WhereAt(p entql.Int64P) {
 	f.Where(p.Field(auditentry.FieldAt))
+}
+
+// WherePreviousHash applies the entql []byte predicate on the previous_hash field.
+func (f *AuditEntryFilter) WherePreviousHash(p entql.BytesP) {
+	f.Where(p.Field(auditentry.FieldPreviousHash))
+}
+
+// WhereHash applies the entql []byte predicate on the hash field.
+func (f *AuditEntryFilter) WhereHash(p entql.BytesP) {
+	f.Where(p.Field(auditentry.FieldHash))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AuditHeadQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AuditHeadQuery builder.
+func (_q *AuditHeadQuery) Filter() *AuditHeadFilter {
+	return &AuditHeadFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AuditHeadMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AuditHeadMutation builder.
+func (m *AuditHeadMutation) Filter() *AuditHeadFilter {
+	return &AuditHeadFilter{config: m.config, predicateAdder: m}
+}
+
+// AuditHeadFilter provides a generic filtering capability at runtime for AuditHeadQuery.
+type AuditHeadFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AuditHeadFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[1].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AuditHeadFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(audithead.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AuditHeadFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(audithead.FieldDeploymentID))
+}
+
+// WhereSequence applies the entql int64 predicate on the sequence field.
+func (f *AuditHeadFilter) WhereSequence(p entql.Int64P) {
+	f.Where(p.Field(audithead.FieldSequence))
+}
+
+// WhereHash applies the entql []byte predicate on the hash field.
+func (f *AuditHeadFilter) WhereHash(p entql.BytesP) {
+	f.Where(p.Field(audithead.FieldHash))
+}
+
+// WhereSeal applies the entql []byte predicate on the seal field.
+func (f *AuditHeadFilter) WhereSeal(p entql.BytesP) {
+	f.Where(p.Field(audithead.FieldSeal))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *DeliveryQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the DeliveryQuery builder.
+func (_q *DeliveryQuery) Filter() *DeliveryFilter {
+	return &DeliveryFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *DeliveryMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the DeliveryMutation builder.
+func (m *DeliveryMutation) Filter() *DeliveryFilter {
+	return &DeliveryFilter{config: m.config, predicateAdder: m}
+}
+
+// DeliveryFilter provides a generic filtering capability at runtime for DeliveryQuery.
+type DeliveryFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *DeliveryFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[2].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *DeliveryFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(delivery.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *DeliveryFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(delivery.FieldDeploymentID))
+}
+
+// WhereRuleID applies the entql int64 predicate on the rule_id field.
+func (f *DeliveryFilter) WhereRuleID(p entql.Int64P) {
+	f.Where(p.Field(delivery.FieldRuleID))
+}
+
+// WhereEventID applies the entql string predicate on the event_id field.
+func (f *DeliveryFilter) WhereEventID(p entql.StringP) {
+	f.Where(p.Field(delivery.FieldEventID))
+}
+
+// WhereKind applies the entql string predicate on the kind field.
+func (f *DeliveryFilter) WhereKind(p entql.StringP) {
+	f.Where(p.Field(delivery.FieldKind))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *DeliveryFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(delivery.FieldProjectID))
+}
+
+// WhereScanID applies the entql int64 predicate on the scan_id field.
+func (f *DeliveryFilter) WhereScanID(p entql.Int64P) {
+	f.Where(p.Field(delivery.FieldScanID))
+}
+
+// WherePayload applies the entql []byte predicate on the payload field.
+func (f *DeliveryFilter) WherePayload(p entql.BytesP) {
+	f.Where(p.Field(delivery.FieldPayload))
+}
+
+// WhereState applies the entql string predicate on the state field.
+func (f *DeliveryFilter) WhereState(p entql.StringP) {
+	f.Where(p.Field(delivery.FieldState))
+}
+
+// WhereAttempts applies the entql int32 predicate on the attempts field.
+func (f *DeliveryFilter) WhereAttempts(p entql.Int32P) {
+	f.Where(p.Field(delivery.FieldAttempts))
+}
+
+// WhereNextAttemptAt applies the entql int64 predicate on the next_attempt_at field.
+func (f *DeliveryFilter) WhereNextAttemptAt(p entql.Int64P) {
+	f.Where(p.Field(delivery.FieldNextAttemptAt))
+}
+
+// WhereLockedUntil applies the entql int64 predicate on the locked_until field.
+func (f *DeliveryFilter) WhereLockedUntil(p entql.Int64P) {
+	f.Where(p.Field(delivery.FieldLockedUntil))
+}
+
+// WhereGiveUpAt applies the entql int64 predicate on the give_up_at field.
+func (f *DeliveryFilter) WhereGiveUpAt(p entql.Int64P) {
+	f.Where(p.Field(delivery.FieldGiveUpAt))
+}
+
+// WhereLastStatus applies the entql int32 predicate on the last_status field.
+func (f *DeliveryFilter) WhereLastStatus(p entql.Int32P) {
+	f.Where(p.Field(delivery.FieldLastStatus))
+}
+
+// WhereLastError applies the entql string predicate on the last_error field.
+func (f *DeliveryFilter) WhereLastError(p entql.StringP) {
+	f.Where(p.Field(delivery.FieldLastError))
+}
+
+// WhereReplayOf applies the entql int64 predicate on the replay_of field.
+func (f *DeliveryFilter) WhereReplayOf(p entql.Int64P) {
+	f.Where(p.Field(delivery.FieldReplayOf))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *DeliveryFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(delivery.FieldCreatedAt))
+}
+
+// WhereFinishedAt applies the entql int64 predicate on the finished_at field.
+func (f *DeliveryFilter) WhereFinishedAt(p entql.Int64P) {
+	f.Where(p.Field(delivery.FieldFinishedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *DeliveryAttemptQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the DeliveryAttemptQuery builder.
+func (_q *DeliveryAttemptQuery) Filter() *DeliveryAttemptFilter {
+	return &DeliveryAttemptFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *DeliveryAttemptMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the DeliveryAttemptMutation builder.
+func (m *DeliveryAttemptMutation) Filter() *DeliveryAttemptFilter {
+	return &DeliveryAttemptFilter{config: m.config, predicateAdder: m}
+}
+
+// DeliveryAttemptFilter provides a generic filtering capability at runtime for DeliveryAttemptQuery.
+type DeliveryAttemptFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *DeliveryAttemptFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[3].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *DeliveryAttemptFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(deliveryattempt.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *DeliveryAttemptFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(deliveryattempt.FieldDeploymentID))
+}
+
+// WhereDeliveryID applies the entql int64 predicate on the delivery_id field.
+func (f *DeliveryAttemptFilter) WhereDeliveryID(p entql.Int64P) {
+	f.Where(p.Field(deliveryattempt.FieldDeliveryID))
+}
+
+// WhereStatus applies the entql int32 predicate on the status field.
+func (f *DeliveryAttemptFilter) WhereStatus(p entql.Int32P) {
+	f.Where(p.Field(deliveryattempt.FieldStatus))
+}
+
+// WhereError applies the entql string predicate on the error field.
+func (f *DeliveryAttemptFilter) WhereError(p entql.StringP) {
+	f.Where(p.Field(deliveryattempt.FieldError))
+}
+
+// WhereDurationUs applies the entql int64 predicate on the duration_us field.
+func (f *DeliveryAttemptFilter) WhereDurationUs(p entql.Int64P) {
+	f.Where(p.Field(deliveryattempt.FieldDurationUs))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *DeliveryAttemptFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(deliveryattempt.FieldAt))
 }
 
 // addPredicate implements the predicateAdder interface.
@@ -457,7 +1169,7 @@ type DeploymentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeploymentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[1].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[4].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -481,6 +1193,26 @@ func (f *DeploymentFilter) WhereName(p entql.StringP) {
 // WhereDefaultRole applies the entql string predicate on the default_role field.
 func (f *DeploymentFilter) WhereDefaultRole(p entql.StringP) {
 	f.Where(p.Field(deployment.FieldDefaultRole))
+}
+
+// WhereTriageViaComment applies the entql bool predicate on the triage_via_comment field.
+func (f *DeploymentFilter) WhereTriageViaComment(p entql.BoolP) {
+	f.Where(p.Field(deployment.FieldTriageViaComment))
+}
+
+// WhereCrossFileAnalysis applies the entql bool predicate on the cross_file_analysis field.
+func (f *DeploymentFilter) WhereCrossFileAnalysis(p entql.BoolP) {
+	f.Where(p.Field(deployment.FieldCrossFileAnalysis))
+}
+
+// WhereDependencyQuery applies the entql bool predicate on the dependency_query field.
+func (f *DeploymentFilter) WhereDependencyQuery(p entql.BoolP) {
+	f.Where(p.Field(deployment.FieldDependencyQuery))
+}
+
+// WhereProducts applies the entql []byte predicate on the products field.
+func (f *DeploymentFilter) WhereProducts(p entql.BytesP) {
+	f.Where(p.Field(deployment.FieldProducts))
 }
 
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.
@@ -517,7 +1249,7 @@ type FindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[2].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[5].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -717,7 +1449,7 @@ type FindingEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[3].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[6].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -784,6 +1516,71 @@ func (f *FindingEventFilter) WhereAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *InvitationQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the InvitationQuery builder.
+func (_q *InvitationQuery) Filter() *InvitationFilter {
+	return &InvitationFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *InvitationMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the InvitationMutation builder.
+func (m *InvitationMutation) Filter() *InvitationFilter {
+	return &InvitationFilter{config: m.config, predicateAdder: m}
+}
+
+// InvitationFilter provides a generic filtering capability at runtime for InvitationQuery.
+type InvitationFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *InvitationFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[7].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *InvitationFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(invitation.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *InvitationFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(invitation.FieldDeploymentID))
+}
+
+// WhereEmail applies the entql string predicate on the email field.
+func (f *InvitationFilter) WhereEmail(p entql.StringP) {
+	f.Where(p.Field(invitation.FieldEmail))
+}
+
+// WhereInvitedBy applies the entql int64 predicate on the invited_by field.
+func (f *InvitationFilter) WhereInvitedBy(p entql.Int64P) {
+	f.Where(p.Field(invitation.FieldInvitedBy))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *InvitationFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(invitation.FieldCreatedAt))
+}
+
+// WhereAcceptedAt applies the entql int64 predicate on the accepted_at field.
+func (f *InvitationFilter) WhereAcceptedAt(p entql.Int64P) {
+	f.Where(p.Field(invitation.FieldAcceptedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *MembershipQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -812,7 +1609,7 @@ type MembershipFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *MembershipFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[4].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[8].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -844,6 +1641,561 @@ func (f *MembershipFilter) WhereCreatedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *NotificationQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the NotificationQuery builder.
+func (_q *NotificationQuery) Filter() *NotificationFilter {
+	return &NotificationFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *NotificationMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the NotificationMutation builder.
+func (m *NotificationMutation) Filter() *NotificationFilter {
+	return &NotificationFilter{config: m.config, predicateAdder: m}
+}
+
+// NotificationFilter provides a generic filtering capability at runtime for NotificationQuery.
+type NotificationFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *NotificationFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[9].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *NotificationFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(notification.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *NotificationFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(notification.FieldDeploymentID))
+}
+
+// WhereDedupKey applies the entql string predicate on the dedup_key field.
+func (f *NotificationFilter) WhereDedupKey(p entql.StringP) {
+	f.Where(p.Field(notification.FieldDedupKey))
+}
+
+// WhereTitle applies the entql string predicate on the title field.
+func (f *NotificationFilter) WhereTitle(p entql.StringP) {
+	f.Where(p.Field(notification.FieldTitle))
+}
+
+// WhereDescription applies the entql string predicate on the description field.
+func (f *NotificationFilter) WhereDescription(p entql.StringP) {
+	f.Where(p.Field(notification.FieldDescription))
+}
+
+// WhereSeverity applies the entql string predicate on the severity field.
+func (f *NotificationFilter) WhereSeverity(p entql.StringP) {
+	f.Where(p.Field(notification.FieldSeverity))
+}
+
+// WhereAdminOnly applies the entql bool predicate on the admin_only field.
+func (f *NotificationFilter) WhereAdminOnly(p entql.BoolP) {
+	f.Where(p.Field(notification.FieldAdminOnly))
+}
+
+// WhereLink applies the entql string predicate on the link field.
+func (f *NotificationFilter) WhereLink(p entql.StringP) {
+	f.Where(p.Field(notification.FieldLink))
+}
+
+// WhereIsExternalLink applies the entql bool predicate on the is_external_link field.
+func (f *NotificationFilter) WhereIsExternalLink(p entql.BoolP) {
+	f.Where(p.Field(notification.FieldIsExternalLink))
+}
+
+// WhereLinkText applies the entql string predicate on the link_text field.
+func (f *NotificationFilter) WhereLinkText(p entql.StringP) {
+	f.Where(p.Field(notification.FieldLinkText))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *NotificationFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(notification.FieldCreatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *NotificationRuleQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the NotificationRuleQuery builder.
+func (_q *NotificationRuleQuery) Filter() *NotificationRuleFilter {
+	return &NotificationRuleFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *NotificationRuleMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the NotificationRuleMutation builder.
+func (m *NotificationRuleMutation) Filter() *NotificationRuleFilter {
+	return &NotificationRuleFilter{config: m.config, predicateAdder: m}
+}
+
+// NotificationRuleFilter provides a generic filtering capability at runtime for NotificationRuleQuery.
+type NotificationRuleFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *NotificationRuleFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[10].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *NotificationRuleFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(notificationrule.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *NotificationRuleFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(notificationrule.FieldDeploymentID))
+}
+
+// WhereChannel applies the entql string predicate on the channel field.
+func (f *NotificationRuleFilter) WhereChannel(p entql.StringP) {
+	f.Where(p.Field(notificationrule.FieldChannel))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *NotificationRuleFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(notificationrule.FieldName))
+}
+
+// WhereConfig applies the entql json.RawMessage predicate on the config field.
+func (f *NotificationRuleFilter) WhereConfig(p entql.BytesP) {
+	f.Where(p.Field(notificationrule.FieldConfig))
+}
+
+// WhereSecrets applies the entql []byte predicate on the secrets field.
+func (f *NotificationRuleFilter) WhereSecrets(p entql.BytesP) {
+	f.Where(p.Field(notificationrule.FieldSecrets))
+}
+
+// WhereIsEnabled applies the entql bool predicate on the is_enabled field.
+func (f *NotificationRuleFilter) WhereIsEnabled(p entql.BoolP) {
+	f.Where(p.Field(notificationrule.FieldIsEnabled))
+}
+
+// WherePolicySlugs applies the entql json.RawMessage predicate on the policy_slugs field.
+func (f *NotificationRuleFilter) WherePolicySlugs(p entql.BytesP) {
+	f.Where(p.Field(notificationrule.FieldPolicySlugs))
+}
+
+// WhereUseNetworkBroker applies the entql bool predicate on the use_network_broker field.
+func (f *NotificationRuleFilter) WhereUseNetworkBroker(p entql.BoolP) {
+	f.Where(p.Field(notificationrule.FieldUseNetworkBroker))
+}
+
+// WhereSendScanCompletion applies the entql bool predicate on the send_scan_completion field.
+func (f *NotificationRuleFilter) WhereSendScanCompletion(p entql.BoolP) {
+	f.Where(p.Field(notificationrule.FieldSendScanCompletion))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *NotificationRuleFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(notificationrule.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *NotificationRuleFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(notificationrule.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *NotificationSeenQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the NotificationSeenQuery builder.
+func (_q *NotificationSeenQuery) Filter() *NotificationSeenFilter {
+	return &NotificationSeenFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *NotificationSeenMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the NotificationSeenMutation builder.
+func (m *NotificationSeenMutation) Filter() *NotificationSeenFilter {
+	return &NotificationSeenFilter{config: m.config, predicateAdder: m}
+}
+
+// NotificationSeenFilter provides a generic filtering capability at runtime for NotificationSeenQuery.
+type NotificationSeenFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *NotificationSeenFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[11].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *NotificationSeenFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(notificationseen.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *NotificationSeenFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(notificationseen.FieldDeploymentID))
+}
+
+// WhereNotificationID applies the entql int64 predicate on the notification_id field.
+func (f *NotificationSeenFilter) WhereNotificationID(p entql.Int64P) {
+	f.Where(p.Field(notificationseen.FieldNotificationID))
+}
+
+// WhereUserID applies the entql int64 predicate on the user_id field.
+func (f *NotificationSeenFilter) WhereUserID(p entql.Int64P) {
+	f.Where(p.Field(notificationseen.FieldUserID))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *NotificationSeenFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(notificationseen.FieldAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *NotificationWebhookQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the NotificationWebhookQuery builder.
+func (_q *NotificationWebhookQuery) Filter() *NotificationWebhookFilter {
+	return &NotificationWebhookFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *NotificationWebhookMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the NotificationWebhookMutation builder.
+func (m *NotificationWebhookMutation) Filter() *NotificationWebhookFilter {
+	return &NotificationWebhookFilter{config: m.config, predicateAdder: m}
+}
+
+// NotificationWebhookFilter provides a generic filtering capability at runtime for NotificationWebhookQuery.
+type NotificationWebhookFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *NotificationWebhookFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[12].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *NotificationWebhookFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(notificationwebhook.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *NotificationWebhookFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(notificationwebhook.FieldDeploymentID))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *NotificationWebhookFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(notificationwebhook.FieldName))
+}
+
+// WhereURL applies the entql string predicate on the url field.
+func (f *NotificationWebhookFilter) WhereURL(p entql.StringP) {
+	f.Where(p.Field(notificationwebhook.FieldURL))
+}
+
+// WhereSecret applies the entql []byte predicate on the secret field.
+func (f *NotificationWebhookFilter) WhereSecret(p entql.BytesP) {
+	f.Where(p.Field(notificationwebhook.FieldSecret))
+}
+
+// WhereUseNetworkBroker applies the entql bool predicate on the use_network_broker field.
+func (f *NotificationWebhookFilter) WhereUseNetworkBroker(p entql.BoolP) {
+	f.Where(p.Field(notificationwebhook.FieldUseNetworkBroker))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *NotificationWebhookFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(notificationwebhook.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *NotificationWebhookFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(notificationwebhook.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *OnboardingTaskQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the OnboardingTaskQuery builder.
+func (_q *OnboardingTaskQuery) Filter() *OnboardingTaskFilter {
+	return &OnboardingTaskFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *OnboardingTaskMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the OnboardingTaskMutation builder.
+func (m *OnboardingTaskMutation) Filter() *OnboardingTaskFilter {
+	return &OnboardingTaskFilter{config: m.config, predicateAdder: m}
+}
+
+// OnboardingTaskFilter provides a generic filtering capability at runtime for OnboardingTaskQuery.
+type OnboardingTaskFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *OnboardingTaskFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[13].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *OnboardingTaskFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(onboardingtask.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *OnboardingTaskFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(onboardingtask.FieldDeploymentID))
+}
+
+// WhereUserID applies the entql int64 predicate on the user_id field.
+func (f *OnboardingTaskFilter) WhereUserID(p entql.Int64P) {
+	f.Where(p.Field(onboardingtask.FieldUserID))
+}
+
+// WhereType applies the entql string predicate on the type field.
+func (f *OnboardingTaskFilter) WhereType(p entql.StringP) {
+	f.Where(p.Field(onboardingtask.FieldType))
+}
+
+// WhereState applies the entql string predicate on the state field.
+func (f *OnboardingTaskFilter) WhereState(p entql.StringP) {
+	f.Where(p.Field(onboardingtask.FieldState))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *OnboardingTaskFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(onboardingtask.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *PackageManagerConfigQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the PackageManagerConfigQuery builder.
+func (_q *PackageManagerConfigQuery) Filter() *PackageManagerConfigFilter {
+	return &PackageManagerConfigFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *PackageManagerConfigMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the PackageManagerConfigMutation builder.
+func (m *PackageManagerConfigMutation) Filter() *PackageManagerConfigFilter {
+	return &PackageManagerConfigFilter{config: m.config, predicateAdder: m}
+}
+
+// PackageManagerConfigFilter provides a generic filtering capability at runtime for PackageManagerConfigQuery.
+type PackageManagerConfigFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *PackageManagerConfigFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[14].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *PackageManagerConfigFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(packagemanagerconfig.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *PackageManagerConfigFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(packagemanagerconfig.FieldDeploymentID))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *PackageManagerConfigFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(packagemanagerconfig.FieldName))
+}
+
+// WhereURL applies the entql string predicate on the url field.
+func (f *PackageManagerConfigFilter) WhereURL(p entql.StringP) {
+	f.Where(p.Field(packagemanagerconfig.FieldURL))
+}
+
+// WhereRequiresAuth applies the entql bool predicate on the requires_auth field.
+func (f *PackageManagerConfigFilter) WhereRequiresAuth(p entql.BoolP) {
+	f.Where(p.Field(packagemanagerconfig.FieldRequiresAuth))
+}
+
+// WhereEcosystem applies the entql string predicate on the ecosystem field.
+func (f *PackageManagerConfigFilter) WhereEcosystem(p entql.StringP) {
+	f.Where(p.Field(packagemanagerconfig.FieldEcosystem))
+}
+
+// WhereUseNetworkBroker applies the entql bool predicate on the use_network_broker field.
+func (f *PackageManagerConfigFilter) WhereUseNetworkBroker(p entql.BoolP) {
+	f.Where(p.Field(packagemanagerconfig.FieldUseNetworkBroker))
+}
+
+// WhereAdditionalConfig applies the entql []byte predicate on the additional_config field.
+func (f *PackageManagerConfigFilter) WhereAdditionalConfig(p entql.BytesP) {
+	f.Where(p.Field(packagemanagerconfig.FieldAdditionalConfig))
+}
+
+// WhereRegistryType applies the entql string predicate on the registry_type field.
+func (f *PackageManagerConfigFilter) WhereRegistryType(p entql.StringP) {
+	f.Where(p.Field(packagemanagerconfig.FieldRegistryType))
+}
+
+// WhereCredentialKind applies the entql string predicate on the credential_kind field.
+func (f *PackageManagerConfigFilter) WhereCredentialKind(p entql.StringP) {
+	f.Where(p.Field(packagemanagerconfig.FieldCredentialKind))
+}
+
+// WhereCredentials applies the entql []byte predicate on the credentials field.
+func (f *PackageManagerConfigFilter) WhereCredentials(p entql.BytesP) {
+	f.Where(p.Field(packagemanagerconfig.FieldCredentials))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *PackageManagerConfigFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(packagemanagerconfig.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *PackageManagerConfigFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(packagemanagerconfig.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *ProductFeedbackQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ProductFeedbackQuery builder.
+func (_q *ProductFeedbackQuery) Filter() *ProductFeedbackFilter {
+	return &ProductFeedbackFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ProductFeedbackMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ProductFeedbackMutation builder.
+func (m *ProductFeedbackMutation) Filter() *ProductFeedbackFilter {
+	return &ProductFeedbackFilter{config: m.config, predicateAdder: m}
+}
+
+// ProductFeedbackFilter provides a generic filtering capability at runtime for ProductFeedbackQuery.
+type ProductFeedbackFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ProductFeedbackFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[15].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ProductFeedbackFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(productfeedback.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ProductFeedbackFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(productfeedback.FieldDeploymentID))
+}
+
+// WhereFeatureAction applies the entql string predicate on the feature_action field.
+func (f *ProductFeedbackFilter) WhereFeatureAction(p entql.StringP) {
+	f.Where(p.Field(productfeedback.FieldFeatureAction))
+}
+
+// WhereFeedback applies the entql string predicate on the feedback field.
+func (f *ProductFeedbackFilter) WhereFeedback(p entql.StringP) {
+	f.Where(p.Field(productfeedback.FieldFeedback))
+}
+
+// WhereActorKind applies the entql string predicate on the actor_kind field.
+func (f *ProductFeedbackFilter) WhereActorKind(p entql.StringP) {
+	f.Where(p.Field(productfeedback.FieldActorKind))
+}
+
+// WhereActorID applies the entql int64 predicate on the actor_id field.
+func (f *ProductFeedbackFilter) WhereActorID(p entql.Int64P) {
+	f.Where(p.Field(productfeedback.FieldActorID))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *ProductFeedbackFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(productfeedback.FieldCreatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *ProjectQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -872,7 +2224,7 @@ type ProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[5].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[16].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -977,7 +2329,7 @@ type ProjectTagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectTagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[6].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[17].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1001,6 +2353,76 @@ func (f *ProjectTagFilter) WhereProjectID(p entql.Int64P) {
 // WhereTagID applies the entql int64 predicate on the tag_id field.
 func (f *ProjectTagFilter) WhereTagID(p entql.Int64P) {
 	f.Where(p.Field(projecttag.FieldTagID))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *ReviewCommentContentQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ReviewCommentContentQuery builder.
+func (_q *ReviewCommentContentQuery) Filter() *ReviewCommentContentFilter {
+	return &ReviewCommentContentFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ReviewCommentContentMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ReviewCommentContentMutation builder.
+func (m *ReviewCommentContentMutation) Filter() *ReviewCommentContentFilter {
+	return &ReviewCommentContentFilter{config: m.config, predicateAdder: m}
+}
+
+// ReviewCommentContentFilter provides a generic filtering capability at runtime for ReviewCommentContentQuery.
+type ReviewCommentContentFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ReviewCommentContentFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ReviewCommentContentFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(reviewcommentcontent.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ReviewCommentContentFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(reviewcommentcontent.FieldDeploymentID))
+}
+
+// WhereContentType applies the entql string predicate on the content_type field.
+func (f *ReviewCommentContentFilter) WhereContentType(p entql.StringP) {
+	f.Where(p.Field(reviewcommentcontent.FieldContentType))
+}
+
+// WhereProductType applies the entql string predicate on the product_type field.
+func (f *ReviewCommentContentFilter) WhereProductType(p entql.StringP) {
+	f.Where(p.Field(reviewcommentcontent.FieldProductType))
+}
+
+// WhereContent applies the entql string predicate on the content field.
+func (f *ReviewCommentContentFilter) WhereContent(p entql.StringP) {
+	f.Where(p.Field(reviewcommentcontent.FieldContent))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *ReviewCommentContentFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(reviewcommentcontent.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *ReviewCommentContentFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(reviewcommentcontent.FieldUpdatedAt))
 }
 
 // addPredicate implements the predicateAdder interface.
@@ -1032,7 +2454,7 @@ type RuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[7].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1102,7 +2524,7 @@ type ScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[8].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1194,6 +2616,336 @@ func (f *ScanFilter) WhereCompletedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *ScmAppQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ScmAppQuery builder.
+func (_q *ScmAppQuery) Filter() *ScmAppFilter {
+	return &ScmAppFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ScmAppMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ScmAppMutation builder.
+func (m *ScmAppMutation) Filter() *ScmAppFilter {
+	return &ScmAppFilter{config: m.config, predicateAdder: m}
+}
+
+// ScmAppFilter provides a generic filtering capability at runtime for ScmAppQuery.
+type ScmAppFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ScmAppFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ScmAppFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(scmapp.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ScmAppFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(scmapp.FieldDeploymentID))
+}
+
+// WhereRequestID applies the entql string predicate on the request_id field.
+func (f *ScmAppFilter) WhereRequestID(p entql.StringP) {
+	f.Where(p.Field(scmapp.FieldRequestID))
+}
+
+// WhereState applies the entql string predicate on the state field.
+func (f *ScmAppFilter) WhereState(p entql.StringP) {
+	f.Where(p.Field(scmapp.FieldState))
+}
+
+// WhereScmType applies the entql string predicate on the scm_type field.
+func (f *ScmAppFilter) WhereScmType(p entql.StringP) {
+	f.Where(p.Field(scmapp.FieldScmType))
+}
+
+// WhereBaseURL applies the entql string predicate on the base_url field.
+func (f *ScmAppFilter) WhereBaseURL(p entql.StringP) {
+	f.Where(p.Field(scmapp.FieldBaseURL))
+}
+
+// WhereNamespace applies the entql string predicate on the namespace field.
+func (f *ScmAppFilter) WhereNamespace(p entql.StringP) {
+	f.Where(p.Field(scmapp.FieldNamespace))
+}
+
+// WhereEntityType applies the entql string predicate on the entity_type field.
+func (f *ScmAppFilter) WhereEntityType(p entql.StringP) {
+	f.Where(p.Field(scmapp.FieldEntityType))
+}
+
+// WhereScmConfigID applies the entql int64 predicate on the scm_config_id field.
+func (f *ScmAppFilter) WhereScmConfigID(p entql.Int64P) {
+	f.Where(p.Field(scmapp.FieldScmConfigID))
+}
+
+// WhereCreatedBy applies the entql int64 predicate on the created_by field.
+func (f *ScmAppFilter) WhereCreatedBy(p entql.Int64P) {
+	f.Where(p.Field(scmapp.FieldCreatedBy))
+}
+
+// WhereSlug applies the entql string predicate on the slug field.
+func (f *ScmAppFilter) WhereSlug(p entql.StringP) {
+	f.Where(p.Field(scmapp.FieldSlug))
+}
+
+// WhereAppID applies the entql string predicate on the app_id field.
+func (f *ScmAppFilter) WhereAppID(p entql.StringP) {
+	f.Where(p.Field(scmapp.FieldAppID))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *ScmAppFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(scmapp.FieldName))
+}
+
+// WhereCodeAccess applies the entql bool predicate on the code_access field.
+func (f *ScmAppFilter) WhereCodeAccess(p entql.BoolP) {
+	f.Where(p.Field(scmapp.FieldCodeAccess))
+}
+
+// WhereTenantID applies the entql string predicate on the tenant_id field.
+func (f *ScmAppFilter) WhereTenantID(p entql.StringP) {
+	f.Where(p.Field(scmapp.FieldTenantID))
+}
+
+// WhereClientID applies the entql string predicate on the client_id field.
+func (f *ScmAppFilter) WhereClientID(p entql.StringP) {
+	f.Where(p.Field(scmapp.FieldClientID))
+}
+
+// WhereClientSecret applies the entql []byte predicate on the client_secret field.
+func (f *ScmAppFilter) WhereClientSecret(p entql.BytesP) {
+	f.Where(p.Field(scmapp.FieldClientSecret))
+}
+
+// WherePrivateKey applies the entql []byte predicate on the private_key field.
+func (f *ScmAppFilter) WherePrivateKey(p entql.BytesP) {
+	f.Where(p.Field(scmapp.FieldPrivateKey))
+}
+
+// WhereWebhookKey applies the entql string predicate on the webhook_key field.
+func (f *ScmAppFilter) WhereWebhookKey(p entql.StringP) {
+	f.Where(p.Field(scmapp.FieldWebhookKey))
+}
+
+// WhereWebhookSecret applies the entql []byte predicate on the webhook_secret field.
+func (f *ScmAppFilter) WhereWebhookSecret(p entql.BytesP) {
+	f.Where(p.Field(scmapp.FieldWebhookSecret))
+}
+
+// WherePreviousWebhookSecret applies the entql []byte predicate on the previous_webhook_secret field.
+func (f *ScmAppFilter) WherePreviousWebhookSecret(p entql.BytesP) {
+	f.Where(p.Field(scmapp.FieldPreviousWebhookSecret))
+}
+
+// WhereWebhookRotatedAt applies the entql int64 predicate on the webhook_rotated_at field.
+func (f *ScmAppFilter) WhereWebhookRotatedAt(p entql.Int64P) {
+	f.Where(p.Field(scmapp.FieldWebhookRotatedAt))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *ScmAppFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(scmapp.FieldCreatedAt))
+}
+
+// WhereExpiresAt applies the entql int64 predicate on the expires_at field.
+func (f *ScmAppFilter) WhereExpiresAt(p entql.Int64P) {
+	f.Where(p.Field(scmapp.FieldExpiresAt))
+}
+
+// WhereCompletedAt applies the entql int64 predicate on the completed_at field.
+func (f *ScmAppFilter) WhereCompletedAt(p entql.Int64P) {
+	f.Where(p.Field(scmapp.FieldCompletedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *ScmConfigQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ScmConfigQuery builder.
+func (_q *ScmConfigQuery) Filter() *ScmConfigFilter {
+	return &ScmConfigFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ScmConfigMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ScmConfigMutation builder.
+func (m *ScmConfigMutation) Filter() *ScmConfigFilter {
+	return &ScmConfigFilter{config: m.config, predicateAdder: m}
+}
+
+// ScmConfigFilter provides a generic filtering capability at runtime for ScmConfigQuery.
+type ScmConfigFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ScmConfigFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ScmConfigFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(scmconfig.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ScmConfigFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(scmconfig.FieldDeploymentID))
+}
+
+// WhereType applies the entql string predicate on the type field.
+func (f *ScmConfigFilter) WhereType(p entql.StringP) {
+	f.Where(p.Field(scmconfig.FieldType))
+}
+
+// WhereNamespace applies the entql string predicate on the namespace field.
+func (f *ScmConfigFilter) WhereNamespace(p entql.StringP) {
+	f.Where(p.Field(scmconfig.FieldNamespace))
+}
+
+// WhereSourceID applies the entql string predicate on the source_id field.
+func (f *ScmConfigFilter) WhereSourceID(p entql.StringP) {
+	f.Where(p.Field(scmconfig.FieldSourceID))
+}
+
+// WhereBaseURL applies the entql string predicate on the base_url field.
+func (f *ScmConfigFilter) WhereBaseURL(p entql.StringP) {
+	f.Where(p.Field(scmconfig.FieldBaseURL))
+}
+
+// WhereScmID applies the entql string predicate on the scm_id field.
+func (f *ScmConfigFilter) WhereScmID(p entql.StringP) {
+	f.Where(p.Field(scmconfig.FieldScmID))
+}
+
+// WhereScmAppID applies the entql int64 predicate on the scm_app_id field.
+func (f *ScmConfigFilter) WhereScmAppID(p entql.Int64P) {
+	f.Where(p.Field(scmconfig.FieldScmAppID))
+}
+
+// WhereAccessToken applies the entql []byte predicate on the access_token field.
+func (f *ScmConfigFilter) WhereAccessToken(p entql.BytesP) {
+	f.Where(p.Field(scmconfig.FieldAccessToken))
+}
+
+// WhereInstalled applies the entql bool predicate on the installed field.
+func (f *ScmConfigFilter) WhereInstalled(p entql.BoolP) {
+	f.Where(p.Field(scmconfig.FieldInstalled))
+}
+
+// WhereSuspended applies the entql bool predicate on the suspended field.
+func (f *ScmConfigFilter) WhereSuspended(p entql.BoolP) {
+	f.Where(p.Field(scmconfig.FieldSuspended))
+}
+
+// WhereEntityType applies the entql string predicate on the entity_type field.
+func (f *ScmConfigFilter) WhereEntityType(p entql.StringP) {
+	f.Where(p.Field(scmconfig.FieldEntityType))
+}
+
+// WhereAutoScan applies the entql bool predicate on the auto_scan field.
+func (f *ScmConfigFilter) WhereAutoScan(p entql.BoolP) {
+	f.Where(p.Field(scmconfig.FieldAutoScan))
+}
+
+// WhereDiffEnabled applies the entql bool predicate on the diff_enabled field.
+func (f *ScmConfigFilter) WhereDiffEnabled(p entql.BoolP) {
+	f.Where(p.Field(scmconfig.FieldDiffEnabled))
+}
+
+// WhereUseNetworkBroker applies the entql bool predicate on the use_network_broker field.
+func (f *ScmConfigFilter) WhereUseNetworkBroker(p entql.BoolP) {
+	f.Where(p.Field(scmconfig.FieldUseNetworkBroker))
+}
+
+// WhereCheckedAt applies the entql int64 predicate on the checked_at field.
+func (f *ScmConfigFilter) WhereCheckedAt(p entql.Int64P) {
+	f.Where(p.Field(scmconfig.FieldCheckedAt))
+}
+
+// WhereCheckOk applies the entql bool predicate on the check_ok field.
+func (f *ScmConfigFilter) WhereCheckOk(p entql.BoolP) {
+	f.Where(p.Field(scmconfig.FieldCheckOk))
+}
+
+// WhereCheckError applies the entql string predicate on the check_error field.
+func (f *ScmConfigFilter) WhereCheckError(p entql.StringP) {
+	f.Where(p.Field(scmconfig.FieldCheckError))
+}
+
+// WhereTokenScopes applies the entql []byte predicate on the token_scopes field.
+func (f *ScmConfigFilter) WhereTokenScopes(p entql.BytesP) {
+	f.Where(p.Field(scmconfig.FieldTokenScopes))
+}
+
+// WhereLastSuccessfulSyncAt applies the entql int64 predicate on the last_successful_sync_at field.
+func (f *ScmConfigFilter) WhereLastSuccessfulSyncAt(p entql.Int64P) {
+	f.Where(p.Field(scmconfig.FieldLastSuccessfulSyncAt))
+}
+
+// WhereWebhookKey applies the entql string predicate on the webhook_key field.
+func (f *ScmConfigFilter) WhereWebhookKey(p entql.StringP) {
+	f.Where(p.Field(scmconfig.FieldWebhookKey))
+}
+
+// WhereWebhookSecret applies the entql []byte predicate on the webhook_secret field.
+func (f *ScmConfigFilter) WhereWebhookSecret(p entql.BytesP) {
+	f.Where(p.Field(scmconfig.FieldWebhookSecret))
+}
+
+// WherePreviousWebhookSecret applies the entql []byte predicate on the previous_webhook_secret field.
+func (f *ScmConfigFilter) WherePreviousWebhookSecret(p entql.BytesP) {
+	f.Where(p.Field(scmconfig.FieldPreviousWebhookSecret))
+}
+
+// WhereWebhookRotatedAt applies the entql int64 predicate on the webhook_rotated_at field.
+func (f *ScmConfigFilter) WhereWebhookRotatedAt(p entql.Int64P) {
+	f.Where(p.Field(scmconfig.FieldWebhookRotatedAt))
+}
+
+// WhereSubscriptions applies the entql json.RawMessage predicate on the subscriptions field.
+func (f *ScmConfigFilter) WhereSubscriptions(p entql.BytesP) {
+	f.Where(p.Field(scmconfig.FieldSubscriptions))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *ScmConfigFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(scmconfig.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *ScmConfigFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(scmconfig.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *SettingQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -1222,7 +2974,7 @@ type SettingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SettingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[9].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1272,7 +3024,7 @@ type SigningKeyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SigningKeyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[10].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1337,7 +3089,7 @@ type TagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[11].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1361,6 +3113,211 @@ func (f *TagFilter) WhereName(p entql.StringP) {
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.
 func (f *TagFilter) WhereCreatedAt(p entql.Int64P) {
 	f.Where(p.Field(tag.FieldCreatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *TeamQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the TeamQuery builder.
+func (_q *TeamQuery) Filter() *TeamFilter {
+	return &TeamFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *TeamMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the TeamMutation builder.
+func (m *TeamMutation) Filter() *TeamFilter {
+	return &TeamFilter{config: m.config, predicateAdder: m}
+}
+
+// TeamFilter provides a generic filtering capability at runtime for TeamQuery.
+type TeamFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *TeamFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *TeamFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(team.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *TeamFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(team.FieldDeploymentID))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *TeamFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(team.FieldName))
+}
+
+// WhereSlug applies the entql string predicate on the slug field.
+func (f *TeamFilter) WhereSlug(p entql.StringP) {
+	f.Where(p.Field(team.FieldSlug))
+}
+
+// WhereParentID applies the entql int64 predicate on the parent_id field.
+func (f *TeamFilter) WhereParentID(p entql.Int64P) {
+	f.Where(p.Field(team.FieldParentID))
+}
+
+// WhereIsProjectDefault applies the entql bool predicate on the is_project_default field.
+func (f *TeamFilter) WhereIsProjectDefault(p entql.BoolP) {
+	f.Where(p.Field(team.FieldIsProjectDefault))
+}
+
+// WhereIsUserDefault applies the entql bool predicate on the is_user_default field.
+func (f *TeamFilter) WhereIsUserDefault(p entql.BoolP) {
+	f.Where(p.Field(team.FieldIsUserDefault))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *TeamFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(team.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *TeamFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(team.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *TeamMemberQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the TeamMemberQuery builder.
+func (_q *TeamMemberQuery) Filter() *TeamMemberFilter {
+	return &TeamMemberFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *TeamMemberMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the TeamMemberMutation builder.
+func (m *TeamMemberMutation) Filter() *TeamMemberFilter {
+	return &TeamMemberFilter{config: m.config, predicateAdder: m}
+}
+
+// TeamMemberFilter provides a generic filtering capability at runtime for TeamMemberQuery.
+type TeamMemberFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *TeamMemberFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *TeamMemberFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(teammember.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *TeamMemberFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(teammember.FieldDeploymentID))
+}
+
+// WhereTeamID applies the entql int64 predicate on the team_id field.
+func (f *TeamMemberFilter) WhereTeamID(p entql.Int64P) {
+	f.Where(p.Field(teammember.FieldTeamID))
+}
+
+// WhereUserID applies the entql int64 predicate on the user_id field.
+func (f *TeamMemberFilter) WhereUserID(p entql.Int64P) {
+	f.Where(p.Field(teammember.FieldUserID))
+}
+
+// WhereRole applies the entql string predicate on the role field.
+func (f *TeamMemberFilter) WhereRole(p entql.StringP) {
+	f.Where(p.Field(teammember.FieldRole))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *TeamMemberFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(teammember.FieldCreatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *TeamProjectQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the TeamProjectQuery builder.
+func (_q *TeamProjectQuery) Filter() *TeamProjectFilter {
+	return &TeamProjectFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *TeamProjectMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the TeamProjectMutation builder.
+func (m *TeamProjectMutation) Filter() *TeamProjectFilter {
+	return &TeamProjectFilter{config: m.config, predicateAdder: m}
+}
+
+// TeamProjectFilter provides a generic filtering capability at runtime for TeamProjectQuery.
+type TeamProjectFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *TeamProjectFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *TeamProjectFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(teamproject.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *TeamProjectFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(teamproject.FieldDeploymentID))
+}
+
+// WhereTeamID applies the entql int64 predicate on the team_id field.
+func (f *TeamProjectFilter) WhereTeamID(p entql.Int64P) {
+	f.Where(p.Field(teamproject.FieldTeamID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *TeamProjectFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(teamproject.FieldProjectID))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *TeamProjectFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(teamproject.FieldCreatedAt))
 }
 
 // addPredicate implements the predicateAdder interface.
@@ -1392,7 +3349,7 @@ type TokenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[12].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1492,7 +3449,7 @@ type UserFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *UserFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[13].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1523,7 +3480,72 @@ func (f *UserFilter) WhereSubject(p entql.StringP) {
 	f.Where(p.Field(user.FieldSubject))
 }
 
+// WhereSettings applies the entql []byte predicate on the settings field.
+func (f *UserFilter) WhereSettings(p entql.BytesP) {
+	f.Where(p.Field(user.FieldSettings))
+}
+
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.
 func (f *UserFilter) WhereCreatedAt(p entql.Int64P) {
 	f.Where(p.Field(user.FieldCreatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *WebhookReceiptQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the WebhookReceiptQuery builder.
+func (_q *WebhookReceiptQuery) Filter() *WebhookReceiptFilter {
+	return &WebhookReceiptFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *WebhookReceiptMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the WebhookReceiptMutation builder.
+func (m *WebhookReceiptMutation) Filter() *WebhookReceiptFilter {
+	return &WebhookReceiptFilter{config: m.config, predicateAdder: m}
+}
+
+// WebhookReceiptFilter provides a generic filtering capability at runtime for WebhookReceiptQuery.
+type WebhookReceiptFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *WebhookReceiptFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *WebhookReceiptFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(webhookreceipt.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *WebhookReceiptFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(webhookreceipt.FieldDeploymentID))
+}
+
+// WhereWebhookKey applies the entql string predicate on the webhook_key field.
+func (f *WebhookReceiptFilter) WhereWebhookKey(p entql.StringP) {
+	f.Where(p.Field(webhookreceipt.FieldWebhookKey))
+}
+
+// WhereDeliveryID applies the entql string predicate on the delivery_id field.
+func (f *WebhookReceiptFilter) WhereDeliveryID(p entql.StringP) {
+	f.Where(p.Field(webhookreceipt.FieldDeliveryID))
+}
+
+// WhereReceivedAt applies the entql int64 predicate on the received_at field.
+func (f *WebhookReceiptFilter) WhereReceivedAt(p entql.Int64P) {
+	f.Where(p.Field(webhookreceipt.FieldReceivedAt))
 }

@@ -11,20 +11,39 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"github.com/palisade/palisade/ent/auditentry"
+	"github.com/palisade/palisade/ent/audithead"
+	"github.com/palisade/palisade/ent/column"
+	"github.com/palisade/palisade/ent/delivery"
+	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
+	"github.com/palisade/palisade/ent/notification"
+	"github.com/palisade/palisade/ent/notificationrule"
+	"github.com/palisade/palisade/ent/notificationseen"
+	"github.com/palisade/palisade/ent/notificationwebhook"
+	"github.com/palisade/palisade/ent/onboardingtask"
+	"github.com/palisade/palisade/ent/packagemanagerconfig"
 	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scmapp"
+	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
 	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/ent/team"
+	"github.com/palisade/palisade/ent/teammember"
+	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/ent/webhookreceipt"
 )
 
 const (
@@ -36,20 +55,38 @@ const (
 	OpUpdateOne = ent.OpUpdateOne
 
 	// Node types.
-	TypeAuditEntry   = "AuditEntry"
-	TypeDeployment   = "Deployment"
-	TypeFinding      = "Finding"
-	TypeFindingEvent = "FindingEvent"
-	TypeMembership   = "Membership"
-	TypeProject      = "Project"
-	TypeProjectTag   = "ProjectTag"
-	TypeRule         = "Rule"
-	TypeScan         = "Scan"
-	TypeSetting      = "Setting"
-	TypeSigningKey   = "SigningKey"
-	TypeTag          = "Tag"
-	TypeToken        = "Token"
-	TypeUser         = "User"
+	TypeAuditEntry           = "AuditEntry"
+	TypeAuditHead            = "AuditHead"
+	TypeDelivery             = "Delivery"
+	TypeDeliveryAttempt      = "DeliveryAttempt"
+	TypeDeployment           = "Deployment"
+	TypeFinding              = "Finding"
+	TypeFindingEvent         = "FindingEvent"
+	TypeInvitation           = "Invitation"
+	TypeMembership           = "Membership"
+	TypeNotification         = "Notification"
+	TypeNotificationRule     = "NotificationRule"
+	TypeNotificationSeen     = "NotificationSeen"
+	TypeNotificationWebhook  = "NotificationWebhook"
+	TypeOnboardingTask       = "OnboardingTask"
+	TypePackageManagerConfig = "PackageManagerConfig"
+	TypeProductFeedback      = "ProductFeedback"
+	TypeProject              = "Project"
+	TypeProjectTag           = "ProjectTag"
+	TypeReviewCommentContent = "ReviewCommentContent"
+	TypeRule                 = "Rule"
+	TypeScan                 = "Scan"
+	TypeScmApp               = "ScmApp"
+	TypeScmConfig            = "ScmConfig"
+	TypeSetting              = "Setting"
+	TypeSigningKey           = "SigningKey"
+	TypeTag                  = "Tag"
+	TypeTeam                 = "Team"
+	TypeTeamMember           = "TeamMember"
+	TypeTeamProject          = "TeamProject"
+	TypeToken                = "Token"
+	TypeUser                 = "User"
+	TypeWebhookReceipt       = "WebhookReceipt"
 )
 
 // AuditEntryMutation represents an operation that mutates the AuditEntry nodes in the graph.
@@ -60,16 +97,25 @@ type AuditEntryMutation struct {
 	id               *int64
 	deployment_id    *int64
 	adddeployment_id *int64
+	sequence         *int64
+	addsequence      *int64
 	actor_kind       *string
 	actor_id         *int64
 	addactor_id      *int64
+	actor_name       *string
+	user_id          *int64
+	adduser_id       *int64
 	method           *string
 	code             *string
 	request          *string
 	request_id       *string
 	remote           *string
+	changes          *[]column.AuditChange
+	appendchanges    []column.AuditChange
 	at               *int64
 	addat            *int64
+	previous_hash    *[]byte
+	hash             *[]byte
 	clearedFields    map[string]struct{}
 	done             bool
 	oldValue         func(context.Context) (*AuditEntry, error)
@@ -236,6 +282,62 @@ func (m *AuditEntryMutation) ResetDeploymentID() {
 	m.adddeployment_id = nil
 }
 
+// SetSequence sets the "sequence" field.
+func (m *AuditEntryMutation) SetSequence(i int64) {
+	m.sequence = &i
+	m.addsequence = nil
+}
+
+// Sequence returns the value of the "sequence" field in the mutation.
+func (m *AuditEntryMutation) Sequence() (r int64, exists bool) {
+	v := m.sequence
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSequence returns the old "sequence" field's value of the AuditEntry entity.
+// If the AuditEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditEntryMutation) OldSequence(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSequence is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSequence requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSequence: %w", err)
+	}
+	return oldValue.Sequence, nil
+}
+
+// AddSequence adds i to the "sequence" field.
+func (m *AuditEntryMutation) AddSequence(i int64) {
+	if m.addsequence != nil {
+		*m.addsequence += i
+	} else {
+		m.addsequence = &i
+	}
+}
+
+// AddedSequence returns the value that was added to the "sequence" field in this mutation.
+func (m *AuditEntryMutation) AddedSequence() (r int64, exists bool) {
+	v := m.addsequence
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSequence resets all changes to the "sequence" field.
+func (m *AuditEntryMutation) ResetSequence() {
+	m.sequence = nil
+	m.addsequence = nil
+}
+
 // SetActorKind sets the "actor_kind" field.
 func (m *AuditEntryMutation) SetActorKind(s string) {
 	m.actor_kind = &s
@@ -326,6 +428,98 @@ func (m *AuditEntryMutation) AddedActorID() (r int64, exists bool) {
 func (m *AuditEntryMutation) ResetActorID() {
 	m.actor_id = nil
 	m.addactor_id = nil
+}
+
+// SetActorName sets the "actor_name" field.
+func (m *AuditEntryMutation) SetActorName(s string) {
+	m.actor_name = &s
+}
+
+// ActorName returns the value of the "actor_name" field in the mutation.
+func (m *AuditEntryMutation) ActorName() (r string, exists bool) {
+	v := m.actor_name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorName returns the old "actor_name" field's value of the AuditEntry entity.
+// If the AuditEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditEntryMutation) OldActorName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorName: %w", err)
+	}
+	return oldValue.ActorName, nil
+}
+
+// ResetActorName resets all changes to the "actor_name" field.
+func (m *AuditEntryMutation) ResetActorName() {
+	m.actor_name = nil
+}
+
+// SetUserID sets the "user_id" field.
+func (m *AuditEntryMutation) SetUserID(i int64) {
+	m.user_id = &i
+	m.adduser_id = nil
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *AuditEntryMutation) UserID() (r int64, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the AuditEntry entity.
+// If the AuditEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditEntryMutation) OldUserID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// AddUserID adds i to the "user_id" field.
+func (m *AuditEntryMutation) AddUserID(i int64) {
+	if m.adduser_id != nil {
+		*m.adduser_id += i
+	} else {
+		m.adduser_id = &i
+	}
+}
+
+// AddedUserID returns the value that was added to the "user_id" field in this mutation.
+func (m *AuditEntryMutation) AddedUserID() (r int64, exists bool) {
+	v := m.adduser_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *AuditEntryMutation) ResetUserID() {
+	m.user_id = nil
+	m.adduser_id = nil
 }
 
 // SetMethod sets the "method" field.
@@ -508,6 +702,71 @@ func (m *AuditEntryMutation) ResetRemote() {
 	m.remote = nil
 }
 
+// SetChanges sets the "changes" field.
+func (m *AuditEntryMutation) SetChanges(cc []column.AuditChange) {
+	m.changes = &cc
+	m.appendchanges = nil
+}
+
+// Changes returns the value of the "changes" field in the mutation.
+func (m *AuditEntryMutation) Changes() (r []column.AuditChange, exists bool) {
+	v := m.changes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldChanges returns the old "changes" field's value of the AuditEntry entity.
+// If the AuditEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditEntryMutation) OldChanges(ctx context.Context) (v []column.AuditChange, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldChanges is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldChanges requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldChanges: %w", err)
+	}
+	return oldValue.Changes, nil
+}
+
+// AppendChanges adds cc to the "changes" field.
+func (m *AuditEntryMutation) AppendChanges(cc []column.AuditChange) {
+	m.appendchanges = append(m.appendchanges, cc...)
+}
+
+// AppendedChanges returns the list of values that were appended to the "changes" field in this mutation.
+func (m *AuditEntryMutation) AppendedChanges() ([]column.AuditChange, bool) {
+	if len(m.appendchanges) == 0 {
+		return nil, false
+	}
+	return m.appendchanges, true
+}
+
+// ClearChanges clears the value of the "changes" field.
+func (m *AuditEntryMutation) ClearChanges() {
+	m.changes = nil
+	m.appendchanges = nil
+	m.clearedFields[auditentry.FieldChanges] = struct{}{}
+}
+
+// ChangesCleared returns if the "changes" field was cleared in this mutation.
+func (m *AuditEntryMutation) ChangesCleared() bool {
+	_, ok := m.clearedFields[auditentry.FieldChanges]
+	return ok
+}
+
+// ResetChanges resets all changes to the "changes" field.
+func (m *AuditEntryMutation) ResetChanges() {
+	m.changes = nil
+	m.appendchanges = nil
+	delete(m.clearedFields, auditentry.FieldChanges)
+}
+
 // SetAt sets the "at" field.
 func (m *AuditEntryMutation) SetAt(i int64) {
 	m.at = &i
@@ -564,6 +823,104 @@ func (m *AuditEntryMutation) ResetAt() {
 	m.addat = nil
 }
 
+// SetPreviousHash sets the "previous_hash" field.
+func (m *AuditEntryMutation) SetPreviousHash(b []byte) {
+	m.previous_hash = &b
+}
+
+// PreviousHash returns the value of the "previous_hash" field in the mutation.
+func (m *AuditEntryMutation) PreviousHash() (r []byte, exists bool) {
+	v := m.previous_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPreviousHash returns the old "previous_hash" field's value of the AuditEntry entity.
+// If the AuditEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditEntryMutation) OldPreviousHash(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPreviousHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPreviousHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPreviousHash: %w", err)
+	}
+	return oldValue.PreviousHash, nil
+}
+
+// ClearPreviousHash clears the value of the "previous_hash" field.
+func (m *AuditEntryMutation) ClearPreviousHash() {
+	m.previous_hash = nil
+	m.clearedFields[auditentry.FieldPreviousHash] = struct{}{}
+}
+
+// PreviousHashCleared returns if the "previous_hash" field was cleared in this mutation.
+func (m *AuditEntryMutation) PreviousHashCleared() bool {
+	_, ok := m.clearedFields[auditentry.FieldPreviousHash]
+	return ok
+}
+
+// ResetPreviousHash resets all changes to the "previous_hash" field.
+func (m *AuditEntryMutation) ResetPreviousHash() {
+	m.previous_hash = nil
+	delete(m.clearedFields, auditentry.FieldPreviousHash)
+}
+
+// SetHash sets the "hash" field.
+func (m *AuditEntryMutation) SetHash(b []byte) {
+	m.hash = &b
+}
+
+// Hash returns the value of the "hash" field in the mutation.
+func (m *AuditEntryMutation) Hash() (r []byte, exists bool) {
+	v := m.hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHash returns the old "hash" field's value of the AuditEntry entity.
+// If the AuditEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditEntryMutation) OldHash(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHash: %w", err)
+	}
+	return oldValue.Hash, nil
+}
+
+// ClearHash clears the value of the "hash" field.
+func (m *AuditEntryMutation) ClearHash() {
+	m.hash = nil
+	m.clearedFields[auditentry.FieldHash] = struct{}{}
+}
+
+// HashCleared returns if the "hash" field was cleared in this mutation.
+func (m *AuditEntryMutation) HashCleared() bool {
+	_, ok := m.clearedFields[auditentry.FieldHash]
+	return ok
+}
+
+// ResetHash resets all changes to the "hash" field.
+func (m *AuditEntryMutation) ResetHash() {
+	m.hash = nil
+	delete(m.clearedFields, auditentry.FieldHash)
+}
+
 // Where appends a list predicates to the AuditEntryMutation builder.
 func (m *AuditEntryMutation) Where(ps ...predicate.AuditEntry) {
 	m.predicates = append(m.predicates, ps...)
@@ -598,15 +955,24 @@ func (m *AuditEntryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AuditEntryMutation) Fields() []string {
-	fields := make([]string, 0, 9)
+	fields := make([]string, 0, 15)
 	if m.deployment_id != nil {
 		fields = append(fields, auditentry.FieldDeploymentID)
+	}
+	if m.sequence != nil {
+		fields = append(fields, auditentry.FieldSequence)
 	}
 	if m.actor_kind != nil {
 		fields = append(fields, auditentry.FieldActorKind)
 	}
 	if m.actor_id != nil {
 		fields = append(fields, auditentry.FieldActorID)
+	}
+	if m.actor_name != nil {
+		fields = append(fields, auditentry.FieldActorName)
+	}
+	if m.user_id != nil {
+		fields = append(fields, auditentry.FieldUserID)
 	}
 	if m.method != nil {
 		fields = append(fields, auditentry.FieldMethod)
@@ -623,8 +989,17 @@ func (m *AuditEntryMutation) Fields() []string {
 	if m.remote != nil {
 		fields = append(fields, auditentry.FieldRemote)
 	}
+	if m.changes != nil {
+		fields = append(fields, auditentry.FieldChanges)
+	}
 	if m.at != nil {
 		fields = append(fields, auditentry.FieldAt)
+	}
+	if m.previous_hash != nil {
+		fields = append(fields, auditentry.FieldPreviousHash)
+	}
+	if m.hash != nil {
+		fields = append(fields, auditentry.FieldHash)
 	}
 	return fields
 }
@@ -636,10 +1011,16 @@ func (m *AuditEntryMutation) Field(name string) (ent.Value, bool) {
 	switch name {
 	case auditentry.FieldDeploymentID:
 		return m.DeploymentID()
+	case auditentry.FieldSequence:
+		return m.Sequence()
 	case auditentry.FieldActorKind:
 		return m.ActorKind()
 	case auditentry.FieldActorID:
 		return m.ActorID()
+	case auditentry.FieldActorName:
+		return m.ActorName()
+	case auditentry.FieldUserID:
+		return m.UserID()
 	case auditentry.FieldMethod:
 		return m.Method()
 	case auditentry.FieldCode:
@@ -650,8 +1031,14 @@ func (m *AuditEntryMutation) Field(name string) (ent.Value, bool) {
 		return m.RequestID()
 	case auditentry.FieldRemote:
 		return m.Remote()
+	case auditentry.FieldChanges:
+		return m.Changes()
 	case auditentry.FieldAt:
 		return m.At()
+	case auditentry.FieldPreviousHash:
+		return m.PreviousHash()
+	case auditentry.FieldHash:
+		return m.Hash()
 	}
 	return nil, false
 }
@@ -663,10 +1050,16 @@ func (m *AuditEntryMutation) OldField(ctx context.Context, name string) (ent.Val
 	switch name {
 	case auditentry.FieldDeploymentID:
 		return m.OldDeploymentID(ctx)
+	case auditentry.FieldSequence:
+		return m.OldSequence(ctx)
 	case auditentry.FieldActorKind:
 		return m.OldActorKind(ctx)
 	case auditentry.FieldActorID:
 		return m.OldActorID(ctx)
+	case auditentry.FieldActorName:
+		return m.OldActorName(ctx)
+	case auditentry.FieldUserID:
+		return m.OldUserID(ctx)
 	case auditentry.FieldMethod:
 		return m.OldMethod(ctx)
 	case auditentry.FieldCode:
@@ -677,8 +1070,14 @@ func (m *AuditEntryMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldRequestID(ctx)
 	case auditentry.FieldRemote:
 		return m.OldRemote(ctx)
+	case auditentry.FieldChanges:
+		return m.OldChanges(ctx)
 	case auditentry.FieldAt:
 		return m.OldAt(ctx)
+	case auditentry.FieldPreviousHash:
+		return m.OldPreviousHash(ctx)
+	case auditentry.FieldHash:
+		return m.OldHash(ctx)
 	}
 	return nil, fmt.Errorf("unknown AuditEntry field %s", name)
 }
@@ -695,6 +1094,13 @@ func (m *AuditEntryMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetDeploymentID(v)
 		return nil
+	case auditentry.FieldSequence:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSequence(v)
+		return nil
 	case auditentry.FieldActorKind:
 		v, ok := value.(string)
 		if !ok {
@@ -708,6 +1114,20 @@ func (m *AuditEntryMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetActorID(v)
+		return nil
+	case auditentry.FieldActorName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorName(v)
+		return nil
+	case auditentry.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
 		return nil
 	case auditentry.FieldMethod:
 		v, ok := value.(string)
@@ -744,12 +1164,33 @@ func (m *AuditEntryMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetRemote(v)
 		return nil
+	case auditentry.FieldChanges:
+		v, ok := value.([]column.AuditChange)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetChanges(v)
+		return nil
 	case auditentry.FieldAt:
 		v, ok := value.(int64)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetAt(v)
+		return nil
+	case auditentry.FieldPreviousHash:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPreviousHash(v)
+		return nil
+	case auditentry.FieldHash:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHash(v)
 		return nil
 	}
 	return fmt.Errorf("unknown AuditEntry field %s", name)
@@ -762,8 +1203,14 @@ func (m *AuditEntryMutation) AddedFields() []string {
 	if m.adddeployment_id != nil {
 		fields = append(fields, auditentry.FieldDeploymentID)
 	}
+	if m.addsequence != nil {
+		fields = append(fields, auditentry.FieldSequence)
+	}
 	if m.addactor_id != nil {
 		fields = append(fields, auditentry.FieldActorID)
+	}
+	if m.adduser_id != nil {
+		fields = append(fields, auditentry.FieldUserID)
 	}
 	if m.addat != nil {
 		fields = append(fields, auditentry.FieldAt)
@@ -778,8 +1225,12 @@ func (m *AuditEntryMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case auditentry.FieldDeploymentID:
 		return m.AddedDeploymentID()
+	case auditentry.FieldSequence:
+		return m.AddedSequence()
 	case auditentry.FieldActorID:
 		return m.AddedActorID()
+	case auditentry.FieldUserID:
+		return m.AddedUserID()
 	case auditentry.FieldAt:
 		return m.AddedAt()
 	}
@@ -798,12 +1249,26 @@ func (m *AuditEntryMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddDeploymentID(v)
 		return nil
+	case auditentry.FieldSequence:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSequence(v)
+		return nil
 	case auditentry.FieldActorID:
 		v, ok := value.(int64)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddActorID(v)
+		return nil
+	case auditentry.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUserID(v)
 		return nil
 	case auditentry.FieldAt:
 		v, ok := value.(int64)
@@ -819,7 +1284,17 @@ func (m *AuditEntryMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *AuditEntryMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(auditentry.FieldChanges) {
+		fields = append(fields, auditentry.FieldChanges)
+	}
+	if m.FieldCleared(auditentry.FieldPreviousHash) {
+		fields = append(fields, auditentry.FieldPreviousHash)
+	}
+	if m.FieldCleared(auditentry.FieldHash) {
+		fields = append(fields, auditentry.FieldHash)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -832,6 +1307,17 @@ func (m *AuditEntryMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *AuditEntryMutation) ClearField(name string) error {
+	switch name {
+	case auditentry.FieldChanges:
+		m.ClearChanges()
+		return nil
+	case auditentry.FieldPreviousHash:
+		m.ClearPreviousHash()
+		return nil
+	case auditentry.FieldHash:
+		m.ClearHash()
+		return nil
+	}
 	return fmt.Errorf("unknown AuditEntry nullable field %s", name)
 }
 
@@ -842,11 +1328,20 @@ func (m *AuditEntryMutation) ResetField(name string) error {
 	case auditentry.FieldDeploymentID:
 		m.ResetDeploymentID()
 		return nil
+	case auditentry.FieldSequence:
+		m.ResetSequence()
+		return nil
 	case auditentry.FieldActorKind:
 		m.ResetActorKind()
 		return nil
 	case auditentry.FieldActorID:
 		m.ResetActorID()
+		return nil
+	case auditentry.FieldActorName:
+		m.ResetActorName()
+		return nil
+	case auditentry.FieldUserID:
+		m.ResetUserID()
 		return nil
 	case auditentry.FieldMethod:
 		m.ResetMethod()
@@ -863,8 +1358,17 @@ func (m *AuditEntryMutation) ResetField(name string) error {
 	case auditentry.FieldRemote:
 		m.ResetRemote()
 		return nil
+	case auditentry.FieldChanges:
+		m.ResetChanges()
+		return nil
 	case auditentry.FieldAt:
 		m.ResetAt()
+		return nil
+	case auditentry.FieldPreviousHash:
+		m.ResetPreviousHash()
+		return nil
+	case auditentry.FieldHash:
+		m.ResetHash()
 		return nil
 	}
 	return fmt.Errorf("unknown AuditEntry field %s", name)
@@ -918,21 +1422,3037 @@ func (m *AuditEntryMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown AuditEntry edge %s", name)
 }
 
+// AuditHeadMutation represents an operation that mutates the AuditHead nodes in the graph.
+type AuditHeadMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	sequence         *int64
+	addsequence      *int64
+	hash             *[]byte
+	seal             *[]byte
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*AuditHead, error)
+	predicates       []predicate.AuditHead
+}
+
+var _ ent.Mutation = (*AuditHeadMutation)(nil)
+
+// auditheadOption allows management of the mutation configuration using functional options.
+type auditheadOption func(*AuditHeadMutation)
+
+// newAuditHeadMutation creates new mutation for the AuditHead entity.
+func newAuditHeadMutation(c config, op Op, opts ...auditheadOption) *AuditHeadMutation {
+	m := &AuditHeadMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAuditHead,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAuditHeadID sets the ID field of the mutation.
+func withAuditHeadID(id int64) auditheadOption {
+	return func(m *AuditHeadMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AuditHead
+		)
+		m.oldValue = func(ctx context.Context) (*AuditHead, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AuditHead.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAuditHead sets the old AuditHead of the mutation.
+func withAuditHead(node *AuditHead) auditheadOption {
+	return func(m *AuditHeadMutation) {
+		m.oldValue = func(context.Context) (*AuditHead, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AuditHeadMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AuditHeadMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AuditHead entities.
+func (m *AuditHeadMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AuditHeadMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AuditHeadMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AuditHead.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AuditHeadMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AuditHeadMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AuditHead entity.
+// If the AuditHead object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditHeadMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AuditHeadMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AuditHeadMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AuditHeadMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetSequence sets the "sequence" field.
+func (m *AuditHeadMutation) SetSequence(i int64) {
+	m.sequence = &i
+	m.addsequence = nil
+}
+
+// Sequence returns the value of the "sequence" field in the mutation.
+func (m *AuditHeadMutation) Sequence() (r int64, exists bool) {
+	v := m.sequence
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSequence returns the old "sequence" field's value of the AuditHead entity.
+// If the AuditHead object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditHeadMutation) OldSequence(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSequence is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSequence requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSequence: %w", err)
+	}
+	return oldValue.Sequence, nil
+}
+
+// AddSequence adds i to the "sequence" field.
+func (m *AuditHeadMutation) AddSequence(i int64) {
+	if m.addsequence != nil {
+		*m.addsequence += i
+	} else {
+		m.addsequence = &i
+	}
+}
+
+// AddedSequence returns the value that was added to the "sequence" field in this mutation.
+func (m *AuditHeadMutation) AddedSequence() (r int64, exists bool) {
+	v := m.addsequence
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSequence resets all changes to the "sequence" field.
+func (m *AuditHeadMutation) ResetSequence() {
+	m.sequence = nil
+	m.addsequence = nil
+}
+
+// SetHash sets the "hash" field.
+func (m *AuditHeadMutation) SetHash(b []byte) {
+	m.hash = &b
+}
+
+// Hash returns the value of the "hash" field in the mutation.
+func (m *AuditHeadMutation) Hash() (r []byte, exists bool) {
+	v := m.hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHash returns the old "hash" field's value of the AuditHead entity.
+// If the AuditHead object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditHeadMutation) OldHash(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHash: %w", err)
+	}
+	return oldValue.Hash, nil
+}
+
+// ClearHash clears the value of the "hash" field.
+func (m *AuditHeadMutation) ClearHash() {
+	m.hash = nil
+	m.clearedFields[audithead.FieldHash] = struct{}{}
+}
+
+// HashCleared returns if the "hash" field was cleared in this mutation.
+func (m *AuditHeadMutation) HashCleared() bool {
+	_, ok := m.clearedFields[audithead.FieldHash]
+	return ok
+}
+
+// ResetHash resets all changes to the "hash" field.
+func (m *AuditHeadMutation) ResetHash() {
+	m.hash = nil
+	delete(m.clearedFields, audithead.FieldHash)
+}
+
+// SetSeal sets the "seal" field.
+func (m *AuditHeadMutation) SetSeal(b []byte) {
+	m.seal = &b
+}
+
+// Seal returns the value of the "seal" field in the mutation.
+func (m *AuditHeadMutation) Seal() (r []byte, exists bool) {
+	v := m.seal
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSeal returns the old "seal" field's value of the AuditHead entity.
+// If the AuditHead object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditHeadMutation) OldSeal(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSeal is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSeal requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSeal: %w", err)
+	}
+	return oldValue.Seal, nil
+}
+
+// ClearSeal clears the value of the "seal" field.
+func (m *AuditHeadMutation) ClearSeal() {
+	m.seal = nil
+	m.clearedFields[audithead.FieldSeal] = struct{}{}
+}
+
+// SealCleared returns if the "seal" field was cleared in this mutation.
+func (m *AuditHeadMutation) SealCleared() bool {
+	_, ok := m.clearedFields[audithead.FieldSeal]
+	return ok
+}
+
+// ResetSeal resets all changes to the "seal" field.
+func (m *AuditHeadMutation) ResetSeal() {
+	m.seal = nil
+	delete(m.clearedFields, audithead.FieldSeal)
+}
+
+// Where appends a list predicates to the AuditHeadMutation builder.
+func (m *AuditHeadMutation) Where(ps ...predicate.AuditHead) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AuditHeadMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AuditHeadMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AuditHead, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AuditHeadMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AuditHeadMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AuditHead).
+func (m *AuditHeadMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AuditHeadMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.deployment_id != nil {
+		fields = append(fields, audithead.FieldDeploymentID)
+	}
+	if m.sequence != nil {
+		fields = append(fields, audithead.FieldSequence)
+	}
+	if m.hash != nil {
+		fields = append(fields, audithead.FieldHash)
+	}
+	if m.seal != nil {
+		fields = append(fields, audithead.FieldSeal)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AuditHeadMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case audithead.FieldDeploymentID:
+		return m.DeploymentID()
+	case audithead.FieldSequence:
+		return m.Sequence()
+	case audithead.FieldHash:
+		return m.Hash()
+	case audithead.FieldSeal:
+		return m.Seal()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AuditHeadMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case audithead.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case audithead.FieldSequence:
+		return m.OldSequence(ctx)
+	case audithead.FieldHash:
+		return m.OldHash(ctx)
+	case audithead.FieldSeal:
+		return m.OldSeal(ctx)
+	}
+	return nil, fmt.Errorf("unknown AuditHead field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditHeadMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case audithead.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case audithead.FieldSequence:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSequence(v)
+		return nil
+	case audithead.FieldHash:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHash(v)
+		return nil
+	case audithead.FieldSeal:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSeal(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AuditHead field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AuditHeadMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, audithead.FieldDeploymentID)
+	}
+	if m.addsequence != nil {
+		fields = append(fields, audithead.FieldSequence)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AuditHeadMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case audithead.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case audithead.FieldSequence:
+		return m.AddedSequence()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditHeadMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case audithead.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case audithead.FieldSequence:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSequence(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AuditHead numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AuditHeadMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(audithead.FieldHash) {
+		fields = append(fields, audithead.FieldHash)
+	}
+	if m.FieldCleared(audithead.FieldSeal) {
+		fields = append(fields, audithead.FieldSeal)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AuditHeadMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AuditHeadMutation) ClearField(name string) error {
+	switch name {
+	case audithead.FieldHash:
+		m.ClearHash()
+		return nil
+	case audithead.FieldSeal:
+		m.ClearSeal()
+		return nil
+	}
+	return fmt.Errorf("unknown AuditHead nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AuditHeadMutation) ResetField(name string) error {
+	switch name {
+	case audithead.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case audithead.FieldSequence:
+		m.ResetSequence()
+		return nil
+	case audithead.FieldHash:
+		m.ResetHash()
+		return nil
+	case audithead.FieldSeal:
+		m.ResetSeal()
+		return nil
+	}
+	return fmt.Errorf("unknown AuditHead field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AuditHeadMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AuditHeadMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AuditHeadMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AuditHeadMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AuditHeadMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AuditHeadMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AuditHeadMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AuditHead unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AuditHeadMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AuditHead edge %s", name)
+}
+
+// DeliveryMutation represents an operation that mutates the Delivery nodes in the graph.
+type DeliveryMutation struct {
+	config
+	op                 Op
+	typ                string
+	id                 *int64
+	deployment_id      *int64
+	adddeployment_id   *int64
+	rule_id            *int64
+	addrule_id         *int64
+	event_id           *string
+	kind               *string
+	project_id         *int64
+	addproject_id      *int64
+	scan_id            *int64
+	addscan_id         *int64
+	payload            *[]byte
+	state              *string
+	attempts           *int32
+	addattempts        *int32
+	next_attempt_at    *int64
+	addnext_attempt_at *int64
+	locked_until       *int64
+	addlocked_until    *int64
+	give_up_at         *int64
+	addgive_up_at      *int64
+	last_status        *int32
+	addlast_status     *int32
+	last_error         *string
+	replay_of          *int64
+	addreplay_of       *int64
+	created_at         *int64
+	addcreated_at      *int64
+	finished_at        *int64
+	addfinished_at     *int64
+	clearedFields      map[string]struct{}
+	done               bool
+	oldValue           func(context.Context) (*Delivery, error)
+	predicates         []predicate.Delivery
+}
+
+var _ ent.Mutation = (*DeliveryMutation)(nil)
+
+// deliveryOption allows management of the mutation configuration using functional options.
+type deliveryOption func(*DeliveryMutation)
+
+// newDeliveryMutation creates new mutation for the Delivery entity.
+func newDeliveryMutation(c config, op Op, opts ...deliveryOption) *DeliveryMutation {
+	m := &DeliveryMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeDelivery,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withDeliveryID sets the ID field of the mutation.
+func withDeliveryID(id int64) deliveryOption {
+	return func(m *DeliveryMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Delivery
+		)
+		m.oldValue = func(ctx context.Context) (*Delivery, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Delivery.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withDelivery sets the old Delivery of the mutation.
+func withDelivery(node *Delivery) deliveryOption {
+	return func(m *DeliveryMutation) {
+		m.oldValue = func(context.Context) (*Delivery, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m DeliveryMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m DeliveryMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Delivery entities.
+func (m *DeliveryMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *DeliveryMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *DeliveryMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Delivery.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *DeliveryMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *DeliveryMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *DeliveryMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *DeliveryMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *DeliveryMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRuleID sets the "rule_id" field.
+func (m *DeliveryMutation) SetRuleID(i int64) {
+	m.rule_id = &i
+	m.addrule_id = nil
+}
+
+// RuleID returns the value of the "rule_id" field in the mutation.
+func (m *DeliveryMutation) RuleID() (r int64, exists bool) {
+	v := m.rule_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRuleID returns the old "rule_id" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldRuleID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRuleID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRuleID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRuleID: %w", err)
+	}
+	return oldValue.RuleID, nil
+}
+
+// AddRuleID adds i to the "rule_id" field.
+func (m *DeliveryMutation) AddRuleID(i int64) {
+	if m.addrule_id != nil {
+		*m.addrule_id += i
+	} else {
+		m.addrule_id = &i
+	}
+}
+
+// AddedRuleID returns the value that was added to the "rule_id" field in this mutation.
+func (m *DeliveryMutation) AddedRuleID() (r int64, exists bool) {
+	v := m.addrule_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRuleID resets all changes to the "rule_id" field.
+func (m *DeliveryMutation) ResetRuleID() {
+	m.rule_id = nil
+	m.addrule_id = nil
+}
+
+// SetEventID sets the "event_id" field.
+func (m *DeliveryMutation) SetEventID(s string) {
+	m.event_id = &s
+}
+
+// EventID returns the value of the "event_id" field in the mutation.
+func (m *DeliveryMutation) EventID() (r string, exists bool) {
+	v := m.event_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEventID returns the old "event_id" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldEventID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEventID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEventID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEventID: %w", err)
+	}
+	return oldValue.EventID, nil
+}
+
+// ResetEventID resets all changes to the "event_id" field.
+func (m *DeliveryMutation) ResetEventID() {
+	m.event_id = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *DeliveryMutation) SetKind(s string) {
+	m.kind = &s
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *DeliveryMutation) Kind() (r string, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *DeliveryMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *DeliveryMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *DeliveryMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *DeliveryMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *DeliveryMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *DeliveryMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetScanID sets the "scan_id" field.
+func (m *DeliveryMutation) SetScanID(i int64) {
+	m.scan_id = &i
+	m.addscan_id = nil
+}
+
+// ScanID returns the value of the "scan_id" field in the mutation.
+func (m *DeliveryMutation) ScanID() (r int64, exists bool) {
+	v := m.scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanID returns the old "scan_id" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanID: %w", err)
+	}
+	return oldValue.ScanID, nil
+}
+
+// AddScanID adds i to the "scan_id" field.
+func (m *DeliveryMutation) AddScanID(i int64) {
+	if m.addscan_id != nil {
+		*m.addscan_id += i
+	} else {
+		m.addscan_id = &i
+	}
+}
+
+// AddedScanID returns the value that was added to the "scan_id" field in this mutation.
+func (m *DeliveryMutation) AddedScanID() (r int64, exists bool) {
+	v := m.addscan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetScanID resets all changes to the "scan_id" field.
+func (m *DeliveryMutation) ResetScanID() {
+	m.scan_id = nil
+	m.addscan_id = nil
+}
+
+// SetPayload sets the "payload" field.
+func (m *DeliveryMutation) SetPayload(b []byte) {
+	m.payload = &b
+}
+
+// Payload returns the value of the "payload" field in the mutation.
+func (m *DeliveryMutation) Payload() (r []byte, exists bool) {
+	v := m.payload
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPayload returns the old "payload" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldPayload(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPayload is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPayload requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPayload: %w", err)
+	}
+	return oldValue.Payload, nil
+}
+
+// ResetPayload resets all changes to the "payload" field.
+func (m *DeliveryMutation) ResetPayload() {
+	m.payload = nil
+}
+
+// SetState sets the "state" field.
+func (m *DeliveryMutation) SetState(s string) {
+	m.state = &s
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *DeliveryMutation) State() (r string, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldState(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *DeliveryMutation) ResetState() {
+	m.state = nil
+}
+
+// SetAttempts sets the "attempts" field.
+func (m *DeliveryMutation) SetAttempts(i int32) {
+	m.attempts = &i
+	m.addattempts = nil
+}
+
+// Attempts returns the value of the "attempts" field in the mutation.
+func (m *DeliveryMutation) Attempts() (r int32, exists bool) {
+	v := m.attempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAttempts returns the old "attempts" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldAttempts(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAttempts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAttempts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAttempts: %w", err)
+	}
+	return oldValue.Attempts, nil
+}
+
+// AddAttempts adds i to the "attempts" field.
+func (m *DeliveryMutation) AddAttempts(i int32) {
+	if m.addattempts != nil {
+		*m.addattempts += i
+	} else {
+		m.addattempts = &i
+	}
+}
+
+// AddedAttempts returns the value that was added to the "attempts" field in this mutation.
+func (m *DeliveryMutation) AddedAttempts() (r int32, exists bool) {
+	v := m.addattempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAttempts resets all changes to the "attempts" field.
+func (m *DeliveryMutation) ResetAttempts() {
+	m.attempts = nil
+	m.addattempts = nil
+}
+
+// SetNextAttemptAt sets the "next_attempt_at" field.
+func (m *DeliveryMutation) SetNextAttemptAt(i int64) {
+	m.next_attempt_at = &i
+	m.addnext_attempt_at = nil
+}
+
+// NextAttemptAt returns the value of the "next_attempt_at" field in the mutation.
+func (m *DeliveryMutation) NextAttemptAt() (r int64, exists bool) {
+	v := m.next_attempt_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNextAttemptAt returns the old "next_attempt_at" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldNextAttemptAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNextAttemptAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNextAttemptAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNextAttemptAt: %w", err)
+	}
+	return oldValue.NextAttemptAt, nil
+}
+
+// AddNextAttemptAt adds i to the "next_attempt_at" field.
+func (m *DeliveryMutation) AddNextAttemptAt(i int64) {
+	if m.addnext_attempt_at != nil {
+		*m.addnext_attempt_at += i
+	} else {
+		m.addnext_attempt_at = &i
+	}
+}
+
+// AddedNextAttemptAt returns the value that was added to the "next_attempt_at" field in this mutation.
+func (m *DeliveryMutation) AddedNextAttemptAt() (r int64, exists bool) {
+	v := m.addnext_attempt_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetNextAttemptAt resets all changes to the "next_attempt_at" field.
+func (m *DeliveryMutation) ResetNextAttemptAt() {
+	m.next_attempt_at = nil
+	m.addnext_attempt_at = nil
+}
+
+// SetLockedUntil sets the "locked_until" field.
+func (m *DeliveryMutation) SetLockedUntil(i int64) {
+	m.locked_until = &i
+	m.addlocked_until = nil
+}
+
+// LockedUntil returns the value of the "locked_until" field in the mutation.
+func (m *DeliveryMutation) LockedUntil() (r int64, exists bool) {
+	v := m.locked_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLockedUntil returns the old "locked_until" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldLockedUntil(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLockedUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLockedUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLockedUntil: %w", err)
+	}
+	return oldValue.LockedUntil, nil
+}
+
+// AddLockedUntil adds i to the "locked_until" field.
+func (m *DeliveryMutation) AddLockedUntil(i int64) {
+	if m.addlocked_until != nil {
+		*m.addlocked_until += i
+	} else {
+		m.addlocked_until = &i
+	}
+}
+
+// AddedLockedUntil returns the value that was added to the "locked_until" field in this mutation.
+func (m *DeliveryMutation) AddedLockedUntil() (r int64, exists bool) {
+	v := m.addlocked_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLockedUntil resets all changes to the "locked_until" field.
+func (m *DeliveryMutation) ResetLockedUntil() {
+	m.locked_until = nil
+	m.addlocked_until = nil
+}
+
+// SetGiveUpAt sets the "give_up_at" field.
+func (m *DeliveryMutation) SetGiveUpAt(i int64) {
+	m.give_up_at = &i
+	m.addgive_up_at = nil
+}
+
+// GiveUpAt returns the value of the "give_up_at" field in the mutation.
+func (m *DeliveryMutation) GiveUpAt() (r int64, exists bool) {
+	v := m.give_up_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldGiveUpAt returns the old "give_up_at" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldGiveUpAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldGiveUpAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldGiveUpAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldGiveUpAt: %w", err)
+	}
+	return oldValue.GiveUpAt, nil
+}
+
+// AddGiveUpAt adds i to the "give_up_at" field.
+func (m *DeliveryMutation) AddGiveUpAt(i int64) {
+	if m.addgive_up_at != nil {
+		*m.addgive_up_at += i
+	} else {
+		m.addgive_up_at = &i
+	}
+}
+
+// AddedGiveUpAt returns the value that was added to the "give_up_at" field in this mutation.
+func (m *DeliveryMutation) AddedGiveUpAt() (r int64, exists bool) {
+	v := m.addgive_up_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetGiveUpAt resets all changes to the "give_up_at" field.
+func (m *DeliveryMutation) ResetGiveUpAt() {
+	m.give_up_at = nil
+	m.addgive_up_at = nil
+}
+
+// SetLastStatus sets the "last_status" field.
+func (m *DeliveryMutation) SetLastStatus(i int32) {
+	m.last_status = &i
+	m.addlast_status = nil
+}
+
+// LastStatus returns the value of the "last_status" field in the mutation.
+func (m *DeliveryMutation) LastStatus() (r int32, exists bool) {
+	v := m.last_status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastStatus returns the old "last_status" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldLastStatus(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastStatus: %w", err)
+	}
+	return oldValue.LastStatus, nil
+}
+
+// AddLastStatus adds i to the "last_status" field.
+func (m *DeliveryMutation) AddLastStatus(i int32) {
+	if m.addlast_status != nil {
+		*m.addlast_status += i
+	} else {
+		m.addlast_status = &i
+	}
+}
+
+// AddedLastStatus returns the value that was added to the "last_status" field in this mutation.
+func (m *DeliveryMutation) AddedLastStatus() (r int32, exists bool) {
+	v := m.addlast_status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLastStatus resets all changes to the "last_status" field.
+func (m *DeliveryMutation) ResetLastStatus() {
+	m.last_status = nil
+	m.addlast_status = nil
+}
+
+// SetLastError sets the "last_error" field.
+func (m *DeliveryMutation) SetLastError(s string) {
+	m.last_error = &s
+}
+
+// LastError returns the value of the "last_error" field in the mutation.
+func (m *DeliveryMutation) LastError() (r string, exists bool) {
+	v := m.last_error
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastError returns the old "last_error" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldLastError(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastError is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastError requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastError: %w", err)
+	}
+	return oldValue.LastError, nil
+}
+
+// ResetLastError resets all changes to the "last_error" field.
+func (m *DeliveryMutation) ResetLastError() {
+	m.last_error = nil
+}
+
+// SetReplayOf sets the "replay_of" field.
+func (m *DeliveryMutation) SetReplayOf(i int64) {
+	m.replay_of = &i
+	m.addreplay_of = nil
+}
+
+// ReplayOf returns the value of the "replay_of" field in the mutation.
+func (m *DeliveryMutation) ReplayOf() (r int64, exists bool) {
+	v := m.replay_of
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReplayOf returns the old "replay_of" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldReplayOf(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReplayOf is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReplayOf requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReplayOf: %w", err)
+	}
+	return oldValue.ReplayOf, nil
+}
+
+// AddReplayOf adds i to the "replay_of" field.
+func (m *DeliveryMutation) AddReplayOf(i int64) {
+	if m.addreplay_of != nil {
+		*m.addreplay_of += i
+	} else {
+		m.addreplay_of = &i
+	}
+}
+
+// AddedReplayOf returns the value that was added to the "replay_of" field in this mutation.
+func (m *DeliveryMutation) AddedReplayOf() (r int64, exists bool) {
+	v := m.addreplay_of
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearReplayOf clears the value of the "replay_of" field.
+func (m *DeliveryMutation) ClearReplayOf() {
+	m.replay_of = nil
+	m.addreplay_of = nil
+	m.clearedFields[delivery.FieldReplayOf] = struct{}{}
+}
+
+// ReplayOfCleared returns if the "replay_of" field was cleared in this mutation.
+func (m *DeliveryMutation) ReplayOfCleared() bool {
+	_, ok := m.clearedFields[delivery.FieldReplayOf]
+	return ok
+}
+
+// ResetReplayOf resets all changes to the "replay_of" field.
+func (m *DeliveryMutation) ResetReplayOf() {
+	m.replay_of = nil
+	m.addreplay_of = nil
+	delete(m.clearedFields, delivery.FieldReplayOf)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *DeliveryMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *DeliveryMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *DeliveryMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *DeliveryMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *DeliveryMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetFinishedAt sets the "finished_at" field.
+func (m *DeliveryMutation) SetFinishedAt(i int64) {
+	m.finished_at = &i
+	m.addfinished_at = nil
+}
+
+// FinishedAt returns the value of the "finished_at" field in the mutation.
+func (m *DeliveryMutation) FinishedAt() (r int64, exists bool) {
+	v := m.finished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFinishedAt returns the old "finished_at" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldFinishedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFinishedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFinishedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFinishedAt: %w", err)
+	}
+	return oldValue.FinishedAt, nil
+}
+
+// AddFinishedAt adds i to the "finished_at" field.
+func (m *DeliveryMutation) AddFinishedAt(i int64) {
+	if m.addfinished_at != nil {
+		*m.addfinished_at += i
+	} else {
+		m.addfinished_at = &i
+	}
+}
+
+// AddedFinishedAt returns the value that was added to the "finished_at" field in this mutation.
+func (m *DeliveryMutation) AddedFinishedAt() (r int64, exists bool) {
+	v := m.addfinished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearFinishedAt clears the value of the "finished_at" field.
+func (m *DeliveryMutation) ClearFinishedAt() {
+	m.finished_at = nil
+	m.addfinished_at = nil
+	m.clearedFields[delivery.FieldFinishedAt] = struct{}{}
+}
+
+// FinishedAtCleared returns if the "finished_at" field was cleared in this mutation.
+func (m *DeliveryMutation) FinishedAtCleared() bool {
+	_, ok := m.clearedFields[delivery.FieldFinishedAt]
+	return ok
+}
+
+// ResetFinishedAt resets all changes to the "finished_at" field.
+func (m *DeliveryMutation) ResetFinishedAt() {
+	m.finished_at = nil
+	m.addfinished_at = nil
+	delete(m.clearedFields, delivery.FieldFinishedAt)
+}
+
+// Where appends a list predicates to the DeliveryMutation builder.
+func (m *DeliveryMutation) Where(ps ...predicate.Delivery) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the DeliveryMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *DeliveryMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Delivery, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *DeliveryMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *DeliveryMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Delivery).
+func (m *DeliveryMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *DeliveryMutation) Fields() []string {
+	fields := make([]string, 0, 17)
+	if m.deployment_id != nil {
+		fields = append(fields, delivery.FieldDeploymentID)
+	}
+	if m.rule_id != nil {
+		fields = append(fields, delivery.FieldRuleID)
+	}
+	if m.event_id != nil {
+		fields = append(fields, delivery.FieldEventID)
+	}
+	if m.kind != nil {
+		fields = append(fields, delivery.FieldKind)
+	}
+	if m.project_id != nil {
+		fields = append(fields, delivery.FieldProjectID)
+	}
+	if m.scan_id != nil {
+		fields = append(fields, delivery.FieldScanID)
+	}
+	if m.payload != nil {
+		fields = append(fields, delivery.FieldPayload)
+	}
+	if m.state != nil {
+		fields = append(fields, delivery.FieldState)
+	}
+	if m.attempts != nil {
+		fields = append(fields, delivery.FieldAttempts)
+	}
+	if m.next_attempt_at != nil {
+		fields = append(fields, delivery.FieldNextAttemptAt)
+	}
+	if m.locked_until != nil {
+		fields = append(fields, delivery.FieldLockedUntil)
+	}
+	if m.give_up_at != nil {
+		fields = append(fields, delivery.FieldGiveUpAt)
+	}
+	if m.last_status != nil {
+		fields = append(fields, delivery.FieldLastStatus)
+	}
+	if m.last_error != nil {
+		fields = append(fields, delivery.FieldLastError)
+	}
+	if m.replay_of != nil {
+		fields = append(fields, delivery.FieldReplayOf)
+	}
+	if m.created_at != nil {
+		fields = append(fields, delivery.FieldCreatedAt)
+	}
+	if m.finished_at != nil {
+		fields = append(fields, delivery.FieldFinishedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *DeliveryMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case delivery.FieldDeploymentID:
+		return m.DeploymentID()
+	case delivery.FieldRuleID:
+		return m.RuleID()
+	case delivery.FieldEventID:
+		return m.EventID()
+	case delivery.FieldKind:
+		return m.Kind()
+	case delivery.FieldProjectID:
+		return m.ProjectID()
+	case delivery.FieldScanID:
+		return m.ScanID()
+	case delivery.FieldPayload:
+		return m.Payload()
+	case delivery.FieldState:
+		return m.State()
+	case delivery.FieldAttempts:
+		return m.Attempts()
+	case delivery.FieldNextAttemptAt:
+		return m.NextAttemptAt()
+	case delivery.FieldLockedUntil:
+		return m.LockedUntil()
+	case delivery.FieldGiveUpAt:
+		return m.GiveUpAt()
+	case delivery.FieldLastStatus:
+		return m.LastStatus()
+	case delivery.FieldLastError:
+		return m.LastError()
+	case delivery.FieldReplayOf:
+		return m.ReplayOf()
+	case delivery.FieldCreatedAt:
+		return m.CreatedAt()
+	case delivery.FieldFinishedAt:
+		return m.FinishedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *DeliveryMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case delivery.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case delivery.FieldRuleID:
+		return m.OldRuleID(ctx)
+	case delivery.FieldEventID:
+		return m.OldEventID(ctx)
+	case delivery.FieldKind:
+		return m.OldKind(ctx)
+	case delivery.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case delivery.FieldScanID:
+		return m.OldScanID(ctx)
+	case delivery.FieldPayload:
+		return m.OldPayload(ctx)
+	case delivery.FieldState:
+		return m.OldState(ctx)
+	case delivery.FieldAttempts:
+		return m.OldAttempts(ctx)
+	case delivery.FieldNextAttemptAt:
+		return m.OldNextAttemptAt(ctx)
+	case delivery.FieldLockedUntil:
+		return m.OldLockedUntil(ctx)
+	case delivery.FieldGiveUpAt:
+		return m.OldGiveUpAt(ctx)
+	case delivery.FieldLastStatus:
+		return m.OldLastStatus(ctx)
+	case delivery.FieldLastError:
+		return m.OldLastError(ctx)
+	case delivery.FieldReplayOf:
+		return m.OldReplayOf(ctx)
+	case delivery.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case delivery.FieldFinishedAt:
+		return m.OldFinishedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Delivery field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DeliveryMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case delivery.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case delivery.FieldRuleID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRuleID(v)
+		return nil
+	case delivery.FieldEventID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEventID(v)
+		return nil
+	case delivery.FieldKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case delivery.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case delivery.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanID(v)
+		return nil
+	case delivery.FieldPayload:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPayload(v)
+		return nil
+	case delivery.FieldState:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case delivery.FieldAttempts:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAttempts(v)
+		return nil
+	case delivery.FieldNextAttemptAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNextAttemptAt(v)
+		return nil
+	case delivery.FieldLockedUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLockedUntil(v)
+		return nil
+	case delivery.FieldGiveUpAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetGiveUpAt(v)
+		return nil
+	case delivery.FieldLastStatus:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastStatus(v)
+		return nil
+	case delivery.FieldLastError:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastError(v)
+		return nil
+	case delivery.FieldReplayOf:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReplayOf(v)
+		return nil
+	case delivery.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case delivery.FieldFinishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFinishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Delivery field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *DeliveryMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, delivery.FieldDeploymentID)
+	}
+	if m.addrule_id != nil {
+		fields = append(fields, delivery.FieldRuleID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, delivery.FieldProjectID)
+	}
+	if m.addscan_id != nil {
+		fields = append(fields, delivery.FieldScanID)
+	}
+	if m.addattempts != nil {
+		fields = append(fields, delivery.FieldAttempts)
+	}
+	if m.addnext_attempt_at != nil {
+		fields = append(fields, delivery.FieldNextAttemptAt)
+	}
+	if m.addlocked_until != nil {
+		fields = append(fields, delivery.FieldLockedUntil)
+	}
+	if m.addgive_up_at != nil {
+		fields = append(fields, delivery.FieldGiveUpAt)
+	}
+	if m.addlast_status != nil {
+		fields = append(fields, delivery.FieldLastStatus)
+	}
+	if m.addreplay_of != nil {
+		fields = append(fields, delivery.FieldReplayOf)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, delivery.FieldCreatedAt)
+	}
+	if m.addfinished_at != nil {
+		fields = append(fields, delivery.FieldFinishedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *DeliveryMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case delivery.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case delivery.FieldRuleID:
+		return m.AddedRuleID()
+	case delivery.FieldProjectID:
+		return m.AddedProjectID()
+	case delivery.FieldScanID:
+		return m.AddedScanID()
+	case delivery.FieldAttempts:
+		return m.AddedAttempts()
+	case delivery.FieldNextAttemptAt:
+		return m.AddedNextAttemptAt()
+	case delivery.FieldLockedUntil:
+		return m.AddedLockedUntil()
+	case delivery.FieldGiveUpAt:
+		return m.AddedGiveUpAt()
+	case delivery.FieldLastStatus:
+		return m.AddedLastStatus()
+	case delivery.FieldReplayOf:
+		return m.AddedReplayOf()
+	case delivery.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case delivery.FieldFinishedAt:
+		return m.AddedFinishedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DeliveryMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case delivery.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case delivery.FieldRuleID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRuleID(v)
+		return nil
+	case delivery.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case delivery.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScanID(v)
+		return nil
+	case delivery.FieldAttempts:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAttempts(v)
+		return nil
+	case delivery.FieldNextAttemptAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddNextAttemptAt(v)
+		return nil
+	case delivery.FieldLockedUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLockedUntil(v)
+		return nil
+	case delivery.FieldGiveUpAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddGiveUpAt(v)
+		return nil
+	case delivery.FieldLastStatus:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLastStatus(v)
+		return nil
+	case delivery.FieldReplayOf:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddReplayOf(v)
+		return nil
+	case delivery.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case delivery.FieldFinishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFinishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Delivery numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *DeliveryMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(delivery.FieldReplayOf) {
+		fields = append(fields, delivery.FieldReplayOf)
+	}
+	if m.FieldCleared(delivery.FieldFinishedAt) {
+		fields = append(fields, delivery.FieldFinishedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *DeliveryMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *DeliveryMutation) ClearField(name string) error {
+	switch name {
+	case delivery.FieldReplayOf:
+		m.ClearReplayOf()
+		return nil
+	case delivery.FieldFinishedAt:
+		m.ClearFinishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Delivery nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *DeliveryMutation) ResetField(name string) error {
+	switch name {
+	case delivery.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case delivery.FieldRuleID:
+		m.ResetRuleID()
+		return nil
+	case delivery.FieldEventID:
+		m.ResetEventID()
+		return nil
+	case delivery.FieldKind:
+		m.ResetKind()
+		return nil
+	case delivery.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case delivery.FieldScanID:
+		m.ResetScanID()
+		return nil
+	case delivery.FieldPayload:
+		m.ResetPayload()
+		return nil
+	case delivery.FieldState:
+		m.ResetState()
+		return nil
+	case delivery.FieldAttempts:
+		m.ResetAttempts()
+		return nil
+	case delivery.FieldNextAttemptAt:
+		m.ResetNextAttemptAt()
+		return nil
+	case delivery.FieldLockedUntil:
+		m.ResetLockedUntil()
+		return nil
+	case delivery.FieldGiveUpAt:
+		m.ResetGiveUpAt()
+		return nil
+	case delivery.FieldLastStatus:
+		m.ResetLastStatus()
+		return nil
+	case delivery.FieldLastError:
+		m.ResetLastError()
+		return nil
+	case delivery.FieldReplayOf:
+		m.ResetReplayOf()
+		return nil
+	case delivery.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case delivery.FieldFinishedAt:
+		m.ResetFinishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Delivery field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *DeliveryMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *DeliveryMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *DeliveryMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *DeliveryMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *DeliveryMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *DeliveryMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *DeliveryMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Delivery unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *DeliveryMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Delivery edge %s", name)
+}
+
+// DeliveryAttemptMutation represents an operation that mutates the DeliveryAttempt nodes in the graph.
+type DeliveryAttemptMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	delivery_id      *int64
+	adddelivery_id   *int64
+	status           *int32
+	addstatus        *int32
+	error            *string
+	duration_us      *int64
+	addduration_us   *int64
+	at               *int64
+	addat            *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*DeliveryAttempt, error)
+	predicates       []predicate.DeliveryAttempt
+}
+
+var _ ent.Mutation = (*DeliveryAttemptMutation)(nil)
+
+// deliveryattemptOption allows management of the mutation configuration using functional options.
+type deliveryattemptOption func(*DeliveryAttemptMutation)
+
+// newDeliveryAttemptMutation creates new mutation for the DeliveryAttempt entity.
+func newDeliveryAttemptMutation(c config, op Op, opts ...deliveryattemptOption) *DeliveryAttemptMutation {
+	m := &DeliveryAttemptMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeDeliveryAttempt,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withDeliveryAttemptID sets the ID field of the mutation.
+func withDeliveryAttemptID(id int64) deliveryattemptOption {
+	return func(m *DeliveryAttemptMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *DeliveryAttempt
+		)
+		m.oldValue = func(ctx context.Context) (*DeliveryAttempt, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().DeliveryAttempt.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withDeliveryAttempt sets the old DeliveryAttempt of the mutation.
+func withDeliveryAttempt(node *DeliveryAttempt) deliveryattemptOption {
+	return func(m *DeliveryAttemptMutation) {
+		m.oldValue = func(context.Context) (*DeliveryAttempt, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m DeliveryAttemptMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m DeliveryAttemptMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of DeliveryAttempt entities.
+func (m *DeliveryAttemptMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *DeliveryAttemptMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *DeliveryAttemptMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().DeliveryAttempt.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *DeliveryAttemptMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *DeliveryAttemptMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the DeliveryAttempt entity.
+// If the DeliveryAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryAttemptMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *DeliveryAttemptMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *DeliveryAttemptMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *DeliveryAttemptMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetDeliveryID sets the "delivery_id" field.
+func (m *DeliveryAttemptMutation) SetDeliveryID(i int64) {
+	m.delivery_id = &i
+	m.adddelivery_id = nil
+}
+
+// DeliveryID returns the value of the "delivery_id" field in the mutation.
+func (m *DeliveryAttemptMutation) DeliveryID() (r int64, exists bool) {
+	v := m.delivery_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeliveryID returns the old "delivery_id" field's value of the DeliveryAttempt entity.
+// If the DeliveryAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryAttemptMutation) OldDeliveryID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeliveryID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeliveryID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeliveryID: %w", err)
+	}
+	return oldValue.DeliveryID, nil
+}
+
+// AddDeliveryID adds i to the "delivery_id" field.
+func (m *DeliveryAttemptMutation) AddDeliveryID(i int64) {
+	if m.adddelivery_id != nil {
+		*m.adddelivery_id += i
+	} else {
+		m.adddelivery_id = &i
+	}
+}
+
+// AddedDeliveryID returns the value that was added to the "delivery_id" field in this mutation.
+func (m *DeliveryAttemptMutation) AddedDeliveryID() (r int64, exists bool) {
+	v := m.adddelivery_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeliveryID resets all changes to the "delivery_id" field.
+func (m *DeliveryAttemptMutation) ResetDeliveryID() {
+	m.delivery_id = nil
+	m.adddelivery_id = nil
+}
+
+// SetStatus sets the "status" field.
+func (m *DeliveryAttemptMutation) SetStatus(i int32) {
+	m.status = &i
+	m.addstatus = nil
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *DeliveryAttemptMutation) Status() (r int32, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the DeliveryAttempt entity.
+// If the DeliveryAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryAttemptMutation) OldStatus(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// AddStatus adds i to the "status" field.
+func (m *DeliveryAttemptMutation) AddStatus(i int32) {
+	if m.addstatus != nil {
+		*m.addstatus += i
+	} else {
+		m.addstatus = &i
+	}
+}
+
+// AddedStatus returns the value that was added to the "status" field in this mutation.
+func (m *DeliveryAttemptMutation) AddedStatus() (r int32, exists bool) {
+	v := m.addstatus
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *DeliveryAttemptMutation) ResetStatus() {
+	m.status = nil
+	m.addstatus = nil
+}
+
+// SetError sets the "error" field.
+func (m *DeliveryAttemptMutation) SetError(s string) {
+	m.error = &s
+}
+
+// Error returns the value of the "error" field in the mutation.
+func (m *DeliveryAttemptMutation) Error() (r string, exists bool) {
+	v := m.error
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldError returns the old "error" field's value of the DeliveryAttempt entity.
+// If the DeliveryAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryAttemptMutation) OldError(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldError is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldError requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldError: %w", err)
+	}
+	return oldValue.Error, nil
+}
+
+// ResetError resets all changes to the "error" field.
+func (m *DeliveryAttemptMutation) ResetError() {
+	m.error = nil
+}
+
+// SetDurationUs sets the "duration_us" field.
+func (m *DeliveryAttemptMutation) SetDurationUs(i int64) {
+	m.duration_us = &i
+	m.addduration_us = nil
+}
+
+// DurationUs returns the value of the "duration_us" field in the mutation.
+func (m *DeliveryAttemptMutation) DurationUs() (r int64, exists bool) {
+	v := m.duration_us
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDurationUs returns the old "duration_us" field's value of the DeliveryAttempt entity.
+// If the DeliveryAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryAttemptMutation) OldDurationUs(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDurationUs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDurationUs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDurationUs: %w", err)
+	}
+	return oldValue.DurationUs, nil
+}
+
+// AddDurationUs adds i to the "duration_us" field.
+func (m *DeliveryAttemptMutation) AddDurationUs(i int64) {
+	if m.addduration_us != nil {
+		*m.addduration_us += i
+	} else {
+		m.addduration_us = &i
+	}
+}
+
+// AddedDurationUs returns the value that was added to the "duration_us" field in this mutation.
+func (m *DeliveryAttemptMutation) AddedDurationUs() (r int64, exists bool) {
+	v := m.addduration_us
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDurationUs resets all changes to the "duration_us" field.
+func (m *DeliveryAttemptMutation) ResetDurationUs() {
+	m.duration_us = nil
+	m.addduration_us = nil
+}
+
+// SetAt sets the "at" field.
+func (m *DeliveryAttemptMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *DeliveryAttemptMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the DeliveryAttempt entity.
+// If the DeliveryAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryAttemptMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *DeliveryAttemptMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *DeliveryAttemptMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *DeliveryAttemptMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the DeliveryAttemptMutation builder.
+func (m *DeliveryAttemptMutation) Where(ps ...predicate.DeliveryAttempt) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the DeliveryAttemptMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *DeliveryAttemptMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.DeliveryAttempt, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *DeliveryAttemptMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *DeliveryAttemptMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (DeliveryAttempt).
+func (m *DeliveryAttemptMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *DeliveryAttemptMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, deliveryattempt.FieldDeploymentID)
+	}
+	if m.delivery_id != nil {
+		fields = append(fields, deliveryattempt.FieldDeliveryID)
+	}
+	if m.status != nil {
+		fields = append(fields, deliveryattempt.FieldStatus)
+	}
+	if m.error != nil {
+		fields = append(fields, deliveryattempt.FieldError)
+	}
+	if m.duration_us != nil {
+		fields = append(fields, deliveryattempt.FieldDurationUs)
+	}
+	if m.at != nil {
+		fields = append(fields, deliveryattempt.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *DeliveryAttemptMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case deliveryattempt.FieldDeploymentID:
+		return m.DeploymentID()
+	case deliveryattempt.FieldDeliveryID:
+		return m.DeliveryID()
+	case deliveryattempt.FieldStatus:
+		return m.Status()
+	case deliveryattempt.FieldError:
+		return m.Error()
+	case deliveryattempt.FieldDurationUs:
+		return m.DurationUs()
+	case deliveryattempt.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *DeliveryAttemptMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case deliveryattempt.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case deliveryattempt.FieldDeliveryID:
+		return m.OldDeliveryID(ctx)
+	case deliveryattempt.FieldStatus:
+		return m.OldStatus(ctx)
+	case deliveryattempt.FieldError:
+		return m.OldError(ctx)
+	case deliveryattempt.FieldDurationUs:
+		return m.OldDurationUs(ctx)
+	case deliveryattempt.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown DeliveryAttempt field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DeliveryAttemptMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case deliveryattempt.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case deliveryattempt.FieldDeliveryID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeliveryID(v)
+		return nil
+	case deliveryattempt.FieldStatus:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case deliveryattempt.FieldError:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetError(v)
+		return nil
+	case deliveryattempt.FieldDurationUs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDurationUs(v)
+		return nil
+	case deliveryattempt.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DeliveryAttempt field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *DeliveryAttemptMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, deliveryattempt.FieldDeploymentID)
+	}
+	if m.adddelivery_id != nil {
+		fields = append(fields, deliveryattempt.FieldDeliveryID)
+	}
+	if m.addstatus != nil {
+		fields = append(fields, deliveryattempt.FieldStatus)
+	}
+	if m.addduration_us != nil {
+		fields = append(fields, deliveryattempt.FieldDurationUs)
+	}
+	if m.addat != nil {
+		fields = append(fields, deliveryattempt.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *DeliveryAttemptMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case deliveryattempt.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case deliveryattempt.FieldDeliveryID:
+		return m.AddedDeliveryID()
+	case deliveryattempt.FieldStatus:
+		return m.AddedStatus()
+	case deliveryattempt.FieldDurationUs:
+		return m.AddedDurationUs()
+	case deliveryattempt.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DeliveryAttemptMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case deliveryattempt.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case deliveryattempt.FieldDeliveryID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeliveryID(v)
+		return nil
+	case deliveryattempt.FieldStatus:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddStatus(v)
+		return nil
+	case deliveryattempt.FieldDurationUs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDurationUs(v)
+		return nil
+	case deliveryattempt.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DeliveryAttempt numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *DeliveryAttemptMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *DeliveryAttemptMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *DeliveryAttemptMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown DeliveryAttempt nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *DeliveryAttemptMutation) ResetField(name string) error {
+	switch name {
+	case deliveryattempt.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case deliveryattempt.FieldDeliveryID:
+		m.ResetDeliveryID()
+		return nil
+	case deliveryattempt.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case deliveryattempt.FieldError:
+		m.ResetError()
+		return nil
+	case deliveryattempt.FieldDurationUs:
+		m.ResetDurationUs()
+		return nil
+	case deliveryattempt.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown DeliveryAttempt field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *DeliveryAttemptMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *DeliveryAttemptMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *DeliveryAttemptMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *DeliveryAttemptMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *DeliveryAttemptMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *DeliveryAttemptMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *DeliveryAttemptMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown DeliveryAttempt unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *DeliveryAttemptMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown DeliveryAttempt edge %s", name)
+}
+
 // DeploymentMutation represents an operation that mutates the Deployment nodes in the graph.
 type DeploymentMutation struct {
 	config
-	op            Op
-	typ           string
-	id            *int64
-	slug          *string
-	name          *string
-	default_role  *string
-	created_at    *int64
-	addcreated_at *int64
-	clearedFields map[string]struct{}
-	done          bool
-	oldValue      func(context.Context) (*Deployment, error)
-	predicates    []predicate.Deployment
+	op                  Op
+	typ                 string
+	id                  *int64
+	slug                *string
+	name                *string
+	default_role        *string
+	triage_via_comment  *bool
+	cross_file_analysis *bool
+	dependency_query    *bool
+	products            *[]byte
+	created_at          *int64
+	addcreated_at       *int64
+	clearedFields       map[string]struct{}
+	done                bool
+	oldValue            func(context.Context) (*Deployment, error)
+	predicates          []predicate.Deployment
 }
 
 var _ ent.Mutation = (*DeploymentMutation)(nil)
@@ -1147,6 +4667,163 @@ func (m *DeploymentMutation) ResetDefaultRole() {
 	m.default_role = nil
 }
 
+// SetTriageViaComment sets the "triage_via_comment" field.
+func (m *DeploymentMutation) SetTriageViaComment(b bool) {
+	m.triage_via_comment = &b
+}
+
+// TriageViaComment returns the value of the "triage_via_comment" field in the mutation.
+func (m *DeploymentMutation) TriageViaComment() (r bool, exists bool) {
+	v := m.triage_via_comment
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTriageViaComment returns the old "triage_via_comment" field's value of the Deployment entity.
+// If the Deployment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeploymentMutation) OldTriageViaComment(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTriageViaComment is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTriageViaComment requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTriageViaComment: %w", err)
+	}
+	return oldValue.TriageViaComment, nil
+}
+
+// ResetTriageViaComment resets all changes to the "triage_via_comment" field.
+func (m *DeploymentMutation) ResetTriageViaComment() {
+	m.triage_via_comment = nil
+}
+
+// SetCrossFileAnalysis sets the "cross_file_analysis" field.
+func (m *DeploymentMutation) SetCrossFileAnalysis(b bool) {
+	m.cross_file_analysis = &b
+}
+
+// CrossFileAnalysis returns the value of the "cross_file_analysis" field in the mutation.
+func (m *DeploymentMutation) CrossFileAnalysis() (r bool, exists bool) {
+	v := m.cross_file_analysis
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCrossFileAnalysis returns the old "cross_file_analysis" field's value of the Deployment entity.
+// If the Deployment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeploymentMutation) OldCrossFileAnalysis(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCrossFileAnalysis is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCrossFileAnalysis requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCrossFileAnalysis: %w", err)
+	}
+	return oldValue.CrossFileAnalysis, nil
+}
+
+// ResetCrossFileAnalysis resets all changes to the "cross_file_analysis" field.
+func (m *DeploymentMutation) ResetCrossFileAnalysis() {
+	m.cross_file_analysis = nil
+}
+
+// SetDependencyQuery sets the "dependency_query" field.
+func (m *DeploymentMutation) SetDependencyQuery(b bool) {
+	m.dependency_query = &b
+}
+
+// DependencyQuery returns the value of the "dependency_query" field in the mutation.
+func (m *DeploymentMutation) DependencyQuery() (r bool, exists bool) {
+	v := m.dependency_query
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDependencyQuery returns the old "dependency_query" field's value of the Deployment entity.
+// If the Deployment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeploymentMutation) OldDependencyQuery(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDependencyQuery is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDependencyQuery requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDependencyQuery: %w", err)
+	}
+	return oldValue.DependencyQuery, nil
+}
+
+// ResetDependencyQuery resets all changes to the "dependency_query" field.
+func (m *DeploymentMutation) ResetDependencyQuery() {
+	m.dependency_query = nil
+}
+
+// SetProducts sets the "products" field.
+func (m *DeploymentMutation) SetProducts(b []byte) {
+	m.products = &b
+}
+
+// Products returns the value of the "products" field in the mutation.
+func (m *DeploymentMutation) Products() (r []byte, exists bool) {
+	v := m.products
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProducts returns the old "products" field's value of the Deployment entity.
+// If the Deployment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeploymentMutation) OldProducts(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProducts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProducts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProducts: %w", err)
+	}
+	return oldValue.Products, nil
+}
+
+// ClearProducts clears the value of the "products" field.
+func (m *DeploymentMutation) ClearProducts() {
+	m.products = nil
+	m.clearedFields[deployment.FieldProducts] = struct{}{}
+}
+
+// ProductsCleared returns if the "products" field was cleared in this mutation.
+func (m *DeploymentMutation) ProductsCleared() bool {
+	_, ok := m.clearedFields[deployment.FieldProducts]
+	return ok
+}
+
+// ResetProducts resets all changes to the "products" field.
+func (m *DeploymentMutation) ResetProducts() {
+	m.products = nil
+	delete(m.clearedFields, deployment.FieldProducts)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *DeploymentMutation) SetCreatedAt(i int64) {
 	m.created_at = &i
@@ -1237,7 +4914,7 @@ func (m *DeploymentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *DeploymentMutation) Fields() []string {
-	fields := make([]string, 0, 4)
+	fields := make([]string, 0, 8)
 	if m.slug != nil {
 		fields = append(fields, deployment.FieldSlug)
 	}
@@ -1246,6 +4923,18 @@ func (m *DeploymentMutation) Fields() []string {
 	}
 	if m.default_role != nil {
 		fields = append(fields, deployment.FieldDefaultRole)
+	}
+	if m.triage_via_comment != nil {
+		fields = append(fields, deployment.FieldTriageViaComment)
+	}
+	if m.cross_file_analysis != nil {
+		fields = append(fields, deployment.FieldCrossFileAnalysis)
+	}
+	if m.dependency_query != nil {
+		fields = append(fields, deployment.FieldDependencyQuery)
+	}
+	if m.products != nil {
+		fields = append(fields, deployment.FieldProducts)
 	}
 	if m.created_at != nil {
 		fields = append(fields, deployment.FieldCreatedAt)
@@ -1264,6 +4953,14 @@ func (m *DeploymentMutation) Field(name string) (ent.Value, bool) {
 		return m.Name()
 	case deployment.FieldDefaultRole:
 		return m.DefaultRole()
+	case deployment.FieldTriageViaComment:
+		return m.TriageViaComment()
+	case deployment.FieldCrossFileAnalysis:
+		return m.CrossFileAnalysis()
+	case deployment.FieldDependencyQuery:
+		return m.DependencyQuery()
+	case deployment.FieldProducts:
+		return m.Products()
 	case deployment.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -1281,6 +4978,14 @@ func (m *DeploymentMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldName(ctx)
 	case deployment.FieldDefaultRole:
 		return m.OldDefaultRole(ctx)
+	case deployment.FieldTriageViaComment:
+		return m.OldTriageViaComment(ctx)
+	case deployment.FieldCrossFileAnalysis:
+		return m.OldCrossFileAnalysis(ctx)
+	case deployment.FieldDependencyQuery:
+		return m.OldDependencyQuery(ctx)
+	case deployment.FieldProducts:
+		return m.OldProducts(ctx)
 	case deployment.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -1312,6 +5017,34 @@ func (m *DeploymentMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetDefaultRole(v)
+		return nil
+	case deployment.FieldTriageViaComment:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTriageViaComment(v)
+		return nil
+	case deployment.FieldCrossFileAnalysis:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCrossFileAnalysis(v)
+		return nil
+	case deployment.FieldDependencyQuery:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDependencyQuery(v)
+		return nil
+	case deployment.FieldProducts:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProducts(v)
 		return nil
 	case deployment.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -1364,7 +5097,11 @@ func (m *DeploymentMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *DeploymentMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(deployment.FieldProducts) {
+		fields = append(fields, deployment.FieldProducts)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -1377,6 +5114,11 @@ func (m *DeploymentMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *DeploymentMutation) ClearField(name string) error {
+	switch name {
+	case deployment.FieldProducts:
+		m.ClearProducts()
+		return nil
+	}
 	return fmt.Errorf("unknown Deployment nullable field %s", name)
 }
 
@@ -1392,6 +5134,18 @@ func (m *DeploymentMutation) ResetField(name string) error {
 		return nil
 	case deployment.FieldDefaultRole:
 		m.ResetDefaultRole()
+		return nil
+	case deployment.FieldTriageViaComment:
+		m.ResetTriageViaComment()
+		return nil
+	case deployment.FieldCrossFileAnalysis:
+		m.ResetCrossFileAnalysis()
+		return nil
+	case deployment.FieldDependencyQuery:
+		m.ResetDependencyQuery()
+		return nil
+	case deployment.FieldProducts:
+		m.ResetProducts()
 		return nil
 	case deployment.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -5087,6 +8841,712 @@ func (m *FindingEventMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown FindingEvent edge %s", name)
 }
 
+// InvitationMutation represents an operation that mutates the Invitation nodes in the graph.
+type InvitationMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	email            *string
+	invited_by       *int64
+	addinvited_by    *int64
+	created_at       *int64
+	addcreated_at    *int64
+	accepted_at      *int64
+	addaccepted_at   *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*Invitation, error)
+	predicates       []predicate.Invitation
+}
+
+var _ ent.Mutation = (*InvitationMutation)(nil)
+
+// invitationOption allows management of the mutation configuration using functional options.
+type invitationOption func(*InvitationMutation)
+
+// newInvitationMutation creates new mutation for the Invitation entity.
+func newInvitationMutation(c config, op Op, opts ...invitationOption) *InvitationMutation {
+	m := &InvitationMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeInvitation,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withInvitationID sets the ID field of the mutation.
+func withInvitationID(id int64) invitationOption {
+	return func(m *InvitationMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Invitation
+		)
+		m.oldValue = func(ctx context.Context) (*Invitation, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Invitation.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withInvitation sets the old Invitation of the mutation.
+func withInvitation(node *Invitation) invitationOption {
+	return func(m *InvitationMutation) {
+		m.oldValue = func(context.Context) (*Invitation, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m InvitationMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m InvitationMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Invitation entities.
+func (m *InvitationMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *InvitationMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *InvitationMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Invitation.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *InvitationMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *InvitationMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Invitation entity.
+// If the Invitation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InvitationMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *InvitationMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *InvitationMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *InvitationMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetEmail sets the "email" field.
+func (m *InvitationMutation) SetEmail(s string) {
+	m.email = &s
+}
+
+// Email returns the value of the "email" field in the mutation.
+func (m *InvitationMutation) Email() (r string, exists bool) {
+	v := m.email
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEmail returns the old "email" field's value of the Invitation entity.
+// If the Invitation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InvitationMutation) OldEmail(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEmail is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEmail requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEmail: %w", err)
+	}
+	return oldValue.Email, nil
+}
+
+// ResetEmail resets all changes to the "email" field.
+func (m *InvitationMutation) ResetEmail() {
+	m.email = nil
+}
+
+// SetInvitedBy sets the "invited_by" field.
+func (m *InvitationMutation) SetInvitedBy(i int64) {
+	m.invited_by = &i
+	m.addinvited_by = nil
+}
+
+// InvitedBy returns the value of the "invited_by" field in the mutation.
+func (m *InvitationMutation) InvitedBy() (r int64, exists bool) {
+	v := m.invited_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInvitedBy returns the old "invited_by" field's value of the Invitation entity.
+// If the Invitation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InvitationMutation) OldInvitedBy(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInvitedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInvitedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInvitedBy: %w", err)
+	}
+	return oldValue.InvitedBy, nil
+}
+
+// AddInvitedBy adds i to the "invited_by" field.
+func (m *InvitationMutation) AddInvitedBy(i int64) {
+	if m.addinvited_by != nil {
+		*m.addinvited_by += i
+	} else {
+		m.addinvited_by = &i
+	}
+}
+
+// AddedInvitedBy returns the value that was added to the "invited_by" field in this mutation.
+func (m *InvitationMutation) AddedInvitedBy() (r int64, exists bool) {
+	v := m.addinvited_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetInvitedBy resets all changes to the "invited_by" field.
+func (m *InvitationMutation) ResetInvitedBy() {
+	m.invited_by = nil
+	m.addinvited_by = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *InvitationMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *InvitationMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Invitation entity.
+// If the Invitation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InvitationMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *InvitationMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *InvitationMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *InvitationMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetAcceptedAt sets the "accepted_at" field.
+func (m *InvitationMutation) SetAcceptedAt(i int64) {
+	m.accepted_at = &i
+	m.addaccepted_at = nil
+}
+
+// AcceptedAt returns the value of the "accepted_at" field in the mutation.
+func (m *InvitationMutation) AcceptedAt() (r int64, exists bool) {
+	v := m.accepted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAcceptedAt returns the old "accepted_at" field's value of the Invitation entity.
+// If the Invitation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InvitationMutation) OldAcceptedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAcceptedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAcceptedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAcceptedAt: %w", err)
+	}
+	return oldValue.AcceptedAt, nil
+}
+
+// AddAcceptedAt adds i to the "accepted_at" field.
+func (m *InvitationMutation) AddAcceptedAt(i int64) {
+	if m.addaccepted_at != nil {
+		*m.addaccepted_at += i
+	} else {
+		m.addaccepted_at = &i
+	}
+}
+
+// AddedAcceptedAt returns the value that was added to the "accepted_at" field in this mutation.
+func (m *InvitationMutation) AddedAcceptedAt() (r int64, exists bool) {
+	v := m.addaccepted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearAcceptedAt clears the value of the "accepted_at" field.
+func (m *InvitationMutation) ClearAcceptedAt() {
+	m.accepted_at = nil
+	m.addaccepted_at = nil
+	m.clearedFields[invitation.FieldAcceptedAt] = struct{}{}
+}
+
+// AcceptedAtCleared returns if the "accepted_at" field was cleared in this mutation.
+func (m *InvitationMutation) AcceptedAtCleared() bool {
+	_, ok := m.clearedFields[invitation.FieldAcceptedAt]
+	return ok
+}
+
+// ResetAcceptedAt resets all changes to the "accepted_at" field.
+func (m *InvitationMutation) ResetAcceptedAt() {
+	m.accepted_at = nil
+	m.addaccepted_at = nil
+	delete(m.clearedFields, invitation.FieldAcceptedAt)
+}
+
+// Where appends a list predicates to the InvitationMutation builder.
+func (m *InvitationMutation) Where(ps ...predicate.Invitation) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the InvitationMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *InvitationMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Invitation, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *InvitationMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *InvitationMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Invitation).
+func (m *InvitationMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *InvitationMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.deployment_id != nil {
+		fields = append(fields, invitation.FieldDeploymentID)
+	}
+	if m.email != nil {
+		fields = append(fields, invitation.FieldEmail)
+	}
+	if m.invited_by != nil {
+		fields = append(fields, invitation.FieldInvitedBy)
+	}
+	if m.created_at != nil {
+		fields = append(fields, invitation.FieldCreatedAt)
+	}
+	if m.accepted_at != nil {
+		fields = append(fields, invitation.FieldAcceptedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *InvitationMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case invitation.FieldDeploymentID:
+		return m.DeploymentID()
+	case invitation.FieldEmail:
+		return m.Email()
+	case invitation.FieldInvitedBy:
+		return m.InvitedBy()
+	case invitation.FieldCreatedAt:
+		return m.CreatedAt()
+	case invitation.FieldAcceptedAt:
+		return m.AcceptedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *InvitationMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case invitation.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case invitation.FieldEmail:
+		return m.OldEmail(ctx)
+	case invitation.FieldInvitedBy:
+		return m.OldInvitedBy(ctx)
+	case invitation.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case invitation.FieldAcceptedAt:
+		return m.OldAcceptedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Invitation field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *InvitationMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case invitation.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case invitation.FieldEmail:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEmail(v)
+		return nil
+	case invitation.FieldInvitedBy:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInvitedBy(v)
+		return nil
+	case invitation.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case invitation.FieldAcceptedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAcceptedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Invitation field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *InvitationMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, invitation.FieldDeploymentID)
+	}
+	if m.addinvited_by != nil {
+		fields = append(fields, invitation.FieldInvitedBy)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, invitation.FieldCreatedAt)
+	}
+	if m.addaccepted_at != nil {
+		fields = append(fields, invitation.FieldAcceptedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *InvitationMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case invitation.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case invitation.FieldInvitedBy:
+		return m.AddedInvitedBy()
+	case invitation.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case invitation.FieldAcceptedAt:
+		return m.AddedAcceptedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *InvitationMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case invitation.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case invitation.FieldInvitedBy:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddInvitedBy(v)
+		return nil
+	case invitation.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case invitation.FieldAcceptedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAcceptedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Invitation numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *InvitationMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(invitation.FieldAcceptedAt) {
+		fields = append(fields, invitation.FieldAcceptedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *InvitationMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *InvitationMutation) ClearField(name string) error {
+	switch name {
+	case invitation.FieldAcceptedAt:
+		m.ClearAcceptedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Invitation nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *InvitationMutation) ResetField(name string) error {
+	switch name {
+	case invitation.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case invitation.FieldEmail:
+		m.ResetEmail()
+		return nil
+	case invitation.FieldInvitedBy:
+		m.ResetInvitedBy()
+		return nil
+	case invitation.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case invitation.FieldAcceptedAt:
+		m.ResetAcceptedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Invitation field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *InvitationMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *InvitationMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *InvitationMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *InvitationMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *InvitationMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *InvitationMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *InvitationMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Invitation unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *InvitationMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Invitation edge %s", name)
+}
+
 // MembershipMutation represents an operation that mutates the Membership nodes in the graph.
 type MembershipMutation struct {
 	config
@@ -5681,6 +10141,5737 @@ func (m *MembershipMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *MembershipMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Membership edge %s", name)
+}
+
+// NotificationMutation represents an operation that mutates the Notification nodes in the graph.
+type NotificationMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	dedup_key        *string
+	title            *string
+	description      *string
+	severity         *string
+	admin_only       *bool
+	link             *string
+	is_external_link *bool
+	link_text        *string
+	created_at       *int64
+	addcreated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*Notification, error)
+	predicates       []predicate.Notification
+}
+
+var _ ent.Mutation = (*NotificationMutation)(nil)
+
+// notificationOption allows management of the mutation configuration using functional options.
+type notificationOption func(*NotificationMutation)
+
+// newNotificationMutation creates new mutation for the Notification entity.
+func newNotificationMutation(c config, op Op, opts ...notificationOption) *NotificationMutation {
+	m := &NotificationMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeNotification,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withNotificationID sets the ID field of the mutation.
+func withNotificationID(id int64) notificationOption {
+	return func(m *NotificationMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Notification
+		)
+		m.oldValue = func(ctx context.Context) (*Notification, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Notification.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withNotification sets the old Notification of the mutation.
+func withNotification(node *Notification) notificationOption {
+	return func(m *NotificationMutation) {
+		m.oldValue = func(context.Context) (*Notification, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m NotificationMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m NotificationMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Notification entities.
+func (m *NotificationMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *NotificationMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *NotificationMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Notification.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *NotificationMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *NotificationMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Notification entity.
+// If the Notification object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *NotificationMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *NotificationMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *NotificationMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetDedupKey sets the "dedup_key" field.
+func (m *NotificationMutation) SetDedupKey(s string) {
+	m.dedup_key = &s
+}
+
+// DedupKey returns the value of the "dedup_key" field in the mutation.
+func (m *NotificationMutation) DedupKey() (r string, exists bool) {
+	v := m.dedup_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDedupKey returns the old "dedup_key" field's value of the Notification entity.
+// If the Notification object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationMutation) OldDedupKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDedupKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDedupKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDedupKey: %w", err)
+	}
+	return oldValue.DedupKey, nil
+}
+
+// ResetDedupKey resets all changes to the "dedup_key" field.
+func (m *NotificationMutation) ResetDedupKey() {
+	m.dedup_key = nil
+}
+
+// SetTitle sets the "title" field.
+func (m *NotificationMutation) SetTitle(s string) {
+	m.title = &s
+}
+
+// Title returns the value of the "title" field in the mutation.
+func (m *NotificationMutation) Title() (r string, exists bool) {
+	v := m.title
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTitle returns the old "title" field's value of the Notification entity.
+// If the Notification object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationMutation) OldTitle(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTitle is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTitle requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTitle: %w", err)
+	}
+	return oldValue.Title, nil
+}
+
+// ResetTitle resets all changes to the "title" field.
+func (m *NotificationMutation) ResetTitle() {
+	m.title = nil
+}
+
+// SetDescription sets the "description" field.
+func (m *NotificationMutation) SetDescription(s string) {
+	m.description = &s
+}
+
+// Description returns the value of the "description" field in the mutation.
+func (m *NotificationMutation) Description() (r string, exists bool) {
+	v := m.description
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDescription returns the old "description" field's value of the Notification entity.
+// If the Notification object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationMutation) OldDescription(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDescription is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDescription requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDescription: %w", err)
+	}
+	return oldValue.Description, nil
+}
+
+// ResetDescription resets all changes to the "description" field.
+func (m *NotificationMutation) ResetDescription() {
+	m.description = nil
+}
+
+// SetSeverity sets the "severity" field.
+func (m *NotificationMutation) SetSeverity(s string) {
+	m.severity = &s
+}
+
+// Severity returns the value of the "severity" field in the mutation.
+func (m *NotificationMutation) Severity() (r string, exists bool) {
+	v := m.severity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSeverity returns the old "severity" field's value of the Notification entity.
+// If the Notification object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationMutation) OldSeverity(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSeverity is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSeverity requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSeverity: %w", err)
+	}
+	return oldValue.Severity, nil
+}
+
+// ResetSeverity resets all changes to the "severity" field.
+func (m *NotificationMutation) ResetSeverity() {
+	m.severity = nil
+}
+
+// SetAdminOnly sets the "admin_only" field.
+func (m *NotificationMutation) SetAdminOnly(b bool) {
+	m.admin_only = &b
+}
+
+// AdminOnly returns the value of the "admin_only" field in the mutation.
+func (m *NotificationMutation) AdminOnly() (r bool, exists bool) {
+	v := m.admin_only
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAdminOnly returns the old "admin_only" field's value of the Notification entity.
+// If the Notification object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationMutation) OldAdminOnly(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAdminOnly is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAdminOnly requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAdminOnly: %w", err)
+	}
+	return oldValue.AdminOnly, nil
+}
+
+// ResetAdminOnly resets all changes to the "admin_only" field.
+func (m *NotificationMutation) ResetAdminOnly() {
+	m.admin_only = nil
+}
+
+// SetLink sets the "link" field.
+func (m *NotificationMutation) SetLink(s string) {
+	m.link = &s
+}
+
+// Link returns the value of the "link" field in the mutation.
+func (m *NotificationMutation) Link() (r string, exists bool) {
+	v := m.link
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLink returns the old "link" field's value of the Notification entity.
+// If the Notification object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationMutation) OldLink(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLink is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLink requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLink: %w", err)
+	}
+	return oldValue.Link, nil
+}
+
+// ResetLink resets all changes to the "link" field.
+func (m *NotificationMutation) ResetLink() {
+	m.link = nil
+}
+
+// SetIsExternalLink sets the "is_external_link" field.
+func (m *NotificationMutation) SetIsExternalLink(b bool) {
+	m.is_external_link = &b
+}
+
+// IsExternalLink returns the value of the "is_external_link" field in the mutation.
+func (m *NotificationMutation) IsExternalLink() (r bool, exists bool) {
+	v := m.is_external_link
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIsExternalLink returns the old "is_external_link" field's value of the Notification entity.
+// If the Notification object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationMutation) OldIsExternalLink(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIsExternalLink is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIsExternalLink requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIsExternalLink: %w", err)
+	}
+	return oldValue.IsExternalLink, nil
+}
+
+// ResetIsExternalLink resets all changes to the "is_external_link" field.
+func (m *NotificationMutation) ResetIsExternalLink() {
+	m.is_external_link = nil
+}
+
+// SetLinkText sets the "link_text" field.
+func (m *NotificationMutation) SetLinkText(s string) {
+	m.link_text = &s
+}
+
+// LinkText returns the value of the "link_text" field in the mutation.
+func (m *NotificationMutation) LinkText() (r string, exists bool) {
+	v := m.link_text
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLinkText returns the old "link_text" field's value of the Notification entity.
+// If the Notification object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationMutation) OldLinkText(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLinkText is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLinkText requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLinkText: %w", err)
+	}
+	return oldValue.LinkText, nil
+}
+
+// ResetLinkText resets all changes to the "link_text" field.
+func (m *NotificationMutation) ResetLinkText() {
+	m.link_text = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *NotificationMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *NotificationMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Notification entity.
+// If the Notification object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *NotificationMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *NotificationMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *NotificationMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// Where appends a list predicates to the NotificationMutation builder.
+func (m *NotificationMutation) Where(ps ...predicate.Notification) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the NotificationMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *NotificationMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Notification, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *NotificationMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *NotificationMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Notification).
+func (m *NotificationMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *NotificationMutation) Fields() []string {
+	fields := make([]string, 0, 10)
+	if m.deployment_id != nil {
+		fields = append(fields, notification.FieldDeploymentID)
+	}
+	if m.dedup_key != nil {
+		fields = append(fields, notification.FieldDedupKey)
+	}
+	if m.title != nil {
+		fields = append(fields, notification.FieldTitle)
+	}
+	if m.description != nil {
+		fields = append(fields, notification.FieldDescription)
+	}
+	if m.severity != nil {
+		fields = append(fields, notification.FieldSeverity)
+	}
+	if m.admin_only != nil {
+		fields = append(fields, notification.FieldAdminOnly)
+	}
+	if m.link != nil {
+		fields = append(fields, notification.FieldLink)
+	}
+	if m.is_external_link != nil {
+		fields = append(fields, notification.FieldIsExternalLink)
+	}
+	if m.link_text != nil {
+		fields = append(fields, notification.FieldLinkText)
+	}
+	if m.created_at != nil {
+		fields = append(fields, notification.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *NotificationMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case notification.FieldDeploymentID:
+		return m.DeploymentID()
+	case notification.FieldDedupKey:
+		return m.DedupKey()
+	case notification.FieldTitle:
+		return m.Title()
+	case notification.FieldDescription:
+		return m.Description()
+	case notification.FieldSeverity:
+		return m.Severity()
+	case notification.FieldAdminOnly:
+		return m.AdminOnly()
+	case notification.FieldLink:
+		return m.Link()
+	case notification.FieldIsExternalLink:
+		return m.IsExternalLink()
+	case notification.FieldLinkText:
+		return m.LinkText()
+	case notification.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *NotificationMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case notification.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case notification.FieldDedupKey:
+		return m.OldDedupKey(ctx)
+	case notification.FieldTitle:
+		return m.OldTitle(ctx)
+	case notification.FieldDescription:
+		return m.OldDescription(ctx)
+	case notification.FieldSeverity:
+		return m.OldSeverity(ctx)
+	case notification.FieldAdminOnly:
+		return m.OldAdminOnly(ctx)
+	case notification.FieldLink:
+		return m.OldLink(ctx)
+	case notification.FieldIsExternalLink:
+		return m.OldIsExternalLink(ctx)
+	case notification.FieldLinkText:
+		return m.OldLinkText(ctx)
+	case notification.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Notification field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NotificationMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case notification.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case notification.FieldDedupKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDedupKey(v)
+		return nil
+	case notification.FieldTitle:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTitle(v)
+		return nil
+	case notification.FieldDescription:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDescription(v)
+		return nil
+	case notification.FieldSeverity:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSeverity(v)
+		return nil
+	case notification.FieldAdminOnly:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAdminOnly(v)
+		return nil
+	case notification.FieldLink:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLink(v)
+		return nil
+	case notification.FieldIsExternalLink:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIsExternalLink(v)
+		return nil
+	case notification.FieldLinkText:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLinkText(v)
+		return nil
+	case notification.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Notification field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *NotificationMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, notification.FieldDeploymentID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, notification.FieldCreatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *NotificationMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case notification.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case notification.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NotificationMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case notification.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case notification.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Notification numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *NotificationMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *NotificationMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *NotificationMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Notification nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *NotificationMutation) ResetField(name string) error {
+	switch name {
+	case notification.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case notification.FieldDedupKey:
+		m.ResetDedupKey()
+		return nil
+	case notification.FieldTitle:
+		m.ResetTitle()
+		return nil
+	case notification.FieldDescription:
+		m.ResetDescription()
+		return nil
+	case notification.FieldSeverity:
+		m.ResetSeverity()
+		return nil
+	case notification.FieldAdminOnly:
+		m.ResetAdminOnly()
+		return nil
+	case notification.FieldLink:
+		m.ResetLink()
+		return nil
+	case notification.FieldIsExternalLink:
+		m.ResetIsExternalLink()
+		return nil
+	case notification.FieldLinkText:
+		m.ResetLinkText()
+		return nil
+	case notification.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Notification field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *NotificationMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *NotificationMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *NotificationMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *NotificationMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *NotificationMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *NotificationMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *NotificationMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Notification unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *NotificationMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Notification edge %s", name)
+}
+
+// NotificationRuleMutation represents an operation that mutates the NotificationRule nodes in the graph.
+type NotificationRuleMutation struct {
+	config
+	op                   Op
+	typ                  string
+	id                   *int64
+	deployment_id        *int64
+	adddeployment_id     *int64
+	channel              *string
+	name                 *string
+	_config              *map[string]string
+	secrets              *[]byte
+	is_enabled           *bool
+	policy_slugs         *[]string
+	appendpolicy_slugs   []string
+	use_network_broker   *bool
+	send_scan_completion *bool
+	created_at           *int64
+	addcreated_at        *int64
+	updated_at           *int64
+	addupdated_at        *int64
+	clearedFields        map[string]struct{}
+	done                 bool
+	oldValue             func(context.Context) (*NotificationRule, error)
+	predicates           []predicate.NotificationRule
+}
+
+var _ ent.Mutation = (*NotificationRuleMutation)(nil)
+
+// notificationruleOption allows management of the mutation configuration using functional options.
+type notificationruleOption func(*NotificationRuleMutation)
+
+// newNotificationRuleMutation creates new mutation for the NotificationRule entity.
+func newNotificationRuleMutation(c config, op Op, opts ...notificationruleOption) *NotificationRuleMutation {
+	m := &NotificationRuleMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeNotificationRule,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withNotificationRuleID sets the ID field of the mutation.
+func withNotificationRuleID(id int64) notificationruleOption {
+	return func(m *NotificationRuleMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *NotificationRule
+		)
+		m.oldValue = func(ctx context.Context) (*NotificationRule, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().NotificationRule.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withNotificationRule sets the old NotificationRule of the mutation.
+func withNotificationRule(node *NotificationRule) notificationruleOption {
+	return func(m *NotificationRuleMutation) {
+		m.oldValue = func(context.Context) (*NotificationRule, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m NotificationRuleMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m NotificationRuleMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of NotificationRule entities.
+func (m *NotificationRuleMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *NotificationRuleMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *NotificationRuleMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().NotificationRule.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *NotificationRuleMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *NotificationRuleMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *NotificationRuleMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *NotificationRuleMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *NotificationRuleMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetChannel sets the "channel" field.
+func (m *NotificationRuleMutation) SetChannel(s string) {
+	m.channel = &s
+}
+
+// Channel returns the value of the "channel" field in the mutation.
+func (m *NotificationRuleMutation) Channel() (r string, exists bool) {
+	v := m.channel
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldChannel returns the old "channel" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldChannel(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldChannel is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldChannel requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldChannel: %w", err)
+	}
+	return oldValue.Channel, nil
+}
+
+// ResetChannel resets all changes to the "channel" field.
+func (m *NotificationRuleMutation) ResetChannel() {
+	m.channel = nil
+}
+
+// SetName sets the "name" field.
+func (m *NotificationRuleMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *NotificationRuleMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *NotificationRuleMutation) ResetName() {
+	m.name = nil
+}
+
+// SetConfig sets the "config" field.
+func (m *NotificationRuleMutation) SetConfig(value map[string]string) {
+	m._config = &value
+}
+
+// Config returns the value of the "config" field in the mutation.
+func (m *NotificationRuleMutation) Config() (r map[string]string, exists bool) {
+	v := m._config
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldConfig returns the old "config" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldConfig(ctx context.Context) (v map[string]string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldConfig is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldConfig requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldConfig: %w", err)
+	}
+	return oldValue.Config, nil
+}
+
+// ResetConfig resets all changes to the "config" field.
+func (m *NotificationRuleMutation) ResetConfig() {
+	m._config = nil
+}
+
+// SetSecrets sets the "secrets" field.
+func (m *NotificationRuleMutation) SetSecrets(b []byte) {
+	m.secrets = &b
+}
+
+// Secrets returns the value of the "secrets" field in the mutation.
+func (m *NotificationRuleMutation) Secrets() (r []byte, exists bool) {
+	v := m.secrets
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSecrets returns the old "secrets" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldSecrets(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSecrets is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSecrets requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSecrets: %w", err)
+	}
+	return oldValue.Secrets, nil
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (m *NotificationRuleMutation) ClearSecrets() {
+	m.secrets = nil
+	m.clearedFields[notificationrule.FieldSecrets] = struct{}{}
+}
+
+// SecretsCleared returns if the "secrets" field was cleared in this mutation.
+func (m *NotificationRuleMutation) SecretsCleared() bool {
+	_, ok := m.clearedFields[notificationrule.FieldSecrets]
+	return ok
+}
+
+// ResetSecrets resets all changes to the "secrets" field.
+func (m *NotificationRuleMutation) ResetSecrets() {
+	m.secrets = nil
+	delete(m.clearedFields, notificationrule.FieldSecrets)
+}
+
+// SetIsEnabled sets the "is_enabled" field.
+func (m *NotificationRuleMutation) SetIsEnabled(b bool) {
+	m.is_enabled = &b
+}
+
+// IsEnabled returns the value of the "is_enabled" field in the mutation.
+func (m *NotificationRuleMutation) IsEnabled() (r bool, exists bool) {
+	v := m.is_enabled
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIsEnabled returns the old "is_enabled" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldIsEnabled(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIsEnabled is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIsEnabled requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIsEnabled: %w", err)
+	}
+	return oldValue.IsEnabled, nil
+}
+
+// ResetIsEnabled resets all changes to the "is_enabled" field.
+func (m *NotificationRuleMutation) ResetIsEnabled() {
+	m.is_enabled = nil
+}
+
+// SetPolicySlugs sets the "policy_slugs" field.
+func (m *NotificationRuleMutation) SetPolicySlugs(s []string) {
+	m.policy_slugs = &s
+	m.appendpolicy_slugs = nil
+}
+
+// PolicySlugs returns the value of the "policy_slugs" field in the mutation.
+func (m *NotificationRuleMutation) PolicySlugs() (r []string, exists bool) {
+	v := m.policy_slugs
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPolicySlugs returns the old "policy_slugs" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldPolicySlugs(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPolicySlugs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPolicySlugs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPolicySlugs: %w", err)
+	}
+	return oldValue.PolicySlugs, nil
+}
+
+// AppendPolicySlugs adds s to the "policy_slugs" field.
+func (m *NotificationRuleMutation) AppendPolicySlugs(s []string) {
+	m.appendpolicy_slugs = append(m.appendpolicy_slugs, s...)
+}
+
+// AppendedPolicySlugs returns the list of values that were appended to the "policy_slugs" field in this mutation.
+func (m *NotificationRuleMutation) AppendedPolicySlugs() ([]string, bool) {
+	if len(m.appendpolicy_slugs) == 0 {
+		return nil, false
+	}
+	return m.appendpolicy_slugs, true
+}
+
+// ResetPolicySlugs resets all changes to the "policy_slugs" field.
+func (m *NotificationRuleMutation) ResetPolicySlugs() {
+	m.policy_slugs = nil
+	m.appendpolicy_slugs = nil
+}
+
+// SetUseNetworkBroker sets the "use_network_broker" field.
+func (m *NotificationRuleMutation) SetUseNetworkBroker(b bool) {
+	m.use_network_broker = &b
+}
+
+// UseNetworkBroker returns the value of the "use_network_broker" field in the mutation.
+func (m *NotificationRuleMutation) UseNetworkBroker() (r bool, exists bool) {
+	v := m.use_network_broker
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUseNetworkBroker returns the old "use_network_broker" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldUseNetworkBroker(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUseNetworkBroker is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUseNetworkBroker requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUseNetworkBroker: %w", err)
+	}
+	return oldValue.UseNetworkBroker, nil
+}
+
+// ResetUseNetworkBroker resets all changes to the "use_network_broker" field.
+func (m *NotificationRuleMutation) ResetUseNetworkBroker() {
+	m.use_network_broker = nil
+}
+
+// SetSendScanCompletion sets the "send_scan_completion" field.
+func (m *NotificationRuleMutation) SetSendScanCompletion(b bool) {
+	m.send_scan_completion = &b
+}
+
+// SendScanCompletion returns the value of the "send_scan_completion" field in the mutation.
+func (m *NotificationRuleMutation) SendScanCompletion() (r bool, exists bool) {
+	v := m.send_scan_completion
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSendScanCompletion returns the old "send_scan_completion" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldSendScanCompletion(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSendScanCompletion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSendScanCompletion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSendScanCompletion: %w", err)
+	}
+	return oldValue.SendScanCompletion, nil
+}
+
+// ResetSendScanCompletion resets all changes to the "send_scan_completion" field.
+func (m *NotificationRuleMutation) ResetSendScanCompletion() {
+	m.send_scan_completion = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *NotificationRuleMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *NotificationRuleMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *NotificationRuleMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *NotificationRuleMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *NotificationRuleMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *NotificationRuleMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *NotificationRuleMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *NotificationRuleMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *NotificationRuleMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *NotificationRuleMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the NotificationRuleMutation builder.
+func (m *NotificationRuleMutation) Where(ps ...predicate.NotificationRule) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the NotificationRuleMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *NotificationRuleMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.NotificationRule, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *NotificationRuleMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *NotificationRuleMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (NotificationRule).
+func (m *NotificationRuleMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *NotificationRuleMutation) Fields() []string {
+	fields := make([]string, 0, 11)
+	if m.deployment_id != nil {
+		fields = append(fields, notificationrule.FieldDeploymentID)
+	}
+	if m.channel != nil {
+		fields = append(fields, notificationrule.FieldChannel)
+	}
+	if m.name != nil {
+		fields = append(fields, notificationrule.FieldName)
+	}
+	if m._config != nil {
+		fields = append(fields, notificationrule.FieldConfig)
+	}
+	if m.secrets != nil {
+		fields = append(fields, notificationrule.FieldSecrets)
+	}
+	if m.is_enabled != nil {
+		fields = append(fields, notificationrule.FieldIsEnabled)
+	}
+	if m.policy_slugs != nil {
+		fields = append(fields, notificationrule.FieldPolicySlugs)
+	}
+	if m.use_network_broker != nil {
+		fields = append(fields, notificationrule.FieldUseNetworkBroker)
+	}
+	if m.send_scan_completion != nil {
+		fields = append(fields, notificationrule.FieldSendScanCompletion)
+	}
+	if m.created_at != nil {
+		fields = append(fields, notificationrule.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, notificationrule.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *NotificationRuleMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case notificationrule.FieldDeploymentID:
+		return m.DeploymentID()
+	case notificationrule.FieldChannel:
+		return m.Channel()
+	case notificationrule.FieldName:
+		return m.Name()
+	case notificationrule.FieldConfig:
+		return m.Config()
+	case notificationrule.FieldSecrets:
+		return m.Secrets()
+	case notificationrule.FieldIsEnabled:
+		return m.IsEnabled()
+	case notificationrule.FieldPolicySlugs:
+		return m.PolicySlugs()
+	case notificationrule.FieldUseNetworkBroker:
+		return m.UseNetworkBroker()
+	case notificationrule.FieldSendScanCompletion:
+		return m.SendScanCompletion()
+	case notificationrule.FieldCreatedAt:
+		return m.CreatedAt()
+	case notificationrule.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *NotificationRuleMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case notificationrule.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case notificationrule.FieldChannel:
+		return m.OldChannel(ctx)
+	case notificationrule.FieldName:
+		return m.OldName(ctx)
+	case notificationrule.FieldConfig:
+		return m.OldConfig(ctx)
+	case notificationrule.FieldSecrets:
+		return m.OldSecrets(ctx)
+	case notificationrule.FieldIsEnabled:
+		return m.OldIsEnabled(ctx)
+	case notificationrule.FieldPolicySlugs:
+		return m.OldPolicySlugs(ctx)
+	case notificationrule.FieldUseNetworkBroker:
+		return m.OldUseNetworkBroker(ctx)
+	case notificationrule.FieldSendScanCompletion:
+		return m.OldSendScanCompletion(ctx)
+	case notificationrule.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case notificationrule.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown NotificationRule field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NotificationRuleMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case notificationrule.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case notificationrule.FieldChannel:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetChannel(v)
+		return nil
+	case notificationrule.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case notificationrule.FieldConfig:
+		v, ok := value.(map[string]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetConfig(v)
+		return nil
+	case notificationrule.FieldSecrets:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSecrets(v)
+		return nil
+	case notificationrule.FieldIsEnabled:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIsEnabled(v)
+		return nil
+	case notificationrule.FieldPolicySlugs:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPolicySlugs(v)
+		return nil
+	case notificationrule.FieldUseNetworkBroker:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUseNetworkBroker(v)
+		return nil
+	case notificationrule.FieldSendScanCompletion:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSendScanCompletion(v)
+		return nil
+	case notificationrule.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case notificationrule.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationRule field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *NotificationRuleMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, notificationrule.FieldDeploymentID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, notificationrule.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, notificationrule.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *NotificationRuleMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case notificationrule.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case notificationrule.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case notificationrule.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NotificationRuleMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case notificationrule.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case notificationrule.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case notificationrule.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationRule numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *NotificationRuleMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(notificationrule.FieldSecrets) {
+		fields = append(fields, notificationrule.FieldSecrets)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *NotificationRuleMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *NotificationRuleMutation) ClearField(name string) error {
+	switch name {
+	case notificationrule.FieldSecrets:
+		m.ClearSecrets()
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationRule nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *NotificationRuleMutation) ResetField(name string) error {
+	switch name {
+	case notificationrule.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case notificationrule.FieldChannel:
+		m.ResetChannel()
+		return nil
+	case notificationrule.FieldName:
+		m.ResetName()
+		return nil
+	case notificationrule.FieldConfig:
+		m.ResetConfig()
+		return nil
+	case notificationrule.FieldSecrets:
+		m.ResetSecrets()
+		return nil
+	case notificationrule.FieldIsEnabled:
+		m.ResetIsEnabled()
+		return nil
+	case notificationrule.FieldPolicySlugs:
+		m.ResetPolicySlugs()
+		return nil
+	case notificationrule.FieldUseNetworkBroker:
+		m.ResetUseNetworkBroker()
+		return nil
+	case notificationrule.FieldSendScanCompletion:
+		m.ResetSendScanCompletion()
+		return nil
+	case notificationrule.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case notificationrule.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationRule field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *NotificationRuleMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *NotificationRuleMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *NotificationRuleMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *NotificationRuleMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *NotificationRuleMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *NotificationRuleMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *NotificationRuleMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown NotificationRule unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *NotificationRuleMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown NotificationRule edge %s", name)
+}
+
+// NotificationSeenMutation represents an operation that mutates the NotificationSeen nodes in the graph.
+type NotificationSeenMutation struct {
+	config
+	op                 Op
+	typ                string
+	id                 *int64
+	deployment_id      *int64
+	adddeployment_id   *int64
+	notification_id    *int64
+	addnotification_id *int64
+	user_id            *int64
+	adduser_id         *int64
+	at                 *int64
+	addat              *int64
+	clearedFields      map[string]struct{}
+	done               bool
+	oldValue           func(context.Context) (*NotificationSeen, error)
+	predicates         []predicate.NotificationSeen
+}
+
+var _ ent.Mutation = (*NotificationSeenMutation)(nil)
+
+// notificationseenOption allows management of the mutation configuration using functional options.
+type notificationseenOption func(*NotificationSeenMutation)
+
+// newNotificationSeenMutation creates new mutation for the NotificationSeen entity.
+func newNotificationSeenMutation(c config, op Op, opts ...notificationseenOption) *NotificationSeenMutation {
+	m := &NotificationSeenMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeNotificationSeen,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withNotificationSeenID sets the ID field of the mutation.
+func withNotificationSeenID(id int64) notificationseenOption {
+	return func(m *NotificationSeenMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *NotificationSeen
+		)
+		m.oldValue = func(ctx context.Context) (*NotificationSeen, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().NotificationSeen.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withNotificationSeen sets the old NotificationSeen of the mutation.
+func withNotificationSeen(node *NotificationSeen) notificationseenOption {
+	return func(m *NotificationSeenMutation) {
+		m.oldValue = func(context.Context) (*NotificationSeen, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m NotificationSeenMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m NotificationSeenMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of NotificationSeen entities.
+func (m *NotificationSeenMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *NotificationSeenMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *NotificationSeenMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().NotificationSeen.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *NotificationSeenMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *NotificationSeenMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the NotificationSeen entity.
+// If the NotificationSeen object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationSeenMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *NotificationSeenMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *NotificationSeenMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *NotificationSeenMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetNotificationID sets the "notification_id" field.
+func (m *NotificationSeenMutation) SetNotificationID(i int64) {
+	m.notification_id = &i
+	m.addnotification_id = nil
+}
+
+// NotificationID returns the value of the "notification_id" field in the mutation.
+func (m *NotificationSeenMutation) NotificationID() (r int64, exists bool) {
+	v := m.notification_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNotificationID returns the old "notification_id" field's value of the NotificationSeen entity.
+// If the NotificationSeen object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationSeenMutation) OldNotificationID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNotificationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNotificationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNotificationID: %w", err)
+	}
+	return oldValue.NotificationID, nil
+}
+
+// AddNotificationID adds i to the "notification_id" field.
+func (m *NotificationSeenMutation) AddNotificationID(i int64) {
+	if m.addnotification_id != nil {
+		*m.addnotification_id += i
+	} else {
+		m.addnotification_id = &i
+	}
+}
+
+// AddedNotificationID returns the value that was added to the "notification_id" field in this mutation.
+func (m *NotificationSeenMutation) AddedNotificationID() (r int64, exists bool) {
+	v := m.addnotification_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetNotificationID resets all changes to the "notification_id" field.
+func (m *NotificationSeenMutation) ResetNotificationID() {
+	m.notification_id = nil
+	m.addnotification_id = nil
+}
+
+// SetUserID sets the "user_id" field.
+func (m *NotificationSeenMutation) SetUserID(i int64) {
+	m.user_id = &i
+	m.adduser_id = nil
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *NotificationSeenMutation) UserID() (r int64, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the NotificationSeen entity.
+// If the NotificationSeen object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationSeenMutation) OldUserID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// AddUserID adds i to the "user_id" field.
+func (m *NotificationSeenMutation) AddUserID(i int64) {
+	if m.adduser_id != nil {
+		*m.adduser_id += i
+	} else {
+		m.adduser_id = &i
+	}
+}
+
+// AddedUserID returns the value that was added to the "user_id" field in this mutation.
+func (m *NotificationSeenMutation) AddedUserID() (r int64, exists bool) {
+	v := m.adduser_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *NotificationSeenMutation) ResetUserID() {
+	m.user_id = nil
+	m.adduser_id = nil
+}
+
+// SetAt sets the "at" field.
+func (m *NotificationSeenMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *NotificationSeenMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the NotificationSeen entity.
+// If the NotificationSeen object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationSeenMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *NotificationSeenMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *NotificationSeenMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *NotificationSeenMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the NotificationSeenMutation builder.
+func (m *NotificationSeenMutation) Where(ps ...predicate.NotificationSeen) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the NotificationSeenMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *NotificationSeenMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.NotificationSeen, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *NotificationSeenMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *NotificationSeenMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (NotificationSeen).
+func (m *NotificationSeenMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *NotificationSeenMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.deployment_id != nil {
+		fields = append(fields, notificationseen.FieldDeploymentID)
+	}
+	if m.notification_id != nil {
+		fields = append(fields, notificationseen.FieldNotificationID)
+	}
+	if m.user_id != nil {
+		fields = append(fields, notificationseen.FieldUserID)
+	}
+	if m.at != nil {
+		fields = append(fields, notificationseen.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *NotificationSeenMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case notificationseen.FieldDeploymentID:
+		return m.DeploymentID()
+	case notificationseen.FieldNotificationID:
+		return m.NotificationID()
+	case notificationseen.FieldUserID:
+		return m.UserID()
+	case notificationseen.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *NotificationSeenMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case notificationseen.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case notificationseen.FieldNotificationID:
+		return m.OldNotificationID(ctx)
+	case notificationseen.FieldUserID:
+		return m.OldUserID(ctx)
+	case notificationseen.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown NotificationSeen field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NotificationSeenMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case notificationseen.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case notificationseen.FieldNotificationID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNotificationID(v)
+		return nil
+	case notificationseen.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case notificationseen.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationSeen field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *NotificationSeenMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, notificationseen.FieldDeploymentID)
+	}
+	if m.addnotification_id != nil {
+		fields = append(fields, notificationseen.FieldNotificationID)
+	}
+	if m.adduser_id != nil {
+		fields = append(fields, notificationseen.FieldUserID)
+	}
+	if m.addat != nil {
+		fields = append(fields, notificationseen.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *NotificationSeenMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case notificationseen.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case notificationseen.FieldNotificationID:
+		return m.AddedNotificationID()
+	case notificationseen.FieldUserID:
+		return m.AddedUserID()
+	case notificationseen.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NotificationSeenMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case notificationseen.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case notificationseen.FieldNotificationID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddNotificationID(v)
+		return nil
+	case notificationseen.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUserID(v)
+		return nil
+	case notificationseen.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationSeen numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *NotificationSeenMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *NotificationSeenMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *NotificationSeenMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown NotificationSeen nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *NotificationSeenMutation) ResetField(name string) error {
+	switch name {
+	case notificationseen.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case notificationseen.FieldNotificationID:
+		m.ResetNotificationID()
+		return nil
+	case notificationseen.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case notificationseen.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationSeen field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *NotificationSeenMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *NotificationSeenMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *NotificationSeenMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *NotificationSeenMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *NotificationSeenMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *NotificationSeenMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *NotificationSeenMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown NotificationSeen unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *NotificationSeenMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown NotificationSeen edge %s", name)
+}
+
+// NotificationWebhookMutation represents an operation that mutates the NotificationWebhook nodes in the graph.
+type NotificationWebhookMutation struct {
+	config
+	op                 Op
+	typ                string
+	id                 *int64
+	deployment_id      *int64
+	adddeployment_id   *int64
+	name               *string
+	url                *string
+	secret             *[]byte
+	use_network_broker *bool
+	created_at         *int64
+	addcreated_at      *int64
+	updated_at         *int64
+	addupdated_at      *int64
+	clearedFields      map[string]struct{}
+	done               bool
+	oldValue           func(context.Context) (*NotificationWebhook, error)
+	predicates         []predicate.NotificationWebhook
+}
+
+var _ ent.Mutation = (*NotificationWebhookMutation)(nil)
+
+// notificationwebhookOption allows management of the mutation configuration using functional options.
+type notificationwebhookOption func(*NotificationWebhookMutation)
+
+// newNotificationWebhookMutation creates new mutation for the NotificationWebhook entity.
+func newNotificationWebhookMutation(c config, op Op, opts ...notificationwebhookOption) *NotificationWebhookMutation {
+	m := &NotificationWebhookMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeNotificationWebhook,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withNotificationWebhookID sets the ID field of the mutation.
+func withNotificationWebhookID(id int64) notificationwebhookOption {
+	return func(m *NotificationWebhookMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *NotificationWebhook
+		)
+		m.oldValue = func(ctx context.Context) (*NotificationWebhook, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().NotificationWebhook.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withNotificationWebhook sets the old NotificationWebhook of the mutation.
+func withNotificationWebhook(node *NotificationWebhook) notificationwebhookOption {
+	return func(m *NotificationWebhookMutation) {
+		m.oldValue = func(context.Context) (*NotificationWebhook, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m NotificationWebhookMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m NotificationWebhookMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of NotificationWebhook entities.
+func (m *NotificationWebhookMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *NotificationWebhookMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *NotificationWebhookMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().NotificationWebhook.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *NotificationWebhookMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *NotificationWebhookMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the NotificationWebhook entity.
+// If the NotificationWebhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationWebhookMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *NotificationWebhookMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *NotificationWebhookMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *NotificationWebhookMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetName sets the "name" field.
+func (m *NotificationWebhookMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *NotificationWebhookMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the NotificationWebhook entity.
+// If the NotificationWebhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationWebhookMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *NotificationWebhookMutation) ResetName() {
+	m.name = nil
+}
+
+// SetURL sets the "url" field.
+func (m *NotificationWebhookMutation) SetURL(s string) {
+	m.url = &s
+}
+
+// URL returns the value of the "url" field in the mutation.
+func (m *NotificationWebhookMutation) URL() (r string, exists bool) {
+	v := m.url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldURL returns the old "url" field's value of the NotificationWebhook entity.
+// If the NotificationWebhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationWebhookMutation) OldURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldURL: %w", err)
+	}
+	return oldValue.URL, nil
+}
+
+// ResetURL resets all changes to the "url" field.
+func (m *NotificationWebhookMutation) ResetURL() {
+	m.url = nil
+}
+
+// SetSecret sets the "secret" field.
+func (m *NotificationWebhookMutation) SetSecret(b []byte) {
+	m.secret = &b
+}
+
+// Secret returns the value of the "secret" field in the mutation.
+func (m *NotificationWebhookMutation) Secret() (r []byte, exists bool) {
+	v := m.secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSecret returns the old "secret" field's value of the NotificationWebhook entity.
+// If the NotificationWebhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationWebhookMutation) OldSecret(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSecret: %w", err)
+	}
+	return oldValue.Secret, nil
+}
+
+// ClearSecret clears the value of the "secret" field.
+func (m *NotificationWebhookMutation) ClearSecret() {
+	m.secret = nil
+	m.clearedFields[notificationwebhook.FieldSecret] = struct{}{}
+}
+
+// SecretCleared returns if the "secret" field was cleared in this mutation.
+func (m *NotificationWebhookMutation) SecretCleared() bool {
+	_, ok := m.clearedFields[notificationwebhook.FieldSecret]
+	return ok
+}
+
+// ResetSecret resets all changes to the "secret" field.
+func (m *NotificationWebhookMutation) ResetSecret() {
+	m.secret = nil
+	delete(m.clearedFields, notificationwebhook.FieldSecret)
+}
+
+// SetUseNetworkBroker sets the "use_network_broker" field.
+func (m *NotificationWebhookMutation) SetUseNetworkBroker(b bool) {
+	m.use_network_broker = &b
+}
+
+// UseNetworkBroker returns the value of the "use_network_broker" field in the mutation.
+func (m *NotificationWebhookMutation) UseNetworkBroker() (r bool, exists bool) {
+	v := m.use_network_broker
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUseNetworkBroker returns the old "use_network_broker" field's value of the NotificationWebhook entity.
+// If the NotificationWebhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationWebhookMutation) OldUseNetworkBroker(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUseNetworkBroker is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUseNetworkBroker requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUseNetworkBroker: %w", err)
+	}
+	return oldValue.UseNetworkBroker, nil
+}
+
+// ResetUseNetworkBroker resets all changes to the "use_network_broker" field.
+func (m *NotificationWebhookMutation) ResetUseNetworkBroker() {
+	m.use_network_broker = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *NotificationWebhookMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *NotificationWebhookMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the NotificationWebhook entity.
+// If the NotificationWebhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationWebhookMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *NotificationWebhookMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *NotificationWebhookMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *NotificationWebhookMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *NotificationWebhookMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *NotificationWebhookMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the NotificationWebhook entity.
+// If the NotificationWebhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationWebhookMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *NotificationWebhookMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *NotificationWebhookMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *NotificationWebhookMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the NotificationWebhookMutation builder.
+func (m *NotificationWebhookMutation) Where(ps ...predicate.NotificationWebhook) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the NotificationWebhookMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *NotificationWebhookMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.NotificationWebhook, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *NotificationWebhookMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *NotificationWebhookMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (NotificationWebhook).
+func (m *NotificationWebhookMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *NotificationWebhookMutation) Fields() []string {
+	fields := make([]string, 0, 7)
+	if m.deployment_id != nil {
+		fields = append(fields, notificationwebhook.FieldDeploymentID)
+	}
+	if m.name != nil {
+		fields = append(fields, notificationwebhook.FieldName)
+	}
+	if m.url != nil {
+		fields = append(fields, notificationwebhook.FieldURL)
+	}
+	if m.secret != nil {
+		fields = append(fields, notificationwebhook.FieldSecret)
+	}
+	if m.use_network_broker != nil {
+		fields = append(fields, notificationwebhook.FieldUseNetworkBroker)
+	}
+	if m.created_at != nil {
+		fields = append(fields, notificationwebhook.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, notificationwebhook.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *NotificationWebhookMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case notificationwebhook.FieldDeploymentID:
+		return m.DeploymentID()
+	case notificationwebhook.FieldName:
+		return m.Name()
+	case notificationwebhook.FieldURL:
+		return m.URL()
+	case notificationwebhook.FieldSecret:
+		return m.Secret()
+	case notificationwebhook.FieldUseNetworkBroker:
+		return m.UseNetworkBroker()
+	case notificationwebhook.FieldCreatedAt:
+		return m.CreatedAt()
+	case notificationwebhook.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *NotificationWebhookMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case notificationwebhook.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case notificationwebhook.FieldName:
+		return m.OldName(ctx)
+	case notificationwebhook.FieldURL:
+		return m.OldURL(ctx)
+	case notificationwebhook.FieldSecret:
+		return m.OldSecret(ctx)
+	case notificationwebhook.FieldUseNetworkBroker:
+		return m.OldUseNetworkBroker(ctx)
+	case notificationwebhook.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case notificationwebhook.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown NotificationWebhook field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NotificationWebhookMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case notificationwebhook.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case notificationwebhook.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case notificationwebhook.FieldURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetURL(v)
+		return nil
+	case notificationwebhook.FieldSecret:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSecret(v)
+		return nil
+	case notificationwebhook.FieldUseNetworkBroker:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUseNetworkBroker(v)
+		return nil
+	case notificationwebhook.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case notificationwebhook.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationWebhook field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *NotificationWebhookMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, notificationwebhook.FieldDeploymentID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, notificationwebhook.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, notificationwebhook.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *NotificationWebhookMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case notificationwebhook.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case notificationwebhook.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case notificationwebhook.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NotificationWebhookMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case notificationwebhook.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case notificationwebhook.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case notificationwebhook.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationWebhook numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *NotificationWebhookMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(notificationwebhook.FieldSecret) {
+		fields = append(fields, notificationwebhook.FieldSecret)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *NotificationWebhookMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *NotificationWebhookMutation) ClearField(name string) error {
+	switch name {
+	case notificationwebhook.FieldSecret:
+		m.ClearSecret()
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationWebhook nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *NotificationWebhookMutation) ResetField(name string) error {
+	switch name {
+	case notificationwebhook.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case notificationwebhook.FieldName:
+		m.ResetName()
+		return nil
+	case notificationwebhook.FieldURL:
+		m.ResetURL()
+		return nil
+	case notificationwebhook.FieldSecret:
+		m.ResetSecret()
+		return nil
+	case notificationwebhook.FieldUseNetworkBroker:
+		m.ResetUseNetworkBroker()
+		return nil
+	case notificationwebhook.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case notificationwebhook.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationWebhook field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *NotificationWebhookMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *NotificationWebhookMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *NotificationWebhookMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *NotificationWebhookMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *NotificationWebhookMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *NotificationWebhookMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *NotificationWebhookMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown NotificationWebhook unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *NotificationWebhookMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown NotificationWebhook edge %s", name)
+}
+
+// OnboardingTaskMutation represents an operation that mutates the OnboardingTask nodes in the graph.
+type OnboardingTaskMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	user_id          *int64
+	adduser_id       *int64
+	_type            *string
+	state            *string
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*OnboardingTask, error)
+	predicates       []predicate.OnboardingTask
+}
+
+var _ ent.Mutation = (*OnboardingTaskMutation)(nil)
+
+// onboardingtaskOption allows management of the mutation configuration using functional options.
+type onboardingtaskOption func(*OnboardingTaskMutation)
+
+// newOnboardingTaskMutation creates new mutation for the OnboardingTask entity.
+func newOnboardingTaskMutation(c config, op Op, opts ...onboardingtaskOption) *OnboardingTaskMutation {
+	m := &OnboardingTaskMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeOnboardingTask,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withOnboardingTaskID sets the ID field of the mutation.
+func withOnboardingTaskID(id int64) onboardingtaskOption {
+	return func(m *OnboardingTaskMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *OnboardingTask
+		)
+		m.oldValue = func(ctx context.Context) (*OnboardingTask, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().OnboardingTask.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withOnboardingTask sets the old OnboardingTask of the mutation.
+func withOnboardingTask(node *OnboardingTask) onboardingtaskOption {
+	return func(m *OnboardingTaskMutation) {
+		m.oldValue = func(context.Context) (*OnboardingTask, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m OnboardingTaskMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m OnboardingTaskMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of OnboardingTask entities.
+func (m *OnboardingTaskMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *OnboardingTaskMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *OnboardingTaskMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().OnboardingTask.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *OnboardingTaskMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *OnboardingTaskMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the OnboardingTask entity.
+// If the OnboardingTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OnboardingTaskMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *OnboardingTaskMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *OnboardingTaskMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *OnboardingTaskMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetUserID sets the "user_id" field.
+func (m *OnboardingTaskMutation) SetUserID(i int64) {
+	m.user_id = &i
+	m.adduser_id = nil
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *OnboardingTaskMutation) UserID() (r int64, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the OnboardingTask entity.
+// If the OnboardingTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OnboardingTaskMutation) OldUserID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// AddUserID adds i to the "user_id" field.
+func (m *OnboardingTaskMutation) AddUserID(i int64) {
+	if m.adduser_id != nil {
+		*m.adduser_id += i
+	} else {
+		m.adduser_id = &i
+	}
+}
+
+// AddedUserID returns the value that was added to the "user_id" field in this mutation.
+func (m *OnboardingTaskMutation) AddedUserID() (r int64, exists bool) {
+	v := m.adduser_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *OnboardingTaskMutation) ResetUserID() {
+	m.user_id = nil
+	m.adduser_id = nil
+}
+
+// SetType sets the "type" field.
+func (m *OnboardingTaskMutation) SetType(s string) {
+	m._type = &s
+}
+
+// GetType returns the value of the "type" field in the mutation.
+func (m *OnboardingTaskMutation) GetType() (r string, exists bool) {
+	v := m._type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldType returns the old "type" field's value of the OnboardingTask entity.
+// If the OnboardingTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OnboardingTaskMutation) OldType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldType: %w", err)
+	}
+	return oldValue.Type, nil
+}
+
+// ResetType resets all changes to the "type" field.
+func (m *OnboardingTaskMutation) ResetType() {
+	m._type = nil
+}
+
+// SetState sets the "state" field.
+func (m *OnboardingTaskMutation) SetState(s string) {
+	m.state = &s
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *OnboardingTaskMutation) State() (r string, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the OnboardingTask entity.
+// If the OnboardingTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OnboardingTaskMutation) OldState(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *OnboardingTaskMutation) ResetState() {
+	m.state = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *OnboardingTaskMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *OnboardingTaskMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the OnboardingTask entity.
+// If the OnboardingTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OnboardingTaskMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *OnboardingTaskMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *OnboardingTaskMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *OnboardingTaskMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the OnboardingTaskMutation builder.
+func (m *OnboardingTaskMutation) Where(ps ...predicate.OnboardingTask) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the OnboardingTaskMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *OnboardingTaskMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.OnboardingTask, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *OnboardingTaskMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *OnboardingTaskMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (OnboardingTask).
+func (m *OnboardingTaskMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *OnboardingTaskMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.deployment_id != nil {
+		fields = append(fields, onboardingtask.FieldDeploymentID)
+	}
+	if m.user_id != nil {
+		fields = append(fields, onboardingtask.FieldUserID)
+	}
+	if m._type != nil {
+		fields = append(fields, onboardingtask.FieldType)
+	}
+	if m.state != nil {
+		fields = append(fields, onboardingtask.FieldState)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, onboardingtask.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *OnboardingTaskMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case onboardingtask.FieldDeploymentID:
+		return m.DeploymentID()
+	case onboardingtask.FieldUserID:
+		return m.UserID()
+	case onboardingtask.FieldType:
+		return m.GetType()
+	case onboardingtask.FieldState:
+		return m.State()
+	case onboardingtask.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *OnboardingTaskMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case onboardingtask.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case onboardingtask.FieldUserID:
+		return m.OldUserID(ctx)
+	case onboardingtask.FieldType:
+		return m.OldType(ctx)
+	case onboardingtask.FieldState:
+		return m.OldState(ctx)
+	case onboardingtask.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown OnboardingTask field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *OnboardingTaskMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case onboardingtask.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case onboardingtask.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case onboardingtask.FieldType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetType(v)
+		return nil
+	case onboardingtask.FieldState:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case onboardingtask.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown OnboardingTask field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *OnboardingTaskMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, onboardingtask.FieldDeploymentID)
+	}
+	if m.adduser_id != nil {
+		fields = append(fields, onboardingtask.FieldUserID)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, onboardingtask.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *OnboardingTaskMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case onboardingtask.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case onboardingtask.FieldUserID:
+		return m.AddedUserID()
+	case onboardingtask.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *OnboardingTaskMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case onboardingtask.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case onboardingtask.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUserID(v)
+		return nil
+	case onboardingtask.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown OnboardingTask numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *OnboardingTaskMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *OnboardingTaskMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *OnboardingTaskMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown OnboardingTask nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *OnboardingTaskMutation) ResetField(name string) error {
+	switch name {
+	case onboardingtask.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case onboardingtask.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case onboardingtask.FieldType:
+		m.ResetType()
+		return nil
+	case onboardingtask.FieldState:
+		m.ResetState()
+		return nil
+	case onboardingtask.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown OnboardingTask field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *OnboardingTaskMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *OnboardingTaskMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *OnboardingTaskMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *OnboardingTaskMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *OnboardingTaskMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *OnboardingTaskMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *OnboardingTaskMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown OnboardingTask unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *OnboardingTaskMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown OnboardingTask edge %s", name)
+}
+
+// PackageManagerConfigMutation represents an operation that mutates the PackageManagerConfig nodes in the graph.
+type PackageManagerConfigMutation struct {
+	config
+	op                 Op
+	typ                string
+	id                 *int64
+	deployment_id      *int64
+	adddeployment_id   *int64
+	name               *string
+	url                *string
+	requires_auth      *bool
+	ecosystem          *string
+	use_network_broker *bool
+	additional_config  *[]byte
+	registry_type      *string
+	credential_kind    *string
+	credentials        *[]byte
+	created_at         *int64
+	addcreated_at      *int64
+	updated_at         *int64
+	addupdated_at      *int64
+	clearedFields      map[string]struct{}
+	done               bool
+	oldValue           func(context.Context) (*PackageManagerConfig, error)
+	predicates         []predicate.PackageManagerConfig
+}
+
+var _ ent.Mutation = (*PackageManagerConfigMutation)(nil)
+
+// packagemanagerconfigOption allows management of the mutation configuration using functional options.
+type packagemanagerconfigOption func(*PackageManagerConfigMutation)
+
+// newPackageManagerConfigMutation creates new mutation for the PackageManagerConfig entity.
+func newPackageManagerConfigMutation(c config, op Op, opts ...packagemanagerconfigOption) *PackageManagerConfigMutation {
+	m := &PackageManagerConfigMutation{
+		config:        c,
+		op:            op,
+		typ:           TypePackageManagerConfig,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withPackageManagerConfigID sets the ID field of the mutation.
+func withPackageManagerConfigID(id int64) packagemanagerconfigOption {
+	return func(m *PackageManagerConfigMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *PackageManagerConfig
+		)
+		m.oldValue = func(ctx context.Context) (*PackageManagerConfig, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().PackageManagerConfig.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withPackageManagerConfig sets the old PackageManagerConfig of the mutation.
+func withPackageManagerConfig(node *PackageManagerConfig) packagemanagerconfigOption {
+	return func(m *PackageManagerConfigMutation) {
+		m.oldValue = func(context.Context) (*PackageManagerConfig, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m PackageManagerConfigMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m PackageManagerConfigMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of PackageManagerConfig entities.
+func (m *PackageManagerConfigMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *PackageManagerConfigMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *PackageManagerConfigMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().PackageManagerConfig.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *PackageManagerConfigMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *PackageManagerConfigMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the PackageManagerConfig entity.
+// If the PackageManagerConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PackageManagerConfigMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *PackageManagerConfigMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *PackageManagerConfigMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *PackageManagerConfigMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetName sets the "name" field.
+func (m *PackageManagerConfigMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *PackageManagerConfigMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the PackageManagerConfig entity.
+// If the PackageManagerConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PackageManagerConfigMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *PackageManagerConfigMutation) ResetName() {
+	m.name = nil
+}
+
+// SetURL sets the "url" field.
+func (m *PackageManagerConfigMutation) SetURL(s string) {
+	m.url = &s
+}
+
+// URL returns the value of the "url" field in the mutation.
+func (m *PackageManagerConfigMutation) URL() (r string, exists bool) {
+	v := m.url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldURL returns the old "url" field's value of the PackageManagerConfig entity.
+// If the PackageManagerConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PackageManagerConfigMutation) OldURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldURL: %w", err)
+	}
+	return oldValue.URL, nil
+}
+
+// ResetURL resets all changes to the "url" field.
+func (m *PackageManagerConfigMutation) ResetURL() {
+	m.url = nil
+}
+
+// SetRequiresAuth sets the "requires_auth" field.
+func (m *PackageManagerConfigMutation) SetRequiresAuth(b bool) {
+	m.requires_auth = &b
+}
+
+// RequiresAuth returns the value of the "requires_auth" field in the mutation.
+func (m *PackageManagerConfigMutation) RequiresAuth() (r bool, exists bool) {
+	v := m.requires_auth
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequiresAuth returns the old "requires_auth" field's value of the PackageManagerConfig entity.
+// If the PackageManagerConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PackageManagerConfigMutation) OldRequiresAuth(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequiresAuth is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequiresAuth requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequiresAuth: %w", err)
+	}
+	return oldValue.RequiresAuth, nil
+}
+
+// ResetRequiresAuth resets all changes to the "requires_auth" field.
+func (m *PackageManagerConfigMutation) ResetRequiresAuth() {
+	m.requires_auth = nil
+}
+
+// SetEcosystem sets the "ecosystem" field.
+func (m *PackageManagerConfigMutation) SetEcosystem(s string) {
+	m.ecosystem = &s
+}
+
+// Ecosystem returns the value of the "ecosystem" field in the mutation.
+func (m *PackageManagerConfigMutation) Ecosystem() (r string, exists bool) {
+	v := m.ecosystem
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEcosystem returns the old "ecosystem" field's value of the PackageManagerConfig entity.
+// If the PackageManagerConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PackageManagerConfigMutation) OldEcosystem(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEcosystem is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEcosystem requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEcosystem: %w", err)
+	}
+	return oldValue.Ecosystem, nil
+}
+
+// ResetEcosystem resets all changes to the "ecosystem" field.
+func (m *PackageManagerConfigMutation) ResetEcosystem() {
+	m.ecosystem = nil
+}
+
+// SetUseNetworkBroker sets the "use_network_broker" field.
+func (m *PackageManagerConfigMutation) SetUseNetworkBroker(b bool) {
+	m.use_network_broker = &b
+}
+
+// UseNetworkBroker returns the value of the "use_network_broker" field in the mutation.
+func (m *PackageManagerConfigMutation) UseNetworkBroker() (r bool, exists bool) {
+	v := m.use_network_broker
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUseNetworkBroker returns the old "use_network_broker" field's value of the PackageManagerConfig entity.
+// If the PackageManagerConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PackageManagerConfigMutation) OldUseNetworkBroker(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUseNetworkBroker is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUseNetworkBroker requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUseNetworkBroker: %w", err)
+	}
+	return oldValue.UseNetworkBroker, nil
+}
+
+// ResetUseNetworkBroker resets all changes to the "use_network_broker" field.
+func (m *PackageManagerConfigMutation) ResetUseNetworkBroker() {
+	m.use_network_broker = nil
+}
+
+// SetAdditionalConfig sets the "additional_config" field.
+func (m *PackageManagerConfigMutation) SetAdditionalConfig(b []byte) {
+	m.additional_config = &b
+}
+
+// AdditionalConfig returns the value of the "additional_config" field in the mutation.
+func (m *PackageManagerConfigMutation) AdditionalConfig() (r []byte, exists bool) {
+	v := m.additional_config
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAdditionalConfig returns the old "additional_config" field's value of the PackageManagerConfig entity.
+// If the PackageManagerConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PackageManagerConfigMutation) OldAdditionalConfig(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAdditionalConfig is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAdditionalConfig requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAdditionalConfig: %w", err)
+	}
+	return oldValue.AdditionalConfig, nil
+}
+
+// ClearAdditionalConfig clears the value of the "additional_config" field.
+func (m *PackageManagerConfigMutation) ClearAdditionalConfig() {
+	m.additional_config = nil
+	m.clearedFields[packagemanagerconfig.FieldAdditionalConfig] = struct{}{}
+}
+
+// AdditionalConfigCleared returns if the "additional_config" field was cleared in this mutation.
+func (m *PackageManagerConfigMutation) AdditionalConfigCleared() bool {
+	_, ok := m.clearedFields[packagemanagerconfig.FieldAdditionalConfig]
+	return ok
+}
+
+// ResetAdditionalConfig resets all changes to the "additional_config" field.
+func (m *PackageManagerConfigMutation) ResetAdditionalConfig() {
+	m.additional_config = nil
+	delete(m.clearedFields, packagemanagerconfig.FieldAdditionalConfig)
+}
+
+// SetRegistryType sets the "registry_type" field.
+func (m *PackageManagerConfigMutation) SetRegistryType(s string) {
+	m.registry_type = &s
+}
+
+// RegistryType returns the value of the "registry_type" field in the mutation.
+func (m *PackageManagerConfigMutation) RegistryType() (r string, exists bool) {
+	v := m.registry_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRegistryType returns the old "registry_type" field's value of the PackageManagerConfig entity.
+// If the PackageManagerConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PackageManagerConfigMutation) OldRegistryType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRegistryType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRegistryType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRegistryType: %w", err)
+	}
+	return oldValue.RegistryType, nil
+}
+
+// ResetRegistryType resets all changes to the "registry_type" field.
+func (m *PackageManagerConfigMutation) ResetRegistryType() {
+	m.registry_type = nil
+}
+
+// SetCredentialKind sets the "credential_kind" field.
+func (m *PackageManagerConfigMutation) SetCredentialKind(s string) {
+	m.credential_kind = &s
+}
+
+// CredentialKind returns the value of the "credential_kind" field in the mutation.
+func (m *PackageManagerConfigMutation) CredentialKind() (r string, exists bool) {
+	v := m.credential_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCredentialKind returns the old "credential_kind" field's value of the PackageManagerConfig entity.
+// If the PackageManagerConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PackageManagerConfigMutation) OldCredentialKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCredentialKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCredentialKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCredentialKind: %w", err)
+	}
+	return oldValue.CredentialKind, nil
+}
+
+// ResetCredentialKind resets all changes to the "credential_kind" field.
+func (m *PackageManagerConfigMutation) ResetCredentialKind() {
+	m.credential_kind = nil
+}
+
+// SetCredentials sets the "credentials" field.
+func (m *PackageManagerConfigMutation) SetCredentials(b []byte) {
+	m.credentials = &b
+}
+
+// Credentials returns the value of the "credentials" field in the mutation.
+func (m *PackageManagerConfigMutation) Credentials() (r []byte, exists bool) {
+	v := m.credentials
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCredentials returns the old "credentials" field's value of the PackageManagerConfig entity.
+// If the PackageManagerConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PackageManagerConfigMutation) OldCredentials(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCredentials is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCredentials requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCredentials: %w", err)
+	}
+	return oldValue.Credentials, nil
+}
+
+// ClearCredentials clears the value of the "credentials" field.
+func (m *PackageManagerConfigMutation) ClearCredentials() {
+	m.credentials = nil
+	m.clearedFields[packagemanagerconfig.FieldCredentials] = struct{}{}
+}
+
+// CredentialsCleared returns if the "credentials" field was cleared in this mutation.
+func (m *PackageManagerConfigMutation) CredentialsCleared() bool {
+	_, ok := m.clearedFields[packagemanagerconfig.FieldCredentials]
+	return ok
+}
+
+// ResetCredentials resets all changes to the "credentials" field.
+func (m *PackageManagerConfigMutation) ResetCredentials() {
+	m.credentials = nil
+	delete(m.clearedFields, packagemanagerconfig.FieldCredentials)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *PackageManagerConfigMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *PackageManagerConfigMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the PackageManagerConfig entity.
+// If the PackageManagerConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PackageManagerConfigMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *PackageManagerConfigMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *PackageManagerConfigMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *PackageManagerConfigMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *PackageManagerConfigMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *PackageManagerConfigMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the PackageManagerConfig entity.
+// If the PackageManagerConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PackageManagerConfigMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *PackageManagerConfigMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *PackageManagerConfigMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *PackageManagerConfigMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the PackageManagerConfigMutation builder.
+func (m *PackageManagerConfigMutation) Where(ps ...predicate.PackageManagerConfig) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the PackageManagerConfigMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *PackageManagerConfigMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.PackageManagerConfig, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *PackageManagerConfigMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *PackageManagerConfigMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (PackageManagerConfig).
+func (m *PackageManagerConfigMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *PackageManagerConfigMutation) Fields() []string {
+	fields := make([]string, 0, 12)
+	if m.deployment_id != nil {
+		fields = append(fields, packagemanagerconfig.FieldDeploymentID)
+	}
+	if m.name != nil {
+		fields = append(fields, packagemanagerconfig.FieldName)
+	}
+	if m.url != nil {
+		fields = append(fields, packagemanagerconfig.FieldURL)
+	}
+	if m.requires_auth != nil {
+		fields = append(fields, packagemanagerconfig.FieldRequiresAuth)
+	}
+	if m.ecosystem != nil {
+		fields = append(fields, packagemanagerconfig.FieldEcosystem)
+	}
+	if m.use_network_broker != nil {
+		fields = append(fields, packagemanagerconfig.FieldUseNetworkBroker)
+	}
+	if m.additional_config != nil {
+		fields = append(fields, packagemanagerconfig.FieldAdditionalConfig)
+	}
+	if m.registry_type != nil {
+		fields = append(fields, packagemanagerconfig.FieldRegistryType)
+	}
+	if m.credential_kind != nil {
+		fields = append(fields, packagemanagerconfig.FieldCredentialKind)
+	}
+	if m.credentials != nil {
+		fields = append(fields, packagemanagerconfig.FieldCredentials)
+	}
+	if m.created_at != nil {
+		fields = append(fields, packagemanagerconfig.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, packagemanagerconfig.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *PackageManagerConfigMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case packagemanagerconfig.FieldDeploymentID:
+		return m.DeploymentID()
+	case packagemanagerconfig.FieldName:
+		return m.Name()
+	case packagemanagerconfig.FieldURL:
+		return m.URL()
+	case packagemanagerconfig.FieldRequiresAuth:
+		return m.RequiresAuth()
+	case packagemanagerconfig.FieldEcosystem:
+		return m.Ecosystem()
+	case packagemanagerconfig.FieldUseNetworkBroker:
+		return m.UseNetworkBroker()
+	case packagemanagerconfig.FieldAdditionalConfig:
+		return m.AdditionalConfig()
+	case packagemanagerconfig.FieldRegistryType:
+		return m.RegistryType()
+	case packagemanagerconfig.FieldCredentialKind:
+		return m.CredentialKind()
+	case packagemanagerconfig.FieldCredentials:
+		return m.Credentials()
+	case packagemanagerconfig.FieldCreatedAt:
+		return m.CreatedAt()
+	case packagemanagerconfig.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *PackageManagerConfigMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case packagemanagerconfig.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case packagemanagerconfig.FieldName:
+		return m.OldName(ctx)
+	case packagemanagerconfig.FieldURL:
+		return m.OldURL(ctx)
+	case packagemanagerconfig.FieldRequiresAuth:
+		return m.OldRequiresAuth(ctx)
+	case packagemanagerconfig.FieldEcosystem:
+		return m.OldEcosystem(ctx)
+	case packagemanagerconfig.FieldUseNetworkBroker:
+		return m.OldUseNetworkBroker(ctx)
+	case packagemanagerconfig.FieldAdditionalConfig:
+		return m.OldAdditionalConfig(ctx)
+	case packagemanagerconfig.FieldRegistryType:
+		return m.OldRegistryType(ctx)
+	case packagemanagerconfig.FieldCredentialKind:
+		return m.OldCredentialKind(ctx)
+	case packagemanagerconfig.FieldCredentials:
+		return m.OldCredentials(ctx)
+	case packagemanagerconfig.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case packagemanagerconfig.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown PackageManagerConfig field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PackageManagerConfigMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case packagemanagerconfig.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case packagemanagerconfig.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case packagemanagerconfig.FieldURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetURL(v)
+		return nil
+	case packagemanagerconfig.FieldRequiresAuth:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequiresAuth(v)
+		return nil
+	case packagemanagerconfig.FieldEcosystem:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEcosystem(v)
+		return nil
+	case packagemanagerconfig.FieldUseNetworkBroker:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUseNetworkBroker(v)
+		return nil
+	case packagemanagerconfig.FieldAdditionalConfig:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAdditionalConfig(v)
+		return nil
+	case packagemanagerconfig.FieldRegistryType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRegistryType(v)
+		return nil
+	case packagemanagerconfig.FieldCredentialKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCredentialKind(v)
+		return nil
+	case packagemanagerconfig.FieldCredentials:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCredentials(v)
+		return nil
+	case packagemanagerconfig.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case packagemanagerconfig.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PackageManagerConfig field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *PackageManagerConfigMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, packagemanagerconfig.FieldDeploymentID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, packagemanagerconfig.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, packagemanagerconfig.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *PackageManagerConfigMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case packagemanagerconfig.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case packagemanagerconfig.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case packagemanagerconfig.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PackageManagerConfigMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case packagemanagerconfig.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case packagemanagerconfig.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case packagemanagerconfig.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PackageManagerConfig numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *PackageManagerConfigMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(packagemanagerconfig.FieldAdditionalConfig) {
+		fields = append(fields, packagemanagerconfig.FieldAdditionalConfig)
+	}
+	if m.FieldCleared(packagemanagerconfig.FieldCredentials) {
+		fields = append(fields, packagemanagerconfig.FieldCredentials)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *PackageManagerConfigMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *PackageManagerConfigMutation) ClearField(name string) error {
+	switch name {
+	case packagemanagerconfig.FieldAdditionalConfig:
+		m.ClearAdditionalConfig()
+		return nil
+	case packagemanagerconfig.FieldCredentials:
+		m.ClearCredentials()
+		return nil
+	}
+	return fmt.Errorf("unknown PackageManagerConfig nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *PackageManagerConfigMutation) ResetField(name string) error {
+	switch name {
+	case packagemanagerconfig.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case packagemanagerconfig.FieldName:
+		m.ResetName()
+		return nil
+	case packagemanagerconfig.FieldURL:
+		m.ResetURL()
+		return nil
+	case packagemanagerconfig.FieldRequiresAuth:
+		m.ResetRequiresAuth()
+		return nil
+	case packagemanagerconfig.FieldEcosystem:
+		m.ResetEcosystem()
+		return nil
+	case packagemanagerconfig.FieldUseNetworkBroker:
+		m.ResetUseNetworkBroker()
+		return nil
+	case packagemanagerconfig.FieldAdditionalConfig:
+		m.ResetAdditionalConfig()
+		return nil
+	case packagemanagerconfig.FieldRegistryType:
+		m.ResetRegistryType()
+		return nil
+	case packagemanagerconfig.FieldCredentialKind:
+		m.ResetCredentialKind()
+		return nil
+	case packagemanagerconfig.FieldCredentials:
+		m.ResetCredentials()
+		return nil
+	case packagemanagerconfig.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case packagemanagerconfig.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown PackageManagerConfig field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *PackageManagerConfigMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *PackageManagerConfigMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *PackageManagerConfigMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *PackageManagerConfigMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *PackageManagerConfigMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *PackageManagerConfigMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *PackageManagerConfigMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown PackageManagerConfig unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *PackageManagerConfigMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown PackageManagerConfig edge %s", name)
+}
+
+// ProductFeedbackMutation represents an operation that mutates the ProductFeedback nodes in the graph.
+type ProductFeedbackMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	feature_action   *string
+	feedback         *string
+	actor_kind       *string
+	actor_id         *int64
+	addactor_id      *int64
+	created_at       *int64
+	addcreated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ProductFeedback, error)
+	predicates       []predicate.ProductFeedback
+}
+
+var _ ent.Mutation = (*ProductFeedbackMutation)(nil)
+
+// productfeedbackOption allows management of the mutation configuration using functional options.
+type productfeedbackOption func(*ProductFeedbackMutation)
+
+// newProductFeedbackMutation creates new mutation for the ProductFeedback entity.
+func newProductFeedbackMutation(c config, op Op, opts ...productfeedbackOption) *ProductFeedbackMutation {
+	m := &ProductFeedbackMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeProductFeedback,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withProductFeedbackID sets the ID field of the mutation.
+func withProductFeedbackID(id int64) productfeedbackOption {
+	return func(m *ProductFeedbackMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ProductFeedback
+		)
+		m.oldValue = func(ctx context.Context) (*ProductFeedback, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ProductFeedback.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withProductFeedback sets the old ProductFeedback of the mutation.
+func withProductFeedback(node *ProductFeedback) productfeedbackOption {
+	return func(m *ProductFeedbackMutation) {
+		m.oldValue = func(context.Context) (*ProductFeedback, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ProductFeedbackMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ProductFeedbackMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ProductFeedback entities.
+func (m *ProductFeedbackMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ProductFeedbackMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ProductFeedbackMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ProductFeedback.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ProductFeedbackMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ProductFeedbackMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ProductFeedback entity.
+// If the ProductFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProductFeedbackMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ProductFeedbackMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ProductFeedbackMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ProductFeedbackMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetFeatureAction sets the "feature_action" field.
+func (m *ProductFeedbackMutation) SetFeatureAction(s string) {
+	m.feature_action = &s
+}
+
+// FeatureAction returns the value of the "feature_action" field in the mutation.
+func (m *ProductFeedbackMutation) FeatureAction() (r string, exists bool) {
+	v := m.feature_action
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFeatureAction returns the old "feature_action" field's value of the ProductFeedback entity.
+// If the ProductFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProductFeedbackMutation) OldFeatureAction(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFeatureAction is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFeatureAction requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFeatureAction: %w", err)
+	}
+	return oldValue.FeatureAction, nil
+}
+
+// ResetFeatureAction resets all changes to the "feature_action" field.
+func (m *ProductFeedbackMutation) ResetFeatureAction() {
+	m.feature_action = nil
+}
+
+// SetFeedback sets the "feedback" field.
+func (m *ProductFeedbackMutation) SetFeedback(s string) {
+	m.feedback = &s
+}
+
+// Feedback returns the value of the "feedback" field in the mutation.
+func (m *ProductFeedbackMutation) Feedback() (r string, exists bool) {
+	v := m.feedback
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFeedback returns the old "feedback" field's value of the ProductFeedback entity.
+// If the ProductFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProductFeedbackMutation) OldFeedback(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFeedback is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFeedback requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFeedback: %w", err)
+	}
+	return oldValue.Feedback, nil
+}
+
+// ResetFeedback resets all changes to the "feedback" field.
+func (m *ProductFeedbackMutation) ResetFeedback() {
+	m.feedback = nil
+}
+
+// SetActorKind sets the "actor_kind" field.
+func (m *ProductFeedbackMutation) SetActorKind(s string) {
+	m.actor_kind = &s
+}
+
+// ActorKind returns the value of the "actor_kind" field in the mutation.
+func (m *ProductFeedbackMutation) ActorKind() (r string, exists bool) {
+	v := m.actor_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorKind returns the old "actor_kind" field's value of the ProductFeedback entity.
+// If the ProductFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProductFeedbackMutation) OldActorKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorKind: %w", err)
+	}
+	return oldValue.ActorKind, nil
+}
+
+// ResetActorKind resets all changes to the "actor_kind" field.
+func (m *ProductFeedbackMutation) ResetActorKind() {
+	m.actor_kind = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *ProductFeedbackMutation) SetActorID(i int64) {
+	m.actor_id = &i
+	m.addactor_id = nil
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *ProductFeedbackMutation) ActorID() (r int64, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the ProductFeedback entity.
+// If the ProductFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProductFeedbackMutation) OldActorID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// AddActorID adds i to the "actor_id" field.
+func (m *ProductFeedbackMutation) AddActorID(i int64) {
+	if m.addactor_id != nil {
+		*m.addactor_id += i
+	} else {
+		m.addactor_id = &i
+	}
+}
+
+// AddedActorID returns the value that was added to the "actor_id" field in this mutation.
+func (m *ProductFeedbackMutation) AddedActorID() (r int64, exists bool) {
+	v := m.addactor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *ProductFeedbackMutation) ResetActorID() {
+	m.actor_id = nil
+	m.addactor_id = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ProductFeedbackMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ProductFeedbackMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ProductFeedback entity.
+// If the ProductFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProductFeedbackMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *ProductFeedbackMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *ProductFeedbackMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ProductFeedbackMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// Where appends a list predicates to the ProductFeedbackMutation builder.
+func (m *ProductFeedbackMutation) Where(ps ...predicate.ProductFeedback) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ProductFeedbackMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ProductFeedbackMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ProductFeedback, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ProductFeedbackMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ProductFeedbackMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ProductFeedback).
+func (m *ProductFeedbackMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ProductFeedbackMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, productfeedback.FieldDeploymentID)
+	}
+	if m.feature_action != nil {
+		fields = append(fields, productfeedback.FieldFeatureAction)
+	}
+	if m.feedback != nil {
+		fields = append(fields, productfeedback.FieldFeedback)
+	}
+	if m.actor_kind != nil {
+		fields = append(fields, productfeedback.FieldActorKind)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, productfeedback.FieldActorID)
+	}
+	if m.created_at != nil {
+		fields = append(fields, productfeedback.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ProductFeedbackMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case productfeedback.FieldDeploymentID:
+		return m.DeploymentID()
+	case productfeedback.FieldFeatureAction:
+		return m.FeatureAction()
+	case productfeedback.FieldFeedback:
+		return m.Feedback()
+	case productfeedback.FieldActorKind:
+		return m.ActorKind()
+	case productfeedback.FieldActorID:
+		return m.ActorID()
+	case productfeedback.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ProductFeedbackMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case productfeedback.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case productfeedback.FieldFeatureAction:
+		return m.OldFeatureAction(ctx)
+	case productfeedback.FieldFeedback:
+		return m.OldFeedback(ctx)
+	case productfeedback.FieldActorKind:
+		return m.OldActorKind(ctx)
+	case productfeedback.FieldActorID:
+		return m.OldActorID(ctx)
+	case productfeedback.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ProductFeedback field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ProductFeedbackMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case productfeedback.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case productfeedback.FieldFeatureAction:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFeatureAction(v)
+		return nil
+	case productfeedback.FieldFeedback:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFeedback(v)
+		return nil
+	case productfeedback.FieldActorKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorKind(v)
+		return nil
+	case productfeedback.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case productfeedback.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ProductFeedback field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ProductFeedbackMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, productfeedback.FieldDeploymentID)
+	}
+	if m.addactor_id != nil {
+		fields = append(fields, productfeedback.FieldActorID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, productfeedback.FieldCreatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ProductFeedbackMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case productfeedback.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case productfeedback.FieldActorID:
+		return m.AddedActorID()
+	case productfeedback.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ProductFeedbackMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case productfeedback.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case productfeedback.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddActorID(v)
+		return nil
+	case productfeedback.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ProductFeedback numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ProductFeedbackMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ProductFeedbackMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ProductFeedbackMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown ProductFeedback nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ProductFeedbackMutation) ResetField(name string) error {
+	switch name {
+	case productfeedback.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case productfeedback.FieldFeatureAction:
+		m.ResetFeatureAction()
+		return nil
+	case productfeedback.FieldFeedback:
+		m.ResetFeedback()
+		return nil
+	case productfeedback.FieldActorKind:
+		m.ResetActorKind()
+		return nil
+	case productfeedback.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case productfeedback.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ProductFeedback field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ProductFeedbackMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ProductFeedbackMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ProductFeedbackMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ProductFeedbackMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ProductFeedbackMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ProductFeedbackMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ProductFeedbackMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ProductFeedback unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ProductFeedbackMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ProductFeedback edge %s", name)
 }
 
 // ProjectMutation represents an operation that mutates the Project nodes in the graph.
@@ -7381,6 +17572,710 @@ func (m *ProjectTagMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *ProjectTagMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown ProjectTag edge %s", name)
+}
+
+// ReviewCommentContentMutation represents an operation that mutates the ReviewCommentContent nodes in the graph.
+type ReviewCommentContentMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	content_type     *string
+	product_type     *string
+	content          *string
+	created_at       *int64
+	addcreated_at    *int64
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ReviewCommentContent, error)
+	predicates       []predicate.ReviewCommentContent
+}
+
+var _ ent.Mutation = (*ReviewCommentContentMutation)(nil)
+
+// reviewcommentcontentOption allows management of the mutation configuration using functional options.
+type reviewcommentcontentOption func(*ReviewCommentContentMutation)
+
+// newReviewCommentContentMutation creates new mutation for the ReviewCommentContent entity.
+func newReviewCommentContentMutation(c config, op Op, opts ...reviewcommentcontentOption) *ReviewCommentContentMutation {
+	m := &ReviewCommentContentMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeReviewCommentContent,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withReviewCommentContentID sets the ID field of the mutation.
+func withReviewCommentContentID(id int64) reviewcommentcontentOption {
+	return func(m *ReviewCommentContentMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ReviewCommentContent
+		)
+		m.oldValue = func(ctx context.Context) (*ReviewCommentContent, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ReviewCommentContent.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withReviewCommentContent sets the old ReviewCommentContent of the mutation.
+func withReviewCommentContent(node *ReviewCommentContent) reviewcommentcontentOption {
+	return func(m *ReviewCommentContentMutation) {
+		m.oldValue = func(context.Context) (*ReviewCommentContent, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ReviewCommentContentMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ReviewCommentContentMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ReviewCommentContent entities.
+func (m *ReviewCommentContentMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ReviewCommentContentMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ReviewCommentContentMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ReviewCommentContent.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ReviewCommentContentMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ReviewCommentContentMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ReviewCommentContent entity.
+// If the ReviewCommentContent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ReviewCommentContentMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ReviewCommentContentMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ReviewCommentContentMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ReviewCommentContentMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetContentType sets the "content_type" field.
+func (m *ReviewCommentContentMutation) SetContentType(s string) {
+	m.content_type = &s
+}
+
+// ContentType returns the value of the "content_type" field in the mutation.
+func (m *ReviewCommentContentMutation) ContentType() (r string, exists bool) {
+	v := m.content_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContentType returns the old "content_type" field's value of the ReviewCommentContent entity.
+// If the ReviewCommentContent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ReviewCommentContentMutation) OldContentType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContentType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContentType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContentType: %w", err)
+	}
+	return oldValue.ContentType, nil
+}
+
+// ResetContentType resets all changes to the "content_type" field.
+func (m *ReviewCommentContentMutation) ResetContentType() {
+	m.content_type = nil
+}
+
+// SetProductType sets the "product_type" field.
+func (m *ReviewCommentContentMutation) SetProductType(s string) {
+	m.product_type = &s
+}
+
+// ProductType returns the value of the "product_type" field in the mutation.
+func (m *ReviewCommentContentMutation) ProductType() (r string, exists bool) {
+	v := m.product_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProductType returns the old "product_type" field's value of the ReviewCommentContent entity.
+// If the ReviewCommentContent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ReviewCommentContentMutation) OldProductType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProductType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProductType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProductType: %w", err)
+	}
+	return oldValue.ProductType, nil
+}
+
+// ResetProductType resets all changes to the "product_type" field.
+func (m *ReviewCommentContentMutation) ResetProductType() {
+	m.product_type = nil
+}
+
+// SetContent sets the "content" field.
+func (m *ReviewCommentContentMutation) SetContent(s string) {
+	m.content = &s
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *ReviewCommentContentMutation) Content() (r string, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the ReviewCommentContent entity.
+// If the ReviewCommentContent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ReviewCommentContentMutation) OldContent(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *ReviewCommentContentMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ReviewCommentContentMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ReviewCommentContentMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ReviewCommentContent entity.
+// If the ReviewCommentContent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ReviewCommentContentMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *ReviewCommentContentMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *ReviewCommentContentMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ReviewCommentContentMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *ReviewCommentContentMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *ReviewCommentContentMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the ReviewCommentContent entity.
+// If the ReviewCommentContent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ReviewCommentContentMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *ReviewCommentContentMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *ReviewCommentContentMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *ReviewCommentContentMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the ReviewCommentContentMutation builder.
+func (m *ReviewCommentContentMutation) Where(ps ...predicate.ReviewCommentContent) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ReviewCommentContentMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ReviewCommentContentMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ReviewCommentContent, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ReviewCommentContentMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ReviewCommentContentMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ReviewCommentContent).
+func (m *ReviewCommentContentMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ReviewCommentContentMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, reviewcommentcontent.FieldDeploymentID)
+	}
+	if m.content_type != nil {
+		fields = append(fields, reviewcommentcontent.FieldContentType)
+	}
+	if m.product_type != nil {
+		fields = append(fields, reviewcommentcontent.FieldProductType)
+	}
+	if m.content != nil {
+		fields = append(fields, reviewcommentcontent.FieldContent)
+	}
+	if m.created_at != nil {
+		fields = append(fields, reviewcommentcontent.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, reviewcommentcontent.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ReviewCommentContentMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case reviewcommentcontent.FieldDeploymentID:
+		return m.DeploymentID()
+	case reviewcommentcontent.FieldContentType:
+		return m.ContentType()
+	case reviewcommentcontent.FieldProductType:
+		return m.ProductType()
+	case reviewcommentcontent.FieldContent:
+		return m.Content()
+	case reviewcommentcontent.FieldCreatedAt:
+		return m.CreatedAt()
+	case reviewcommentcontent.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ReviewCommentContentMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case reviewcommentcontent.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case reviewcommentcontent.FieldContentType:
+		return m.OldContentType(ctx)
+	case reviewcommentcontent.FieldProductType:
+		return m.OldProductType(ctx)
+	case reviewcommentcontent.FieldContent:
+		return m.OldContent(ctx)
+	case reviewcommentcontent.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case reviewcommentcontent.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ReviewCommentContent field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ReviewCommentContentMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case reviewcommentcontent.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case reviewcommentcontent.FieldContentType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContentType(v)
+		return nil
+	case reviewcommentcontent.FieldProductType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProductType(v)
+		return nil
+	case reviewcommentcontent.FieldContent:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case reviewcommentcontent.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case reviewcommentcontent.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ReviewCommentContent field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ReviewCommentContentMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, reviewcommentcontent.FieldDeploymentID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, reviewcommentcontent.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, reviewcommentcontent.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ReviewCommentContentMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case reviewcommentcontent.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case reviewcommentcontent.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case reviewcommentcontent.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ReviewCommentContentMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case reviewcommentcontent.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case reviewcommentcontent.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case reviewcommentcontent.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ReviewCommentContent numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ReviewCommentContentMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ReviewCommentContentMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ReviewCommentContentMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown ReviewCommentContent nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ReviewCommentContentMutation) ResetField(name string) error {
+	switch name {
+	case reviewcommentcontent.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case reviewcommentcontent.FieldContentType:
+		m.ResetContentType()
+		return nil
+	case reviewcommentcontent.FieldProductType:
+		m.ResetProductType()
+		return nil
+	case reviewcommentcontent.FieldContent:
+		m.ResetContent()
+		return nil
+	case reviewcommentcontent.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case reviewcommentcontent.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ReviewCommentContent field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ReviewCommentContentMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ReviewCommentContentMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ReviewCommentContentMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ReviewCommentContentMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ReviewCommentContentMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ReviewCommentContentMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ReviewCommentContentMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ReviewCommentContent unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ReviewCommentContentMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ReviewCommentContent edge %s", name)
 }
 
 // RuleMutation represents an operation that mutates the Rule nodes in the graph.
@@ -9519,6 +20414,4064 @@ func (m *ScanMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Scan edge %s", name)
 }
 
+// ScmAppMutation represents an operation that mutates the ScmApp nodes in the graph.
+type ScmAppMutation struct {
+	config
+	op                      Op
+	typ                     string
+	id                      *int64
+	deployment_id           *int64
+	adddeployment_id        *int64
+	request_id              *string
+	state                   *string
+	scm_type                *string
+	base_url                *string
+	namespace               *string
+	entity_type             *string
+	scm_config_id           *int64
+	addscm_config_id        *int64
+	created_by              *int64
+	addcreated_by           *int64
+	slug                    *string
+	app_id                  *string
+	name                    *string
+	code_access             *bool
+	tenant_id               *string
+	client_id               *string
+	client_secret           *[]byte
+	private_key             *[]byte
+	webhook_key             *string
+	webhook_secret          *[]byte
+	previous_webhook_secret *[]byte
+	webhook_rotated_at      *int64
+	addwebhook_rotated_at   *int64
+	created_at              *int64
+	addcreated_at           *int64
+	expires_at              *int64
+	addexpires_at           *int64
+	completed_at            *int64
+	addcompleted_at         *int64
+	clearedFields           map[string]struct{}
+	done                    bool
+	oldValue                func(context.Context) (*ScmApp, error)
+	predicates              []predicate.ScmApp
+}
+
+var _ ent.Mutation = (*ScmAppMutation)(nil)
+
+// scmappOption allows management of the mutation configuration using functional options.
+type scmappOption func(*ScmAppMutation)
+
+// newScmAppMutation creates new mutation for the ScmApp entity.
+func newScmAppMutation(c config, op Op, opts ...scmappOption) *ScmAppMutation {
+	m := &ScmAppMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeScmApp,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withScmAppID sets the ID field of the mutation.
+func withScmAppID(id int64) scmappOption {
+	return func(m *ScmAppMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ScmApp
+		)
+		m.oldValue = func(ctx context.Context) (*ScmApp, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ScmApp.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withScmApp sets the old ScmApp of the mutation.
+func withScmApp(node *ScmApp) scmappOption {
+	return func(m *ScmAppMutation) {
+		m.oldValue = func(context.Context) (*ScmApp, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ScmAppMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ScmAppMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ScmApp entities.
+func (m *ScmAppMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ScmAppMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ScmAppMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ScmApp.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ScmAppMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ScmAppMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ScmAppMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ScmAppMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ScmAppMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRequestID sets the "request_id" field.
+func (m *ScmAppMutation) SetRequestID(s string) {
+	m.request_id = &s
+}
+
+// RequestID returns the value of the "request_id" field in the mutation.
+func (m *ScmAppMutation) RequestID() (r string, exists bool) {
+	v := m.request_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequestID returns the old "request_id" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldRequestID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequestID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequestID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequestID: %w", err)
+	}
+	return oldValue.RequestID, nil
+}
+
+// ResetRequestID resets all changes to the "request_id" field.
+func (m *ScmAppMutation) ResetRequestID() {
+	m.request_id = nil
+}
+
+// SetState sets the "state" field.
+func (m *ScmAppMutation) SetState(s string) {
+	m.state = &s
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *ScmAppMutation) State() (r string, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldState(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *ScmAppMutation) ResetState() {
+	m.state = nil
+}
+
+// SetScmType sets the "scm_type" field.
+func (m *ScmAppMutation) SetScmType(s string) {
+	m.scm_type = &s
+}
+
+// ScmType returns the value of the "scm_type" field in the mutation.
+func (m *ScmAppMutation) ScmType() (r string, exists bool) {
+	v := m.scm_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScmType returns the old "scm_type" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldScmType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScmType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScmType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScmType: %w", err)
+	}
+	return oldValue.ScmType, nil
+}
+
+// ResetScmType resets all changes to the "scm_type" field.
+func (m *ScmAppMutation) ResetScmType() {
+	m.scm_type = nil
+}
+
+// SetBaseURL sets the "base_url" field.
+func (m *ScmAppMutation) SetBaseURL(s string) {
+	m.base_url = &s
+}
+
+// BaseURL returns the value of the "base_url" field in the mutation.
+func (m *ScmAppMutation) BaseURL() (r string, exists bool) {
+	v := m.base_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBaseURL returns the old "base_url" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldBaseURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBaseURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBaseURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBaseURL: %w", err)
+	}
+	return oldValue.BaseURL, nil
+}
+
+// ResetBaseURL resets all changes to the "base_url" field.
+func (m *ScmAppMutation) ResetBaseURL() {
+	m.base_url = nil
+}
+
+// SetNamespace sets the "namespace" field.
+func (m *ScmAppMutation) SetNamespace(s string) {
+	m.namespace = &s
+}
+
+// Namespace returns the value of the "namespace" field in the mutation.
+func (m *ScmAppMutation) Namespace() (r string, exists bool) {
+	v := m.namespace
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNamespace returns the old "namespace" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldNamespace(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNamespace is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNamespace requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNamespace: %w", err)
+	}
+	return oldValue.Namespace, nil
+}
+
+// ResetNamespace resets all changes to the "namespace" field.
+func (m *ScmAppMutation) ResetNamespace() {
+	m.namespace = nil
+}
+
+// SetEntityType sets the "entity_type" field.
+func (m *ScmAppMutation) SetEntityType(s string) {
+	m.entity_type = &s
+}
+
+// EntityType returns the value of the "entity_type" field in the mutation.
+func (m *ScmAppMutation) EntityType() (r string, exists bool) {
+	v := m.entity_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEntityType returns the old "entity_type" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldEntityType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEntityType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEntityType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEntityType: %w", err)
+	}
+	return oldValue.EntityType, nil
+}
+
+// ResetEntityType resets all changes to the "entity_type" field.
+func (m *ScmAppMutation) ResetEntityType() {
+	m.entity_type = nil
+}
+
+// SetScmConfigID sets the "scm_config_id" field.
+func (m *ScmAppMutation) SetScmConfigID(i int64) {
+	m.scm_config_id = &i
+	m.addscm_config_id = nil
+}
+
+// ScmConfigID returns the value of the "scm_config_id" field in the mutation.
+func (m *ScmAppMutation) ScmConfigID() (r int64, exists bool) {
+	v := m.scm_config_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScmConfigID returns the old "scm_config_id" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldScmConfigID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScmConfigID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScmConfigID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScmConfigID: %w", err)
+	}
+	return oldValue.ScmConfigID, nil
+}
+
+// AddScmConfigID adds i to the "scm_config_id" field.
+func (m *ScmAppMutation) AddScmConfigID(i int64) {
+	if m.addscm_config_id != nil {
+		*m.addscm_config_id += i
+	} else {
+		m.addscm_config_id = &i
+	}
+}
+
+// AddedScmConfigID returns the value that was added to the "scm_config_id" field in this mutation.
+func (m *ScmAppMutation) AddedScmConfigID() (r int64, exists bool) {
+	v := m.addscm_config_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearScmConfigID clears the value of the "scm_config_id" field.
+func (m *ScmAppMutation) ClearScmConfigID() {
+	m.scm_config_id = nil
+	m.addscm_config_id = nil
+	m.clearedFields[scmapp.FieldScmConfigID] = struct{}{}
+}
+
+// ScmConfigIDCleared returns if the "scm_config_id" field was cleared in this mutation.
+func (m *ScmAppMutation) ScmConfigIDCleared() bool {
+	_, ok := m.clearedFields[scmapp.FieldScmConfigID]
+	return ok
+}
+
+// ResetScmConfigID resets all changes to the "scm_config_id" field.
+func (m *ScmAppMutation) ResetScmConfigID() {
+	m.scm_config_id = nil
+	m.addscm_config_id = nil
+	delete(m.clearedFields, scmapp.FieldScmConfigID)
+}
+
+// SetCreatedBy sets the "created_by" field.
+func (m *ScmAppMutation) SetCreatedBy(i int64) {
+	m.created_by = &i
+	m.addcreated_by = nil
+}
+
+// CreatedBy returns the value of the "created_by" field in the mutation.
+func (m *ScmAppMutation) CreatedBy() (r int64, exists bool) {
+	v := m.created_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedBy returns the old "created_by" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldCreatedBy(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedBy: %w", err)
+	}
+	return oldValue.CreatedBy, nil
+}
+
+// AddCreatedBy adds i to the "created_by" field.
+func (m *ScmAppMutation) AddCreatedBy(i int64) {
+	if m.addcreated_by != nil {
+		*m.addcreated_by += i
+	} else {
+		m.addcreated_by = &i
+	}
+}
+
+// AddedCreatedBy returns the value that was added to the "created_by" field in this mutation.
+func (m *ScmAppMutation) AddedCreatedBy() (r int64, exists bool) {
+	v := m.addcreated_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedBy resets all changes to the "created_by" field.
+func (m *ScmAppMutation) ResetCreatedBy() {
+	m.created_by = nil
+	m.addcreated_by = nil
+}
+
+// SetSlug sets the "slug" field.
+func (m *ScmAppMutation) SetSlug(s string) {
+	m.slug = &s
+}
+
+// Slug returns the value of the "slug" field in the mutation.
+func (m *ScmAppMutation) Slug() (r string, exists bool) {
+	v := m.slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSlug returns the old "slug" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSlug: %w", err)
+	}
+	return oldValue.Slug, nil
+}
+
+// ResetSlug resets all changes to the "slug" field.
+func (m *ScmAppMutation) ResetSlug() {
+	m.slug = nil
+}
+
+// SetAppID sets the "app_id" field.
+func (m *ScmAppMutation) SetAppID(s string) {
+	m.app_id = &s
+}
+
+// AppID returns the value of the "app_id" field in the mutation.
+func (m *ScmAppMutation) AppID() (r string, exists bool) {
+	v := m.app_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAppID returns the old "app_id" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldAppID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAppID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAppID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAppID: %w", err)
+	}
+	return oldValue.AppID, nil
+}
+
+// ResetAppID resets all changes to the "app_id" field.
+func (m *ScmAppMutation) ResetAppID() {
+	m.app_id = nil
+}
+
+// SetName sets the "name" field.
+func (m *ScmAppMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *ScmAppMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *ScmAppMutation) ResetName() {
+	m.name = nil
+}
+
+// SetCodeAccess sets the "code_access" field.
+func (m *ScmAppMutation) SetCodeAccess(b bool) {
+	m.code_access = &b
+}
+
+// CodeAccess returns the value of the "code_access" field in the mutation.
+func (m *ScmAppMutation) CodeAccess() (r bool, exists bool) {
+	v := m.code_access
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCodeAccess returns the old "code_access" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldCodeAccess(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCodeAccess is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCodeAccess requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCodeAccess: %w", err)
+	}
+	return oldValue.CodeAccess, nil
+}
+
+// ResetCodeAccess resets all changes to the "code_access" field.
+func (m *ScmAppMutation) ResetCodeAccess() {
+	m.code_access = nil
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *ScmAppMutation) SetTenantID(s string) {
+	m.tenant_id = &s
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *ScmAppMutation) TenantID() (r string, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldTenantID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *ScmAppMutation) ResetTenantID() {
+	m.tenant_id = nil
+}
+
+// SetClientID sets the "client_id" field.
+func (m *ScmAppMutation) SetClientID(s string) {
+	m.client_id = &s
+}
+
+// ClientID returns the value of the "client_id" field in the mutation.
+func (m *ScmAppMutation) ClientID() (r string, exists bool) {
+	v := m.client_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClientID returns the old "client_id" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldClientID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClientID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClientID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClientID: %w", err)
+	}
+	return oldValue.ClientID, nil
+}
+
+// ResetClientID resets all changes to the "client_id" field.
+func (m *ScmAppMutation) ResetClientID() {
+	m.client_id = nil
+}
+
+// SetClientSecret sets the "client_secret" field.
+func (m *ScmAppMutation) SetClientSecret(b []byte) {
+	m.client_secret = &b
+}
+
+// ClientSecret returns the value of the "client_secret" field in the mutation.
+func (m *ScmAppMutation) ClientSecret() (r []byte, exists bool) {
+	v := m.client_secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClientSecret returns the old "client_secret" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldClientSecret(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClientSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClientSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClientSecret: %w", err)
+	}
+	return oldValue.ClientSecret, nil
+}
+
+// ClearClientSecret clears the value of the "client_secret" field.
+func (m *ScmAppMutation) ClearClientSecret() {
+	m.client_secret = nil
+	m.clearedFields[scmapp.FieldClientSecret] = struct{}{}
+}
+
+// ClientSecretCleared returns if the "client_secret" field was cleared in this mutation.
+func (m *ScmAppMutation) ClientSecretCleared() bool {
+	_, ok := m.clearedFields[scmapp.FieldClientSecret]
+	return ok
+}
+
+// ResetClientSecret resets all changes to the "client_secret" field.
+func (m *ScmAppMutation) ResetClientSecret() {
+	m.client_secret = nil
+	delete(m.clearedFields, scmapp.FieldClientSecret)
+}
+
+// SetPrivateKey sets the "private_key" field.
+func (m *ScmAppMutation) SetPrivateKey(b []byte) {
+	m.private_key = &b
+}
+
+// PrivateKey returns the value of the "private_key" field in the mutation.
+func (m *ScmAppMutation) PrivateKey() (r []byte, exists bool) {
+	v := m.private_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPrivateKey returns the old "private_key" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldPrivateKey(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPrivateKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPrivateKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPrivateKey: %w", err)
+	}
+	return oldValue.PrivateKey, nil
+}
+
+// ClearPrivateKey clears the value of the "private_key" field.
+func (m *ScmAppMutation) ClearPrivateKey() {
+	m.private_key = nil
+	m.clearedFields[scmapp.FieldPrivateKey] = struct{}{}
+}
+
+// PrivateKeyCleared returns if the "private_key" field was cleared in this mutation.
+func (m *ScmAppMutation) PrivateKeyCleared() bool {
+	_, ok := m.clearedFields[scmapp.FieldPrivateKey]
+	return ok
+}
+
+// ResetPrivateKey resets all changes to the "private_key" field.
+func (m *ScmAppMutation) ResetPrivateKey() {
+	m.private_key = nil
+	delete(m.clearedFields, scmapp.FieldPrivateKey)
+}
+
+// SetWebhookKey sets the "webhook_key" field.
+func (m *ScmAppMutation) SetWebhookKey(s string) {
+	m.webhook_key = &s
+}
+
+// WebhookKey returns the value of the "webhook_key" field in the mutation.
+func (m *ScmAppMutation) WebhookKey() (r string, exists bool) {
+	v := m.webhook_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWebhookKey returns the old "webhook_key" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldWebhookKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWebhookKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWebhookKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWebhookKey: %w", err)
+	}
+	return oldValue.WebhookKey, nil
+}
+
+// ResetWebhookKey resets all changes to the "webhook_key" field.
+func (m *ScmAppMutation) ResetWebhookKey() {
+	m.webhook_key = nil
+}
+
+// SetWebhookSecret sets the "webhook_secret" field.
+func (m *ScmAppMutation) SetWebhookSecret(b []byte) {
+	m.webhook_secret = &b
+}
+
+// WebhookSecret returns the value of the "webhook_secret" field in the mutation.
+func (m *ScmAppMutation) WebhookSecret() (r []byte, exists bool) {
+	v := m.webhook_secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWebhookSecret returns the old "webhook_secret" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldWebhookSecret(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWebhookSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWebhookSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWebhookSecret: %w", err)
+	}
+	return oldValue.WebhookSecret, nil
+}
+
+// ClearWebhookSecret clears the value of the "webhook_secret" field.
+func (m *ScmAppMutation) ClearWebhookSecret() {
+	m.webhook_secret = nil
+	m.clearedFields[scmapp.FieldWebhookSecret] = struct{}{}
+}
+
+// WebhookSecretCleared returns if the "webhook_secret" field was cleared in this mutation.
+func (m *ScmAppMutation) WebhookSecretCleared() bool {
+	_, ok := m.clearedFields[scmapp.FieldWebhookSecret]
+	return ok
+}
+
+// ResetWebhookSecret resets all changes to the "webhook_secret" field.
+func (m *ScmAppMutation) ResetWebhookSecret() {
+	m.webhook_secret = nil
+	delete(m.clearedFields, scmapp.FieldWebhookSecret)
+}
+
+// SetPreviousWebhookSecret sets the "previous_webhook_secret" field.
+func (m *ScmAppMutation) SetPreviousWebhookSecret(b []byte) {
+	m.previous_webhook_secret = &b
+}
+
+// PreviousWebhookSecret returns the value of the "previous_webhook_secret" field in the mutation.
+func (m *ScmAppMutation) PreviousWebhookSecret() (r []byte, exists bool) {
+	v := m.previous_webhook_secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPreviousWebhookSecret returns the old "previous_webhook_secret" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldPreviousWebhookSecret(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPreviousWebhookSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPreviousWebhookSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPreviousWebhookSecret: %w", err)
+	}
+	return oldValue.PreviousWebhookSecret, nil
+}
+
+// ClearPreviousWebhookSecret clears the value of the "previous_webhook_secret" field.
+func (m *ScmAppMutation) ClearPreviousWebhookSecret() {
+	m.previous_webhook_secret = nil
+	m.clearedFields[scmapp.FieldPreviousWebhookSecret] = struct{}{}
+}
+
+// PreviousWebhookSecretCleared returns if the "previous_webhook_secret" field was cleared in this mutation.
+func (m *ScmAppMutation) PreviousWebhookSecretCleared() bool {
+	_, ok := m.clearedFields[scmapp.FieldPreviousWebhookSecret]
+	return ok
+}
+
+// ResetPreviousWebhookSecret resets all changes to the "previous_webhook_secret" field.
+func (m *ScmAppMutation) ResetPreviousWebhookSecret() {
+	m.previous_webhook_secret = nil
+	delete(m.clearedFields, scmapp.FieldPreviousWebhookSecret)
+}
+
+// SetWebhookRotatedAt sets the "webhook_rotated_at" field.
+func (m *ScmAppMutation) SetWebhookRotatedAt(i int64) {
+	m.webhook_rotated_at = &i
+	m.addwebhook_rotated_at = nil
+}
+
+// WebhookRotatedAt returns the value of the "webhook_rotated_at" field in the mutation.
+func (m *ScmAppMutation) WebhookRotatedAt() (r int64, exists bool) {
+	v := m.webhook_rotated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWebhookRotatedAt returns the old "webhook_rotated_at" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldWebhookRotatedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWebhookRotatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWebhookRotatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWebhookRotatedAt: %w", err)
+	}
+	return oldValue.WebhookRotatedAt, nil
+}
+
+// AddWebhookRotatedAt adds i to the "webhook_rotated_at" field.
+func (m *ScmAppMutation) AddWebhookRotatedAt(i int64) {
+	if m.addwebhook_rotated_at != nil {
+		*m.addwebhook_rotated_at += i
+	} else {
+		m.addwebhook_rotated_at = &i
+	}
+}
+
+// AddedWebhookRotatedAt returns the value that was added to the "webhook_rotated_at" field in this mutation.
+func (m *ScmAppMutation) AddedWebhookRotatedAt() (r int64, exists bool) {
+	v := m.addwebhook_rotated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearWebhookRotatedAt clears the value of the "webhook_rotated_at" field.
+func (m *ScmAppMutation) ClearWebhookRotatedAt() {
+	m.webhook_rotated_at = nil
+	m.addwebhook_rotated_at = nil
+	m.clearedFields[scmapp.FieldWebhookRotatedAt] = struct{}{}
+}
+
+// WebhookRotatedAtCleared returns if the "webhook_rotated_at" field was cleared in this mutation.
+func (m *ScmAppMutation) WebhookRotatedAtCleared() bool {
+	_, ok := m.clearedFields[scmapp.FieldWebhookRotatedAt]
+	return ok
+}
+
+// ResetWebhookRotatedAt resets all changes to the "webhook_rotated_at" field.
+func (m *ScmAppMutation) ResetWebhookRotatedAt() {
+	m.webhook_rotated_at = nil
+	m.addwebhook_rotated_at = nil
+	delete(m.clearedFields, scmapp.FieldWebhookRotatedAt)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ScmAppMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ScmAppMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *ScmAppMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *ScmAppMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ScmAppMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetExpiresAt sets the "expires_at" field.
+func (m *ScmAppMutation) SetExpiresAt(i int64) {
+	m.expires_at = &i
+	m.addexpires_at = nil
+}
+
+// ExpiresAt returns the value of the "expires_at" field in the mutation.
+func (m *ScmAppMutation) ExpiresAt() (r int64, exists bool) {
+	v := m.expires_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExpiresAt returns the old "expires_at" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldExpiresAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExpiresAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExpiresAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExpiresAt: %w", err)
+	}
+	return oldValue.ExpiresAt, nil
+}
+
+// AddExpiresAt adds i to the "expires_at" field.
+func (m *ScmAppMutation) AddExpiresAt(i int64) {
+	if m.addexpires_at != nil {
+		*m.addexpires_at += i
+	} else {
+		m.addexpires_at = &i
+	}
+}
+
+// AddedExpiresAt returns the value that was added to the "expires_at" field in this mutation.
+func (m *ScmAppMutation) AddedExpiresAt() (r int64, exists bool) {
+	v := m.addexpires_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetExpiresAt resets all changes to the "expires_at" field.
+func (m *ScmAppMutation) ResetExpiresAt() {
+	m.expires_at = nil
+	m.addexpires_at = nil
+}
+
+// SetCompletedAt sets the "completed_at" field.
+func (m *ScmAppMutation) SetCompletedAt(i int64) {
+	m.completed_at = &i
+	m.addcompleted_at = nil
+}
+
+// CompletedAt returns the value of the "completed_at" field in the mutation.
+func (m *ScmAppMutation) CompletedAt() (r int64, exists bool) {
+	v := m.completed_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCompletedAt returns the old "completed_at" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldCompletedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCompletedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCompletedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCompletedAt: %w", err)
+	}
+	return oldValue.CompletedAt, nil
+}
+
+// AddCompletedAt adds i to the "completed_at" field.
+func (m *ScmAppMutation) AddCompletedAt(i int64) {
+	if m.addcompleted_at != nil {
+		*m.addcompleted_at += i
+	} else {
+		m.addcompleted_at = &i
+	}
+}
+
+// AddedCompletedAt returns the value that was added to the "completed_at" field in this mutation.
+func (m *ScmAppMutation) AddedCompletedAt() (r int64, exists bool) {
+	v := m.addcompleted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearCompletedAt clears the value of the "completed_at" field.
+func (m *ScmAppMutation) ClearCompletedAt() {
+	m.completed_at = nil
+	m.addcompleted_at = nil
+	m.clearedFields[scmapp.FieldCompletedAt] = struct{}{}
+}
+
+// CompletedAtCleared returns if the "completed_at" field was cleared in this mutation.
+func (m *ScmAppMutation) CompletedAtCleared() bool {
+	_, ok := m.clearedFields[scmapp.FieldCompletedAt]
+	return ok
+}
+
+// ResetCompletedAt resets all changes to the "completed_at" field.
+func (m *ScmAppMutation) ResetCompletedAt() {
+	m.completed_at = nil
+	m.addcompleted_at = nil
+	delete(m.clearedFields, scmapp.FieldCompletedAt)
+}
+
+// Where appends a list predicates to the ScmAppMutation builder.
+func (m *ScmAppMutation) Where(ps ...predicate.ScmApp) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ScmAppMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ScmAppMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ScmApp, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ScmAppMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ScmAppMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ScmApp).
+func (m *ScmAppMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ScmAppMutation) Fields() []string {
+	fields := make([]string, 0, 24)
+	if m.deployment_id != nil {
+		fields = append(fields, scmapp.FieldDeploymentID)
+	}
+	if m.request_id != nil {
+		fields = append(fields, scmapp.FieldRequestID)
+	}
+	if m.state != nil {
+		fields = append(fields, scmapp.FieldState)
+	}
+	if m.scm_type != nil {
+		fields = append(fields, scmapp.FieldScmType)
+	}
+	if m.base_url != nil {
+		fields = append(fields, scmapp.FieldBaseURL)
+	}
+	if m.namespace != nil {
+		fields = append(fields, scmapp.FieldNamespace)
+	}
+	if m.entity_type != nil {
+		fields = append(fields, scmapp.FieldEntityType)
+	}
+	if m.scm_config_id != nil {
+		fields = append(fields, scmapp.FieldScmConfigID)
+	}
+	if m.created_by != nil {
+		fields = append(fields, scmapp.FieldCreatedBy)
+	}
+	if m.slug != nil {
+		fields = append(fields, scmapp.FieldSlug)
+	}
+	if m.app_id != nil {
+		fields = append(fields, scmapp.FieldAppID)
+	}
+	if m.name != nil {
+		fields = append(fields, scmapp.FieldName)
+	}
+	if m.code_access != nil {
+		fields = append(fields, scmapp.FieldCodeAccess)
+	}
+	if m.tenant_id != nil {
+		fields = append(fields, scmapp.FieldTenantID)
+	}
+	if m.client_id != nil {
+		fields = append(fields, scmapp.FieldClientID)
+	}
+	if m.client_secret != nil {
+		fields = append(fields, scmapp.FieldClientSecret)
+	}
+	if m.private_key != nil {
+		fields = append(fields, scmapp.FieldPrivateKey)
+	}
+	if m.webhook_key != nil {
+		fields = append(fields, scmapp.FieldWebhookKey)
+	}
+	if m.webhook_secret != nil {
+		fields = append(fields, scmapp.FieldWebhookSecret)
+	}
+	if m.previous_webhook_secret != nil {
+		fields = append(fields, scmapp.FieldPreviousWebhookSecret)
+	}
+	if m.webhook_rotated_at != nil {
+		fields = append(fields, scmapp.FieldWebhookRotatedAt)
+	}
+	if m.created_at != nil {
+		fields = append(fields, scmapp.FieldCreatedAt)
+	}
+	if m.expires_at != nil {
+		fields = append(fields, scmapp.FieldExpiresAt)
+	}
+	if m.completed_at != nil {
+		fields = append(fields, scmapp.FieldCompletedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ScmAppMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case scmapp.FieldDeploymentID:
+		return m.DeploymentID()
+	case scmapp.FieldRequestID:
+		return m.RequestID()
+	case scmapp.FieldState:
+		return m.State()
+	case scmapp.FieldScmType:
+		return m.ScmType()
+	case scmapp.FieldBaseURL:
+		return m.BaseURL()
+	case scmapp.FieldNamespace:
+		return m.Namespace()
+	case scmapp.FieldEntityType:
+		return m.EntityType()
+	case scmapp.FieldScmConfigID:
+		return m.ScmConfigID()
+	case scmapp.FieldCreatedBy:
+		return m.CreatedBy()
+	case scmapp.FieldSlug:
+		return m.Slug()
+	case scmapp.FieldAppID:
+		return m.AppID()
+	case scmapp.FieldName:
+		return m.Name()
+	case scmapp.FieldCodeAccess:
+		return m.CodeAccess()
+	case scmapp.FieldTenantID:
+		return m.TenantID()
+	case scmapp.FieldClientID:
+		return m.ClientID()
+	case scmapp.FieldClientSecret:
+		return m.ClientSecret()
+	case scmapp.FieldPrivateKey:
+		return m.PrivateKey()
+	case scmapp.FieldWebhookKey:
+		return m.WebhookKey()
+	case scmapp.FieldWebhookSecret:
+		return m.WebhookSecret()
+	case scmapp.FieldPreviousWebhookSecret:
+		return m.PreviousWebhookSecret()
+	case scmapp.FieldWebhookRotatedAt:
+		return m.WebhookRotatedAt()
+	case scmapp.FieldCreatedAt:
+		return m.CreatedAt()
+	case scmapp.FieldExpiresAt:
+		return m.ExpiresAt()
+	case scmapp.FieldCompletedAt:
+		return m.CompletedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ScmAppMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case scmapp.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case scmapp.FieldRequestID:
+		return m.OldRequestID(ctx)
+	case scmapp.FieldState:
+		return m.OldState(ctx)
+	case scmapp.FieldScmType:
+		return m.OldScmType(ctx)
+	case scmapp.FieldBaseURL:
+		return m.OldBaseURL(ctx)
+	case scmapp.FieldNamespace:
+		return m.OldNamespace(ctx)
+	case scmapp.FieldEntityType:
+		return m.OldEntityType(ctx)
+	case scmapp.FieldScmConfigID:
+		return m.OldScmConfigID(ctx)
+	case scmapp.FieldCreatedBy:
+		return m.OldCreatedBy(ctx)
+	case scmapp.FieldSlug:
+		return m.OldSlug(ctx)
+	case scmapp.FieldAppID:
+		return m.OldAppID(ctx)
+	case scmapp.FieldName:
+		return m.OldName(ctx)
+	case scmapp.FieldCodeAccess:
+		return m.OldCodeAccess(ctx)
+	case scmapp.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case scmapp.FieldClientID:
+		return m.OldClientID(ctx)
+	case scmapp.FieldClientSecret:
+		return m.OldClientSecret(ctx)
+	case scmapp.FieldPrivateKey:
+		return m.OldPrivateKey(ctx)
+	case scmapp.FieldWebhookKey:
+		return m.OldWebhookKey(ctx)
+	case scmapp.FieldWebhookSecret:
+		return m.OldWebhookSecret(ctx)
+	case scmapp.FieldPreviousWebhookSecret:
+		return m.OldPreviousWebhookSecret(ctx)
+	case scmapp.FieldWebhookRotatedAt:
+		return m.OldWebhookRotatedAt(ctx)
+	case scmapp.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case scmapp.FieldExpiresAt:
+		return m.OldExpiresAt(ctx)
+	case scmapp.FieldCompletedAt:
+		return m.OldCompletedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ScmApp field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ScmAppMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case scmapp.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case scmapp.FieldRequestID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequestID(v)
+		return nil
+	case scmapp.FieldState:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case scmapp.FieldScmType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScmType(v)
+		return nil
+	case scmapp.FieldBaseURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBaseURL(v)
+		return nil
+	case scmapp.FieldNamespace:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNamespace(v)
+		return nil
+	case scmapp.FieldEntityType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEntityType(v)
+		return nil
+	case scmapp.FieldScmConfigID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScmConfigID(v)
+		return nil
+	case scmapp.FieldCreatedBy:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedBy(v)
+		return nil
+	case scmapp.FieldSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSlug(v)
+		return nil
+	case scmapp.FieldAppID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAppID(v)
+		return nil
+	case scmapp.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case scmapp.FieldCodeAccess:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCodeAccess(v)
+		return nil
+	case scmapp.FieldTenantID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case scmapp.FieldClientID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClientID(v)
+		return nil
+	case scmapp.FieldClientSecret:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClientSecret(v)
+		return nil
+	case scmapp.FieldPrivateKey:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPrivateKey(v)
+		return nil
+	case scmapp.FieldWebhookKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWebhookKey(v)
+		return nil
+	case scmapp.FieldWebhookSecret:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWebhookSecret(v)
+		return nil
+	case scmapp.FieldPreviousWebhookSecret:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPreviousWebhookSecret(v)
+		return nil
+	case scmapp.FieldWebhookRotatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWebhookRotatedAt(v)
+		return nil
+	case scmapp.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case scmapp.FieldExpiresAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExpiresAt(v)
+		return nil
+	case scmapp.FieldCompletedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCompletedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ScmApp field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ScmAppMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, scmapp.FieldDeploymentID)
+	}
+	if m.addscm_config_id != nil {
+		fields = append(fields, scmapp.FieldScmConfigID)
+	}
+	if m.addcreated_by != nil {
+		fields = append(fields, scmapp.FieldCreatedBy)
+	}
+	if m.addwebhook_rotated_at != nil {
+		fields = append(fields, scmapp.FieldWebhookRotatedAt)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, scmapp.FieldCreatedAt)
+	}
+	if m.addexpires_at != nil {
+		fields = append(fields, scmapp.FieldExpiresAt)
+	}
+	if m.addcompleted_at != nil {
+		fields = append(fields, scmapp.FieldCompletedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ScmAppMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case scmapp.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case scmapp.FieldScmConfigID:
+		return m.AddedScmConfigID()
+	case scmapp.FieldCreatedBy:
+		return m.AddedCreatedBy()
+	case scmapp.FieldWebhookRotatedAt:
+		return m.AddedWebhookRotatedAt()
+	case scmapp.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case scmapp.FieldExpiresAt:
+		return m.AddedExpiresAt()
+	case scmapp.FieldCompletedAt:
+		return m.AddedCompletedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ScmAppMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case scmapp.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case scmapp.FieldScmConfigID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScmConfigID(v)
+		return nil
+	case scmapp.FieldCreatedBy:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedBy(v)
+		return nil
+	case scmapp.FieldWebhookRotatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddWebhookRotatedAt(v)
+		return nil
+	case scmapp.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case scmapp.FieldExpiresAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddExpiresAt(v)
+		return nil
+	case scmapp.FieldCompletedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCompletedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ScmApp numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ScmAppMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(scmapp.FieldScmConfigID) {
+		fields = append(fields, scmapp.FieldScmConfigID)
+	}
+	if m.FieldCleared(scmapp.FieldClientSecret) {
+		fields = append(fields, scmapp.FieldClientSecret)
+	}
+	if m.FieldCleared(scmapp.FieldPrivateKey) {
+		fields = append(fields, scmapp.FieldPrivateKey)
+	}
+	if m.FieldCleared(scmapp.FieldWebhookSecret) {
+		fields = append(fields, scmapp.FieldWebhookSecret)
+	}
+	if m.FieldCleared(scmapp.FieldPreviousWebhookSecret) {
+		fields = append(fields, scmapp.FieldPreviousWebhookSecret)
+	}
+	if m.FieldCleared(scmapp.FieldWebhookRotatedAt) {
+		fields = append(fields, scmapp.FieldWebhookRotatedAt)
+	}
+	if m.FieldCleared(scmapp.FieldCompletedAt) {
+		fields = append(fields, scmapp.FieldCompletedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ScmAppMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ScmAppMutation) ClearField(name string) error {
+	switch name {
+	case scmapp.FieldScmConfigID:
+		m.ClearScmConfigID()
+		return nil
+	case scmapp.FieldClientSecret:
+		m.ClearClientSecret()
+		return nil
+	case scmapp.FieldPrivateKey:
+		m.ClearPrivateKey()
+		return nil
+	case scmapp.FieldWebhookSecret:
+		m.ClearWebhookSecret()
+		return nil
+	case scmapp.FieldPreviousWebhookSecret:
+		m.ClearPreviousWebhookSecret()
+		return nil
+	case scmapp.FieldWebhookRotatedAt:
+		m.ClearWebhookRotatedAt()
+		return nil
+	case scmapp.FieldCompletedAt:
+		m.ClearCompletedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ScmApp nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ScmAppMutation) ResetField(name string) error {
+	switch name {
+	case scmapp.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case scmapp.FieldRequestID:
+		m.ResetRequestID()
+		return nil
+	case scmapp.FieldState:
+		m.ResetState()
+		return nil
+	case scmapp.FieldScmType:
+		m.ResetScmType()
+		return nil
+	case scmapp.FieldBaseURL:
+		m.ResetBaseURL()
+		return nil
+	case scmapp.FieldNamespace:
+		m.ResetNamespace()
+		return nil
+	case scmapp.FieldEntityType:
+		m.ResetEntityType()
+		return nil
+	case scmapp.FieldScmConfigID:
+		m.ResetScmConfigID()
+		return nil
+	case scmapp.FieldCreatedBy:
+		m.ResetCreatedBy()
+		return nil
+	case scmapp.FieldSlug:
+		m.ResetSlug()
+		return nil
+	case scmapp.FieldAppID:
+		m.ResetAppID()
+		return nil
+	case scmapp.FieldName:
+		m.ResetName()
+		return nil
+	case scmapp.FieldCodeAccess:
+		m.ResetCodeAccess()
+		return nil
+	case scmapp.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case scmapp.FieldClientID:
+		m.ResetClientID()
+		return nil
+	case scmapp.FieldClientSecret:
+		m.ResetClientSecret()
+		return nil
+	case scmapp.FieldPrivateKey:
+		m.ResetPrivateKey()
+		return nil
+	case scmapp.FieldWebhookKey:
+		m.ResetWebhookKey()
+		return nil
+	case scmapp.FieldWebhookSecret:
+		m.ResetWebhookSecret()
+		return nil
+	case scmapp.FieldPreviousWebhookSecret:
+		m.ResetPreviousWebhookSecret()
+		return nil
+	case scmapp.FieldWebhookRotatedAt:
+		m.ResetWebhookRotatedAt()
+		return nil
+	case scmapp.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case scmapp.FieldExpiresAt:
+		m.ResetExpiresAt()
+		return nil
+	case scmapp.FieldCompletedAt:
+		m.ResetCompletedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ScmApp field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ScmAppMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ScmAppMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ScmAppMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ScmAppMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ScmAppMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ScmAppMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ScmAppMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ScmApp unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ScmAppMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ScmApp edge %s", name)
+}
+
+// ScmConfigMutation represents an operation that mutates the ScmConfig nodes in the graph.
+type ScmConfigMutation struct {
+	config
+	op                         Op
+	typ                        string
+	id                         *int64
+	deployment_id              *int64
+	adddeployment_id           *int64
+	_type                      *string
+	namespace                  *string
+	source_id                  *string
+	base_url                   *string
+	scm_id                     *string
+	scm_app_id                 *int64
+	addscm_app_id              *int64
+	access_token               *[]byte
+	installed                  *bool
+	suspended                  *bool
+	entity_type                *string
+	auto_scan                  *bool
+	diff_enabled               *bool
+	use_network_broker         *bool
+	checked_at                 *int64
+	addchecked_at              *int64
+	check_ok                   *bool
+	check_error                *string
+	token_scopes               *[]byte
+	last_successful_sync_at    *int64
+	addlast_successful_sync_at *int64
+	webhook_key                *string
+	webhook_secret             *[]byte
+	previous_webhook_secret    *[]byte
+	webhook_rotated_at         *int64
+	addwebhook_rotated_at      *int64
+	subscriptions              *[]column.ScmSubscription
+	appendsubscriptions        []column.ScmSubscription
+	created_at                 *int64
+	addcreated_at              *int64
+	updated_at                 *int64
+	addupdated_at              *int64
+	clearedFields              map[string]struct{}
+	done                       bool
+	oldValue                   func(context.Context) (*ScmConfig, error)
+	predicates                 []predicate.ScmConfig
+}
+
+var _ ent.Mutation = (*ScmConfigMutation)(nil)
+
+// scmconfigOption allows management of the mutation configuration using functional options.
+type scmconfigOption func(*ScmConfigMutation)
+
+// newScmConfigMutation creates new mutation for the ScmConfig entity.
+func newScmConfigMutation(c config, op Op, opts ...scmconfigOption) *ScmConfigMutation {
+	m := &ScmConfigMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeScmConfig,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withScmConfigID sets the ID field of the mutation.
+func withScmConfigID(id int64) scmconfigOption {
+	return func(m *ScmConfigMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ScmConfig
+		)
+		m.oldValue = func(ctx context.Context) (*ScmConfig, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ScmConfig.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withScmConfig sets the old ScmConfig of the mutation.
+func withScmConfig(node *ScmConfig) scmconfigOption {
+	return func(m *ScmConfigMutation) {
+		m.oldValue = func(context.Context) (*ScmConfig, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ScmConfigMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ScmConfigMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ScmConfig entities.
+func (m *ScmConfigMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ScmConfigMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ScmConfigMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ScmConfig.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ScmConfigMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ScmConfigMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ScmConfigMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ScmConfigMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ScmConfigMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetType sets the "type" field.
+func (m *ScmConfigMutation) SetType(s string) {
+	m._type = &s
+}
+
+// GetType returns the value of the "type" field in the mutation.
+func (m *ScmConfigMutation) GetType() (r string, exists bool) {
+	v := m._type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldType returns the old "type" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldType: %w", err)
+	}
+	return oldValue.Type, nil
+}
+
+// ResetType resets all changes to the "type" field.
+func (m *ScmConfigMutation) ResetType() {
+	m._type = nil
+}
+
+// SetNamespace sets the "namespace" field.
+func (m *ScmConfigMutation) SetNamespace(s string) {
+	m.namespace = &s
+}
+
+// Namespace returns the value of the "namespace" field in the mutation.
+func (m *ScmConfigMutation) Namespace() (r string, exists bool) {
+	v := m.namespace
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNamespace returns the old "namespace" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldNamespace(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNamespace is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNamespace requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNamespace: %w", err)
+	}
+	return oldValue.Namespace, nil
+}
+
+// ResetNamespace resets all changes to the "namespace" field.
+func (m *ScmConfigMutation) ResetNamespace() {
+	m.namespace = nil
+}
+
+// SetSourceID sets the "source_id" field.
+func (m *ScmConfigMutation) SetSourceID(s string) {
+	m.source_id = &s
+}
+
+// SourceID returns the value of the "source_id" field in the mutation.
+func (m *ScmConfigMutation) SourceID() (r string, exists bool) {
+	v := m.source_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSourceID returns the old "source_id" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldSourceID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSourceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSourceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSourceID: %w", err)
+	}
+	return oldValue.SourceID, nil
+}
+
+// ResetSourceID resets all changes to the "source_id" field.
+func (m *ScmConfigMutation) ResetSourceID() {
+	m.source_id = nil
+}
+
+// SetBaseURL sets the "base_url" field.
+func (m *ScmConfigMutation) SetBaseURL(s string) {
+	m.base_url = &s
+}
+
+// BaseURL returns the value of the "base_url" field in the mutation.
+func (m *ScmConfigMutation) BaseURL() (r string, exists bool) {
+	v := m.base_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBaseURL returns the old "base_url" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldBaseURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBaseURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBaseURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBaseURL: %w", err)
+	}
+	return oldValue.BaseURL, nil
+}
+
+// ResetBaseURL resets all changes to the "base_url" field.
+func (m *ScmConfigMutation) ResetBaseURL() {
+	m.base_url = nil
+}
+
+// SetScmID sets the "scm_id" field.
+func (m *ScmConfigMutation) SetScmID(s string) {
+	m.scm_id = &s
+}
+
+// ScmID returns the value of the "scm_id" field in the mutation.
+func (m *ScmConfigMutation) ScmID() (r string, exists bool) {
+	v := m.scm_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScmID returns the old "scm_id" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldScmID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScmID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScmID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScmID: %w", err)
+	}
+	return oldValue.ScmID, nil
+}
+
+// ResetScmID resets all changes to the "scm_id" field.
+func (m *ScmConfigMutation) ResetScmID() {
+	m.scm_id = nil
+}
+
+// SetScmAppID sets the "scm_app_id" field.
+func (m *ScmConfigMutation) SetScmAppID(i int64) {
+	m.scm_app_id = &i
+	m.addscm_app_id = nil
+}
+
+// ScmAppID returns the value of the "scm_app_id" field in the mutation.
+func (m *ScmConfigMutation) ScmAppID() (r int64, exists bool) {
+	v := m.scm_app_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScmAppID returns the old "scm_app_id" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldScmAppID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScmAppID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScmAppID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScmAppID: %w", err)
+	}
+	return oldValue.ScmAppID, nil
+}
+
+// AddScmAppID adds i to the "scm_app_id" field.
+func (m *ScmConfigMutation) AddScmAppID(i int64) {
+	if m.addscm_app_id != nil {
+		*m.addscm_app_id += i
+	} else {
+		m.addscm_app_id = &i
+	}
+}
+
+// AddedScmAppID returns the value that was added to the "scm_app_id" field in this mutation.
+func (m *ScmConfigMutation) AddedScmAppID() (r int64, exists bool) {
+	v := m.addscm_app_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearScmAppID clears the value of the "scm_app_id" field.
+func (m *ScmConfigMutation) ClearScmAppID() {
+	m.scm_app_id = nil
+	m.addscm_app_id = nil
+	m.clearedFields[scmconfig.FieldScmAppID] = struct{}{}
+}
+
+// ScmAppIDCleared returns if the "scm_app_id" field was cleared in this mutation.
+func (m *ScmConfigMutation) ScmAppIDCleared() bool {
+	_, ok := m.clearedFields[scmconfig.FieldScmAppID]
+	return ok
+}
+
+// ResetScmAppID resets all changes to the "scm_app_id" field.
+func (m *ScmConfigMutation) ResetScmAppID() {
+	m.scm_app_id = nil
+	m.addscm_app_id = nil
+	delete(m.clearedFields, scmconfig.FieldScmAppID)
+}
+
+// SetAccessToken sets the "access_token" field.
+func (m *ScmConfigMutation) SetAccessToken(b []byte) {
+	m.access_token = &b
+}
+
+// AccessToken returns the value of the "access_token" field in the mutation.
+func (m *ScmConfigMutation) AccessToken() (r []byte, exists bool) {
+	v := m.access_token
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAccessToken returns the old "access_token" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldAccessToken(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAccessToken is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAccessToken requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAccessToken: %w", err)
+	}
+	return oldValue.AccessToken, nil
+}
+
+// ClearAccessToken clears the value of the "access_token" field.
+func (m *ScmConfigMutation) ClearAccessToken() {
+	m.access_token = nil
+	m.clearedFields[scmconfig.FieldAccessToken] = struct{}{}
+}
+
+// AccessTokenCleared returns if the "access_token" field was cleared in this mutation.
+func (m *ScmConfigMutation) AccessTokenCleared() bool {
+	_, ok := m.clearedFields[scmconfig.FieldAccessToken]
+	return ok
+}
+
+// ResetAccessToken resets all changes to the "access_token" field.
+func (m *ScmConfigMutation) ResetAccessToken() {
+	m.access_token = nil
+	delete(m.clearedFields, scmconfig.FieldAccessToken)
+}
+
+// SetInstalled sets the "installed" field.
+func (m *ScmConfigMutation) SetInstalled(b bool) {
+	m.installed = &b
+}
+
+// Installed returns the value of the "installed" field in the mutation.
+func (m *ScmConfigMutation) Installed() (r bool, exists bool) {
+	v := m.installed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInstalled returns the old "installed" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldInstalled(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInstalled is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInstalled requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInstalled: %w", err)
+	}
+	return oldValue.Installed, nil
+}
+
+// ResetInstalled resets all changes to the "installed" field.
+func (m *ScmConfigMutation) ResetInstalled() {
+	m.installed = nil
+}
+
+// SetSuspended sets the "suspended" field.
+func (m *ScmConfigMutation) SetSuspended(b bool) {
+	m.suspended = &b
+}
+
+// Suspended returns the value of the "suspended" field in the mutation.
+func (m *ScmConfigMutation) Suspended() (r bool, exists bool) {
+	v := m.suspended
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSuspended returns the old "suspended" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldSuspended(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSuspended is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSuspended requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSuspended: %w", err)
+	}
+	return oldValue.Suspended, nil
+}
+
+// ResetSuspended resets all changes to the "suspended" field.
+func (m *ScmConfigMutation) ResetSuspended() {
+	m.suspended = nil
+}
+
+// SetEntityType sets the "entity_type" field.
+func (m *ScmConfigMutation) SetEntityType(s string) {
+	m.entity_type = &s
+}
+
+// EntityType returns the value of the "entity_type" field in the mutation.
+func (m *ScmConfigMutation) EntityType() (r string, exists bool) {
+	v := m.entity_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEntityType returns the old "entity_type" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldEntityType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEntityType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEntityType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEntityType: %w", err)
+	}
+	return oldValue.EntityType, nil
+}
+
+// ResetEntityType resets all changes to the "entity_type" field.
+func (m *ScmConfigMutation) ResetEntityType() {
+	m.entity_type = nil
+}
+
+// SetAutoScan sets the "auto_scan" field.
+func (m *ScmConfigMutation) SetAutoScan(b bool) {
+	m.auto_scan = &b
+}
+
+// AutoScan returns the value of the "auto_scan" field in the mutation.
+func (m *ScmConfigMutation) AutoScan() (r bool, exists bool) {
+	v := m.auto_scan
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAutoScan returns the old "auto_scan" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldAutoScan(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAutoScan is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAutoScan requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAutoScan: %w", err)
+	}
+	return oldValue.AutoScan, nil
+}
+
+// ResetAutoScan resets all changes to the "auto_scan" field.
+func (m *ScmConfigMutation) ResetAutoScan() {
+	m.auto_scan = nil
+}
+
+// SetDiffEnabled sets the "diff_enabled" field.
+func (m *ScmConfigMutation) SetDiffEnabled(b bool) {
+	m.diff_enabled = &b
+}
+
+// DiffEnabled returns the value of the "diff_enabled" field in the mutation.
+func (m *ScmConfigMutation) DiffEnabled() (r bool, exists bool) {
+	v := m.diff_enabled
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDiffEnabled returns the old "diff_enabled" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldDiffEnabled(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDiffEnabled is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDiffEnabled requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDiffEnabled: %w", err)
+	}
+	return oldValue.DiffEnabled, nil
+}
+
+// ResetDiffEnabled resets all changes to the "diff_enabled" field.
+func (m *ScmConfigMutation) ResetDiffEnabled() {
+	m.diff_enabled = nil
+}
+
+// SetUseNetworkBroker sets the "use_network_broker" field.
+func (m *ScmConfigMutation) SetUseNetworkBroker(b bool) {
+	m.use_network_broker = &b
+}
+
+// UseNetworkBroker returns the value of the "use_network_broker" field in the mutation.
+func (m *ScmConfigMutation) UseNetworkBroker() (r bool, exists bool) {
+	v := m.use_network_broker
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUseNetworkBroker returns the old "use_network_broker" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldUseNetworkBroker(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUseNetworkBroker is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUseNetworkBroker requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUseNetworkBroker: %w", err)
+	}
+	return oldValue.UseNetworkBroker, nil
+}
+
+// ResetUseNetworkBroker resets all changes to the "use_network_broker" field.
+func (m *ScmConfigMutation) ResetUseNetworkBroker() {
+	m.use_network_broker = nil
+}
+
+// SetCheckedAt sets the "checked_at" field.
+func (m *ScmConfigMutation) SetCheckedAt(i int64) {
+	m.checked_at = &i
+	m.addchecked_at = nil
+}
+
+// CheckedAt returns the value of the "checked_at" field in the mutation.
+func (m *ScmConfigMutation) CheckedAt() (r int64, exists bool) {
+	v := m.checked_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCheckedAt returns the old "checked_at" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldCheckedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCheckedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCheckedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCheckedAt: %w", err)
+	}
+	return oldValue.CheckedAt, nil
+}
+
+// AddCheckedAt adds i to the "checked_at" field.
+func (m *ScmConfigMutation) AddCheckedAt(i int64) {
+	if m.addchecked_at != nil {
+		*m.addchecked_at += i
+	} else {
+		m.addchecked_at = &i
+	}
+}
+
+// AddedCheckedAt returns the value that was added to the "checked_at" field in this mutation.
+func (m *ScmConfigMutation) AddedCheckedAt() (r int64, exists bool) {
+	v := m.addchecked_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearCheckedAt clears the value of the "checked_at" field.
+func (m *ScmConfigMutation) ClearCheckedAt() {
+	m.checked_at = nil
+	m.addchecked_at = nil
+	m.clearedFields[scmconfig.FieldCheckedAt] = struct{}{}
+}
+
+// CheckedAtCleared returns if the "checked_at" field was cleared in this mutation.
+func (m *ScmConfigMutation) CheckedAtCleared() bool {
+	_, ok := m.clearedFields[scmconfig.FieldCheckedAt]
+	return ok
+}
+
+// ResetCheckedAt resets all changes to the "checked_at" field.
+func (m *ScmConfigMutation) ResetCheckedAt() {
+	m.checked_at = nil
+	m.addchecked_at = nil
+	delete(m.clearedFields, scmconfig.FieldCheckedAt)
+}
+
+// SetCheckOk sets the "check_ok" field.
+func (m *ScmConfigMutation) SetCheckOk(b bool) {
+	m.check_ok = &b
+}
+
+// CheckOk returns the value of the "check_ok" field in the mutation.
+func (m *ScmConfigMutation) CheckOk() (r bool, exists bool) {
+	v := m.check_ok
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCheckOk returns the old "check_ok" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldCheckOk(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCheckOk is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCheckOk requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCheckOk: %w", err)
+	}
+	return oldValue.CheckOk, nil
+}
+
+// ResetCheckOk resets all changes to the "check_ok" field.
+func (m *ScmConfigMutation) ResetCheckOk() {
+	m.check_ok = nil
+}
+
+// SetCheckError sets the "check_error" field.
+func (m *ScmConfigMutation) SetCheckError(s string) {
+	m.check_error = &s
+}
+
+// CheckError returns the value of the "check_error" field in the mutation.
+func (m *ScmConfigMutation) CheckError() (r string, exists bool) {
+	v := m.check_error
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCheckError returns the old "check_error" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldCheckError(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCheckError is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCheckError requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCheckError: %w", err)
+	}
+	return oldValue.CheckError, nil
+}
+
+// ResetCheckError resets all changes to the "check_error" field.
+func (m *ScmConfigMutation) ResetCheckError() {
+	m.check_error = nil
+}
+
+// SetTokenScopes sets the "token_scopes" field.
+func (m *ScmConfigMutation) SetTokenScopes(b []byte) {
+	m.token_scopes = &b
+}
+
+// TokenScopes returns the value of the "token_scopes" field in the mutation.
+func (m *ScmConfigMutation) TokenScopes() (r []byte, exists bool) {
+	v := m.token_scopes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTokenScopes returns the old "token_scopes" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldTokenScopes(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTokenScopes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTokenScopes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTokenScopes: %w", err)
+	}
+	return oldValue.TokenScopes, nil
+}
+
+// ClearTokenScopes clears the value of the "token_scopes" field.
+func (m *ScmConfigMutation) ClearTokenScopes() {
+	m.token_scopes = nil
+	m.clearedFields[scmconfig.FieldTokenScopes] = struct{}{}
+}
+
+// TokenScopesCleared returns if the "token_scopes" field was cleared in this mutation.
+func (m *ScmConfigMutation) TokenScopesCleared() bool {
+	_, ok := m.clearedFields[scmconfig.FieldTokenScopes]
+	return ok
+}
+
+// ResetTokenScopes resets all changes to the "token_scopes" field.
+func (m *ScmConfigMutation) ResetTokenScopes() {
+	m.token_scopes = nil
+	delete(m.clearedFields, scmconfig.FieldTokenScopes)
+}
+
+// SetLastSuccessfulSyncAt sets the "last_successful_sync_at" field.
+func (m *ScmConfigMutation) SetLastSuccessfulSyncAt(i int64) {
+	m.last_successful_sync_at = &i
+	m.addlast_successful_sync_at = nil
+}
+
+// LastSuccessfulSyncAt returns the value of the "last_successful_sync_at" field in the mutation.
+func (m *ScmConfigMutation) LastSuccessfulSyncAt() (r int64, exists bool) {
+	v := m.last_successful_sync_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastSuccessfulSyncAt returns the old "last_successful_sync_at" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldLastSuccessfulSyncAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastSuccessfulSyncAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastSuccessfulSyncAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastSuccessfulSyncAt: %w", err)
+	}
+	return oldValue.LastSuccessfulSyncAt, nil
+}
+
+// AddLastSuccessfulSyncAt adds i to the "last_successful_sync_at" field.
+func (m *ScmConfigMutation) AddLastSuccessfulSyncAt(i int64) {
+	if m.addlast_successful_sync_at != nil {
+		*m.addlast_successful_sync_at += i
+	} else {
+		m.addlast_successful_sync_at = &i
+	}
+}
+
+// AddedLastSuccessfulSyncAt returns the value that was added to the "last_successful_sync_at" field in this mutation.
+func (m *ScmConfigMutation) AddedLastSuccessfulSyncAt() (r int64, exists bool) {
+	v := m.addlast_successful_sync_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearLastSuccessfulSyncAt clears the value of the "last_successful_sync_at" field.
+func (m *ScmConfigMutation) ClearLastSuccessfulSyncAt() {
+	m.last_successful_sync_at = nil
+	m.addlast_successful_sync_at = nil
+	m.clearedFields[scmconfig.FieldLastSuccessfulSyncAt] = struct{}{}
+}
+
+// LastSuccessfulSyncAtCleared returns if the "last_successful_sync_at" field was cleared in this mutation.
+func (m *ScmConfigMutation) LastSuccessfulSyncAtCleared() bool {
+	_, ok := m.clearedFields[scmconfig.FieldLastSuccessfulSyncAt]
+	return ok
+}
+
+// ResetLastSuccessfulSyncAt resets all changes to the "last_successful_sync_at" field.
+func (m *ScmConfigMutation) ResetLastSuccessfulSyncAt() {
+	m.last_successful_sync_at = nil
+	m.addlast_successful_sync_at = nil
+	delete(m.clearedFields, scmconfig.FieldLastSuccessfulSyncAt)
+}
+
+// SetWebhookKey sets the "webhook_key" field.
+func (m *ScmConfigMutation) SetWebhookKey(s string) {
+	m.webhook_key = &s
+}
+
+// WebhookKey returns the value of the "webhook_key" field in the mutation.
+func (m *ScmConfigMutation) WebhookKey() (r string, exists bool) {
+	v := m.webhook_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWebhookKey returns the old "webhook_key" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldWebhookKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWebhookKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWebhookKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWebhookKey: %w", err)
+	}
+	return oldValue.WebhookKey, nil
+}
+
+// ResetWebhookKey resets all changes to the "webhook_key" field.
+func (m *ScmConfigMutation) ResetWebhookKey() {
+	m.webhook_key = nil
+}
+
+// SetWebhookSecret sets the "webhook_secret" field.
+func (m *ScmConfigMutation) SetWebhookSecret(b []byte) {
+	m.webhook_secret = &b
+}
+
+// WebhookSecret returns the value of the "webhook_secret" field in the mutation.
+func (m *ScmConfigMutation) WebhookSecret() (r []byte, exists bool) {
+	v := m.webhook_secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWebhookSecret returns the old "webhook_secret" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldWebhookSecret(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWebhookSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWebhookSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWebhookSecret: %w", err)
+	}
+	return oldValue.WebhookSecret, nil
+}
+
+// ClearWebhookSecret clears the value of the "webhook_secret" field.
+func (m *ScmConfigMutation) ClearWebhookSecret() {
+	m.webhook_secret = nil
+	m.clearedFields[scmconfig.FieldWebhookSecret] = struct{}{}
+}
+
+// WebhookSecretCleared returns if the "webhook_secret" field was cleared in this mutation.
+func (m *ScmConfigMutation) WebhookSecretCleared() bool {
+	_, ok := m.clearedFields[scmconfig.FieldWebhookSecret]
+	return ok
+}
+
+// ResetWebhookSecret resets all changes to the "webhook_secret" field.
+func (m *ScmConfigMutation) ResetWebhookSecret() {
+	m.webhook_secret = nil
+	delete(m.clearedFields, scmconfig.FieldWebhookSecret)
+}
+
+// SetPreviousWebhookSecret sets the "previous_webhook_secret" field.
+func (m *ScmConfigMutation) SetPreviousWebhookSecret(b []byte) {
+	m.previous_webhook_secret = &b
+}
+
+// PreviousWebhookSecret returns the value of the "previous_webhook_secret" field in the mutation.
+func (m *ScmConfigMutation) PreviousWebhookSecret() (r []byte, exists bool) {
+	v := m.previous_webhook_secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPreviousWebhookSecret returns the old "previous_webhook_secret" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldPreviousWebhookSecret(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPreviousWebhookSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPreviousWebhookSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPreviousWebhookSecret: %w", err)
+	}
+	return oldValue.PreviousWebhookSecret, nil
+}
+
+// ClearPreviousWebhookSecret clears the value of the "previous_webhook_secret" field.
+func (m *ScmConfigMutation) ClearPreviousWebhookSecret() {
+	m.previous_webhook_secret = nil
+	m.clearedFields[scmconfig.FieldPreviousWebhookSecret] = struct{}{}
+}
+
+// PreviousWebhookSecretCleared returns if the "previous_webhook_secret" field was cleared in this mutation.
+func (m *ScmConfigMutation) PreviousWebhookSecretCleared() bool {
+	_, ok := m.clearedFields[scmconfig.FieldPreviousWebhookSecret]
+	return ok
+}
+
+// ResetPreviousWebhookSecret resets all changes to the "previous_webhook_secret" field.
+func (m *ScmConfigMutation) ResetPreviousWebhookSecret() {
+	m.previous_webhook_secret = nil
+	delete(m.clearedFields, scmconfig.FieldPreviousWebhookSecret)
+}
+
+// SetWebhookRotatedAt sets the "webhook_rotated_at" field.
+func (m *ScmConfigMutation) SetWebhookRotatedAt(i int64) {
+	m.webhook_rotated_at = &i
+	m.addwebhook_rotated_at = nil
+}
+
+// WebhookRotatedAt returns the value of the "webhook_rotated_at" field in the mutation.
+func (m *ScmConfigMutation) WebhookRotatedAt() (r int64, exists bool) {
+	v := m.webhook_rotated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWebhookRotatedAt returns the old "webhook_rotated_at" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldWebhookRotatedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWebhookRotatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWebhookRotatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWebhookRotatedAt: %w", err)
+	}
+	return oldValue.WebhookRotatedAt, nil
+}
+
+// AddWebhookRotatedAt adds i to the "webhook_rotated_at" field.
+func (m *ScmConfigMutation) AddWebhookRotatedAt(i int64) {
+	if m.addwebhook_rotated_at != nil {
+		*m.addwebhook_rotated_at += i
+	} else {
+		m.addwebhook_rotated_at = &i
+	}
+}
+
+// AddedWebhookRotatedAt returns the value that was added to the "webhook_rotated_at" field in this mutation.
+func (m *ScmConfigMutation) AddedWebhookRotatedAt() (r int64, exists bool) {
+	v := m.addwebhook_rotated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearWebhookRotatedAt clears the value of the "webhook_rotated_at" field.
+func (m *ScmConfigMutation) ClearWebhookRotatedAt() {
+	m.webhook_rotated_at = nil
+	m.addwebhook_rotated_at = nil
+	m.clearedFields[scmconfig.FieldWebhookRotatedAt] = struct{}{}
+}
+
+// WebhookRotatedAtCleared returns if the "webhook_rotated_at" field was cleared in this mutation.
+func (m *ScmConfigMutation) WebhookRotatedAtCleared() bool {
+	_, ok := m.clearedFields[scmconfig.FieldWebhookRotatedAt]
+	return ok
+}
+
+// ResetWebhookRotatedAt resets all changes to the "webhook_rotated_at" field.
+func (m *ScmConfigMutation) ResetWebhookRotatedAt() {
+	m.webhook_rotated_at = nil
+	m.addwebhook_rotated_at = nil
+	delete(m.clearedFields, scmconfig.FieldWebhookRotatedAt)
+}
+
+// SetSubscriptions sets the "subscriptions" field.
+func (m *ScmConfigMutation) SetSubscriptions(cs []column.ScmSubscription) {
+	m.subscriptions = &cs
+	m.appendsubscriptions = nil
+}
+
+// Subscriptions returns the value of the "subscriptions" field in the mutation.
+func (m *ScmConfigMutation) Subscriptions() (r []column.ScmSubscription, exists bool) {
+	v := m.subscriptions
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubscriptions returns the old "subscriptions" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldSubscriptions(ctx context.Context) (v []column.ScmSubscription, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubscriptions is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubscriptions requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubscriptions: %w", err)
+	}
+	return oldValue.Subscriptions, nil
+}
+
+// AppendSubscriptions adds cs to the "subscriptions" field.
+func (m *ScmConfigMutation) AppendSubscriptions(cs []column.ScmSubscription) {
+	m.appendsubscriptions = append(m.appendsubscriptions, cs...)
+}
+
+// AppendedSubscriptions returns the list of values that were appended to the "subscriptions" field in this mutation.
+func (m *ScmConfigMutation) AppendedSubscriptions() ([]column.ScmSubscription, bool) {
+	if len(m.appendsubscriptions) == 0 {
+		return nil, false
+	}
+	return m.appendsubscriptions, true
+}
+
+// ClearSubscriptions clears the value of the "subscriptions" field.
+func (m *ScmConfigMutation) ClearSubscriptions() {
+	m.subscriptions = nil
+	m.appendsubscriptions = nil
+	m.clearedFields[scmconfig.FieldSubscriptions] = struct{}{}
+}
+
+// SubscriptionsCleared returns if the "subscriptions" field was cleared in this mutation.
+func (m *ScmConfigMutation) SubscriptionsCleared() bool {
+	_, ok := m.clearedFields[scmconfig.FieldSubscriptions]
+	return ok
+}
+
+// ResetSubscriptions resets all changes to the "subscriptions" field.
+func (m *ScmConfigMutation) ResetSubscriptions() {
+	m.subscriptions = nil
+	m.appendsubscriptions = nil
+	delete(m.clearedFields, scmconfig.FieldSubscriptions)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ScmConfigMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ScmConfigMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *ScmConfigMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *ScmConfigMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ScmConfigMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *ScmConfigMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *ScmConfigMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the ScmConfig entity.
+// If the ScmConfig object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmConfigMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *ScmConfigMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *ScmConfigMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *ScmConfigMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the ScmConfigMutation builder.
+func (m *ScmConfigMutation) Where(ps ...predicate.ScmConfig) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ScmConfigMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ScmConfigMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ScmConfig, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ScmConfigMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ScmConfigMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ScmConfig).
+func (m *ScmConfigMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ScmConfigMutation) Fields() []string {
+	fields := make([]string, 0, 26)
+	if m.deployment_id != nil {
+		fields = append(fields, scmconfig.FieldDeploymentID)
+	}
+	if m._type != nil {
+		fields = append(fields, scmconfig.FieldType)
+	}
+	if m.namespace != nil {
+		fields = append(fields, scmconfig.FieldNamespace)
+	}
+	if m.source_id != nil {
+		fields = append(fields, scmconfig.FieldSourceID)
+	}
+	if m.base_url != nil {
+		fields = append(fields, scmconfig.FieldBaseURL)
+	}
+	if m.scm_id != nil {
+		fields = append(fields, scmconfig.FieldScmID)
+	}
+	if m.scm_app_id != nil {
+		fields = append(fields, scmconfig.FieldScmAppID)
+	}
+	if m.access_token != nil {
+		fields = append(fields, scmconfig.FieldAccessToken)
+	}
+	if m.installed != nil {
+		fields = append(fields, scmconfig.FieldInstalled)
+	}
+	if m.suspended != nil {
+		fields = append(fields, scmconfig.FieldSuspended)
+	}
+	if m.entity_type != nil {
+		fields = append(fields, scmconfig.FieldEntityType)
+	}
+	if m.auto_scan != nil {
+		fields = append(fields, scmconfig.FieldAutoScan)
+	}
+	if m.diff_enabled != nil {
+		fields = append(fields, scmconfig.FieldDiffEnabled)
+	}
+	if m.use_network_broker != nil {
+		fields = append(fields, scmconfig.FieldUseNetworkBroker)
+	}
+	if m.checked_at != nil {
+		fields = append(fields, scmconfig.FieldCheckedAt)
+	}
+	if m.check_ok != nil {
+		fields = append(fields, scmconfig.FieldCheckOk)
+	}
+	if m.check_error != nil {
+		fields = append(fields, scmconfig.FieldCheckError)
+	}
+	if m.token_scopes != nil {
+		fields = append(fields, scmconfig.FieldTokenScopes)
+	}
+	if m.last_successful_sync_at != nil {
+		fields = append(fields, scmconfig.FieldLastSuccessfulSyncAt)
+	}
+	if m.webhook_key != nil {
+		fields = append(fields, scmconfig.FieldWebhookKey)
+	}
+	if m.webhook_secret != nil {
+		fields = append(fields, scmconfig.FieldWebhookSecret)
+	}
+	if m.previous_webhook_secret != nil {
+		fields = append(fields, scmconfig.FieldPreviousWebhookSecret)
+	}
+	if m.webhook_rotated_at != nil {
+		fields = append(fields, scmconfig.FieldWebhookRotatedAt)
+	}
+	if m.subscriptions != nil {
+		fields = append(fields, scmconfig.FieldSubscriptions)
+	}
+	if m.created_at != nil {
+		fields = append(fields, scmconfig.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, scmconfig.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ScmConfigMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case scmconfig.FieldDeploymentID:
+		return m.DeploymentID()
+	case scmconfig.FieldType:
+		return m.GetType()
+	case scmconfig.FieldNamespace:
+		return m.Namespace()
+	case scmconfig.FieldSourceID:
+		return m.SourceID()
+	case scmconfig.FieldBaseURL:
+		return m.BaseURL()
+	case scmconfig.FieldScmID:
+		return m.ScmID()
+	case scmconfig.FieldScmAppID:
+		return m.ScmAppID()
+	case scmconfig.FieldAccessToken:
+		return m.AccessToken()
+	case scmconfig.FieldInstalled:
+		return m.Installed()
+	case scmconfig.FieldSuspended:
+		return m.Suspended()
+	case scmconfig.FieldEntityType:
+		return m.EntityType()
+	case scmconfig.FieldAutoScan:
+		return m.AutoScan()
+	case scmconfig.FieldDiffEnabled:
+		return m.DiffEnabled()
+	case scmconfig.FieldUseNetworkBroker:
+		return m.UseNetworkBroker()
+	case scmconfig.FieldCheckedAt:
+		return m.CheckedAt()
+	case scmconfig.FieldCheckOk:
+		return m.CheckOk()
+	case scmconfig.FieldCheckError:
+		return m.CheckError()
+	case scmconfig.FieldTokenScopes:
+		return m.TokenScopes()
+	case scmconfig.FieldLastSuccessfulSyncAt:
+		return m.LastSuccessfulSyncAt()
+	case scmconfig.FieldWebhookKey:
+		return m.WebhookKey()
+	case scmconfig.FieldWebhookSecret:
+		return m.WebhookSecret()
+	case scmconfig.FieldPreviousWebhookSecret:
+		return m.PreviousWebhookSecret()
+	case scmconfig.FieldWebhookRotatedAt:
+		return m.WebhookRotatedAt()
+	case scmconfig.FieldSubscriptions:
+		return m.Subscriptions()
+	case scmconfig.FieldCreatedAt:
+		return m.CreatedAt()
+	case scmconfig.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ScmConfigMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case scmconfig.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case scmconfig.FieldType:
+		return m.OldType(ctx)
+	case scmconfig.FieldNamespace:
+		return m.OldNamespace(ctx)
+	case scmconfig.FieldSourceID:
+		return m.OldSourceID(ctx)
+	case scmconfig.FieldBaseURL:
+		return m.OldBaseURL(ctx)
+	case scmconfig.FieldScmID:
+		return m.OldScmID(ctx)
+	case scmconfig.FieldScmAppID:
+		return m.OldScmAppID(ctx)
+	case scmconfig.FieldAccessToken:
+		return m.OldAccessToken(ctx)
+	case scmconfig.FieldInstalled:
+		return m.OldInstalled(ctx)
+	case scmconfig.FieldSuspended:
+		return m.OldSuspended(ctx)
+	case scmconfig.FieldEntityType:
+		return m.OldEntityType(ctx)
+	case scmconfig.FieldAutoScan:
+		return m.OldAutoScan(ctx)
+	case scmconfig.FieldDiffEnabled:
+		return m.OldDiffEnabled(ctx)
+	case scmconfig.FieldUseNetworkBroker:
+		return m.OldUseNetworkBroker(ctx)
+	case scmconfig.FieldCheckedAt:
+		return m.OldCheckedAt(ctx)
+	case scmconfig.FieldCheckOk:
+		return m.OldCheckOk(ctx)
+	case scmconfig.FieldCheckError:
+		return m.OldCheckError(ctx)
+	case scmconfig.FieldTokenScopes:
+		return m.OldTokenScopes(ctx)
+	case scmconfig.FieldLastSuccessfulSyncAt:
+		return m.OldLastSuccessfulSyncAt(ctx)
+	case scmconfig.FieldWebhookKey:
+		return m.OldWebhookKey(ctx)
+	case scmconfig.FieldWebhookSecret:
+		return m.OldWebhookSecret(ctx)
+	case scmconfig.FieldPreviousWebhookSecret:
+		return m.OldPreviousWebhookSecret(ctx)
+	case scmconfig.FieldWebhookRotatedAt:
+		return m.OldWebhookRotatedAt(ctx)
+	case scmconfig.FieldSubscriptions:
+		return m.OldSubscriptions(ctx)
+	case scmconfig.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case scmconfig.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ScmConfig field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ScmConfigMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case scmconfig.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case scmconfig.FieldType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetType(v)
+		return nil
+	case scmconfig.FieldNamespace:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNamespace(v)
+		return nil
+	case scmconfig.FieldSourceID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSourceID(v)
+		return nil
+	case scmconfig.FieldBaseURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBaseURL(v)
+		return nil
+	case scmconfig.FieldScmID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScmID(v)
+		return nil
+	case scmconfig.FieldScmAppID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScmAppID(v)
+		return nil
+	case scmconfig.FieldAccessToken:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAccessToken(v)
+		return nil
+	case scmconfig.FieldInstalled:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInstalled(v)
+		return nil
+	case scmconfig.FieldSuspended:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSuspended(v)
+		return nil
+	case scmconfig.FieldEntityType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEntityType(v)
+		return nil
+	case scmconfig.FieldAutoScan:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAutoScan(v)
+		return nil
+	case scmconfig.FieldDiffEnabled:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDiffEnabled(v)
+		return nil
+	case scmconfig.FieldUseNetworkBroker:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUseNetworkBroker(v)
+		return nil
+	case scmconfig.FieldCheckedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCheckedAt(v)
+		return nil
+	case scmconfig.FieldCheckOk:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCheckOk(v)
+		return nil
+	case scmconfig.FieldCheckError:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCheckError(v)
+		return nil
+	case scmconfig.FieldTokenScopes:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTokenScopes(v)
+		return nil
+	case scmconfig.FieldLastSuccessfulSyncAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastSuccessfulSyncAt(v)
+		return nil
+	case scmconfig.FieldWebhookKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWebhookKey(v)
+		return nil
+	case scmconfig.FieldWebhookSecret:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWebhookSecret(v)
+		return nil
+	case scmconfig.FieldPreviousWebhookSecret:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPreviousWebhookSecret(v)
+		return nil
+	case scmconfig.FieldWebhookRotatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWebhookRotatedAt(v)
+		return nil
+	case scmconfig.FieldSubscriptions:
+		v, ok := value.([]column.ScmSubscription)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubscriptions(v)
+		return nil
+	case scmconfig.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case scmconfig.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ScmConfig field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ScmConfigMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, scmconfig.FieldDeploymentID)
+	}
+	if m.addscm_app_id != nil {
+		fields = append(fields, scmconfig.FieldScmAppID)
+	}
+	if m.addchecked_at != nil {
+		fields = append(fields, scmconfig.FieldCheckedAt)
+	}
+	if m.addlast_successful_sync_at != nil {
+		fields = append(fields, scmconfig.FieldLastSuccessfulSyncAt)
+	}
+	if m.addwebhook_rotated_at != nil {
+		fields = append(fields, scmconfig.FieldWebhookRotatedAt)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, scmconfig.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, scmconfig.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ScmConfigMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case scmconfig.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case scmconfig.FieldScmAppID:
+		return m.AddedScmAppID()
+	case scmconfig.FieldCheckedAt:
+		return m.AddedCheckedAt()
+	case scmconfig.FieldLastSuccessfulSyncAt:
+		return m.AddedLastSuccessfulSyncAt()
+	case scmconfig.FieldWebhookRotatedAt:
+		return m.AddedWebhookRotatedAt()
+	case scmconfig.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case scmconfig.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ScmConfigMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case scmconfig.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case scmconfig.FieldScmAppID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScmAppID(v)
+		return nil
+	case scmconfig.FieldCheckedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCheckedAt(v)
+		return nil
+	case scmconfig.FieldLastSuccessfulSyncAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLastSuccessfulSyncAt(v)
+		return nil
+	case scmconfig.FieldWebhookRotatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddWebhookRotatedAt(v)
+		return nil
+	case scmconfig.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case scmconfig.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ScmConfig numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ScmConfigMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(scmconfig.FieldScmAppID) {
+		fields = append(fields, scmconfig.FieldScmAppID)
+	}
+	if m.FieldCleared(scmconfig.FieldAccessToken) {
+		fields = append(fields, scmconfig.FieldAccessToken)
+	}
+	if m.FieldCleared(scmconfig.FieldCheckedAt) {
+		fields = append(fields, scmconfig.FieldCheckedAt)
+	}
+	if m.FieldCleared(scmconfig.FieldTokenScopes) {
+		fields = append(fields, scmconfig.FieldTokenScopes)
+	}
+	if m.FieldCleared(scmconfig.FieldLastSuccessfulSyncAt) {
+		fields = append(fields, scmconfig.FieldLastSuccessfulSyncAt)
+	}
+	if m.FieldCleared(scmconfig.FieldWebhookSecret) {
+		fields = append(fields, scmconfig.FieldWebhookSecret)
+	}
+	if m.FieldCleared(scmconfig.FieldPreviousWebhookSecret) {
+		fields = append(fields, scmconfig.FieldPreviousWebhookSecret)
+	}
+	if m.FieldCleared(scmconfig.FieldWebhookRotatedAt) {
+		fields = append(fields, scmconfig.FieldWebhookRotatedAt)
+	}
+	if m.FieldCleared(scmconfig.FieldSubscriptions) {
+		fields = append(fields, scmconfig.FieldSubscriptions)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ScmConfigMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ScmConfigMutation) ClearField(name string) error {
+	switch name {
+	case scmconfig.FieldScmAppID:
+		m.ClearScmAppID()
+		return nil
+	case scmconfig.FieldAccessToken:
+		m.ClearAccessToken()
+		return nil
+	case scmconfig.FieldCheckedAt:
+		m.ClearCheckedAt()
+		return nil
+	case scmconfig.FieldTokenScopes:
+		m.ClearTokenScopes()
+		return nil
+	case scmconfig.FieldLastSuccessfulSyncAt:
+		m.ClearLastSuccessfulSyncAt()
+		return nil
+	case scmconfig.FieldWebhookSecret:
+		m.ClearWebhookSecret()
+		return nil
+	case scmconfig.FieldPreviousWebhookSecret:
+		m.ClearPreviousWebhookSecret()
+		return nil
+	case scmconfig.FieldWebhookRotatedAt:
+		m.ClearWebhookRotatedAt()
+		return nil
+	case scmconfig.FieldSubscriptions:
+		m.ClearSubscriptions()
+		return nil
+	}
+	return fmt.Errorf("unknown ScmConfig nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ScmConfigMutation) ResetField(name string) error {
+	switch name {
+	case scmconfig.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case scmconfig.FieldType:
+		m.ResetType()
+		return nil
+	case scmconfig.FieldNamespace:
+		m.ResetNamespace()
+		return nil
+	case scmconfig.FieldSourceID:
+		m.ResetSourceID()
+		return nil
+	case scmconfig.FieldBaseURL:
+		m.ResetBaseURL()
+		return nil
+	case scmconfig.FieldScmID:
+		m.ResetScmID()
+		return nil
+	case scmconfig.FieldScmAppID:
+		m.ResetScmAppID()
+		return nil
+	case scmconfig.FieldAccessToken:
+		m.ResetAccessToken()
+		return nil
+	case scmconfig.FieldInstalled:
+		m.ResetInstalled()
+		return nil
+	case scmconfig.FieldSuspended:
+		m.ResetSuspended()
+		return nil
+	case scmconfig.FieldEntityType:
+		m.ResetEntityType()
+		return nil
+	case scmconfig.FieldAutoScan:
+		m.ResetAutoScan()
+		return nil
+	case scmconfig.FieldDiffEnabled:
+		m.ResetDiffEnabled()
+		return nil
+	case scmconfig.FieldUseNetworkBroker:
+		m.ResetUseNetworkBroker()
+		return nil
+	case scmconfig.FieldCheckedAt:
+		m.ResetCheckedAt()
+		return nil
+	case scmconfig.FieldCheckOk:
+		m.ResetCheckOk()
+		return nil
+	case scmconfig.FieldCheckError:
+		m.ResetCheckError()
+		return nil
+	case scmconfig.FieldTokenScopes:
+		m.ResetTokenScopes()
+		return nil
+	case scmconfig.FieldLastSuccessfulSyncAt:
+		m.ResetLastSuccessfulSyncAt()
+		return nil
+	case scmconfig.FieldWebhookKey:
+		m.ResetWebhookKey()
+		return nil
+	case scmconfig.FieldWebhookSecret:
+		m.ResetWebhookSecret()
+		return nil
+	case scmconfig.FieldPreviousWebhookSecret:
+		m.ResetPreviousWebhookSecret()
+		return nil
+	case scmconfig.FieldWebhookRotatedAt:
+		m.ResetWebhookRotatedAt()
+		return nil
+	case scmconfig.FieldSubscriptions:
+		m.ResetSubscriptions()
+		return nil
+	case scmconfig.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case scmconfig.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ScmConfig field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ScmConfigMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ScmConfigMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ScmConfigMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ScmConfigMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ScmConfigMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ScmConfigMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ScmConfigMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ScmConfig unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ScmConfigMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ScmConfig edge %s", name)
+}
+
 // SettingMutation represents an operation that mutates the Setting nodes in the graph.
 type SettingMutation struct {
 	config
@@ -11054,6 +26007,2186 @@ func (m *TagMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Tag edge %s", name)
 }
 
+// TeamMutation represents an operation that mutates the Team nodes in the graph.
+type TeamMutation struct {
+	config
+	op                 Op
+	typ                string
+	id                 *int64
+	deployment_id      *int64
+	adddeployment_id   *int64
+	name               *string
+	slug               *string
+	parent_id          *int64
+	addparent_id       *int64
+	is_project_default *bool
+	is_user_default    *bool
+	created_at         *int64
+	addcreated_at      *int64
+	updated_at         *int64
+	addupdated_at      *int64
+	clearedFields      map[string]struct{}
+	done               bool
+	oldValue           func(context.Context) (*Team, error)
+	predicates         []predicate.Team
+}
+
+var _ ent.Mutation = (*TeamMutation)(nil)
+
+// teamOption allows management of the mutation configuration using functional options.
+type teamOption func(*TeamMutation)
+
+// newTeamMutation creates new mutation for the Team entity.
+func newTeamMutation(c config, op Op, opts ...teamOption) *TeamMutation {
+	m := &TeamMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeTeam,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withTeamID sets the ID field of the mutation.
+func withTeamID(id int64) teamOption {
+	return func(m *TeamMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Team
+		)
+		m.oldValue = func(ctx context.Context) (*Team, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Team.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withTeam sets the old Team of the mutation.
+func withTeam(node *Team) teamOption {
+	return func(m *TeamMutation) {
+		m.oldValue = func(context.Context) (*Team, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m TeamMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m TeamMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Team entities.
+func (m *TeamMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *TeamMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *TeamMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Team.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *TeamMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *TeamMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Team entity.
+// If the Team object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *TeamMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *TeamMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *TeamMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetName sets the "name" field.
+func (m *TeamMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *TeamMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the Team entity.
+// If the Team object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *TeamMutation) ResetName() {
+	m.name = nil
+}
+
+// SetSlug sets the "slug" field.
+func (m *TeamMutation) SetSlug(s string) {
+	m.slug = &s
+}
+
+// Slug returns the value of the "slug" field in the mutation.
+func (m *TeamMutation) Slug() (r string, exists bool) {
+	v := m.slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSlug returns the old "slug" field's value of the Team entity.
+// If the Team object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMutation) OldSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSlug: %w", err)
+	}
+	return oldValue.Slug, nil
+}
+
+// ResetSlug resets all changes to the "slug" field.
+func (m *TeamMutation) ResetSlug() {
+	m.slug = nil
+}
+
+// SetParentID sets the "parent_id" field.
+func (m *TeamMutation) SetParentID(i int64) {
+	m.parent_id = &i
+	m.addparent_id = nil
+}
+
+// ParentID returns the value of the "parent_id" field in the mutation.
+func (m *TeamMutation) ParentID() (r int64, exists bool) {
+	v := m.parent_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldParentID returns the old "parent_id" field's value of the Team entity.
+// If the Team object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMutation) OldParentID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldParentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldParentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldParentID: %w", err)
+	}
+	return oldValue.ParentID, nil
+}
+
+// AddParentID adds i to the "parent_id" field.
+func (m *TeamMutation) AddParentID(i int64) {
+	if m.addparent_id != nil {
+		*m.addparent_id += i
+	} else {
+		m.addparent_id = &i
+	}
+}
+
+// AddedParentID returns the value that was added to the "parent_id" field in this mutation.
+func (m *TeamMutation) AddedParentID() (r int64, exists bool) {
+	v := m.addparent_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearParentID clears the value of the "parent_id" field.
+func (m *TeamMutation) ClearParentID() {
+	m.parent_id = nil
+	m.addparent_id = nil
+	m.clearedFields[team.FieldParentID] = struct{}{}
+}
+
+// ParentIDCleared returns if the "parent_id" field was cleared in this mutation.
+func (m *TeamMutation) ParentIDCleared() bool {
+	_, ok := m.clearedFields[team.FieldParentID]
+	return ok
+}
+
+// ResetParentID resets all changes to the "parent_id" field.
+func (m *TeamMutation) ResetParentID() {
+	m.parent_id = nil
+	m.addparent_id = nil
+	delete(m.clearedFields, team.FieldParentID)
+}
+
+// SetIsProjectDefault sets the "is_project_default" field.
+func (m *TeamMutation) SetIsProjectDefault(b bool) {
+	m.is_project_default = &b
+}
+
+// IsProjectDefault returns the value of the "is_project_default" field in the mutation.
+func (m *TeamMutation) IsProjectDefault() (r bool, exists bool) {
+	v := m.is_project_default
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIsProjectDefault returns the old "is_project_default" field's value of the Team entity.
+// If the Team object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMutation) OldIsProjectDefault(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIsProjectDefault is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIsProjectDefault requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIsProjectDefault: %w", err)
+	}
+	return oldValue.IsProjectDefault, nil
+}
+
+// ResetIsProjectDefault resets all changes to the "is_project_default" field.
+func (m *TeamMutation) ResetIsProjectDefault() {
+	m.is_project_default = nil
+}
+
+// SetIsUserDefault sets the "is_user_default" field.
+func (m *TeamMutation) SetIsUserDefault(b bool) {
+	m.is_user_default = &b
+}
+
+// IsUserDefault returns the value of the "is_user_default" field in the mutation.
+func (m *TeamMutation) IsUserDefault() (r bool, exists bool) {
+	v := m.is_user_default
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIsUserDefault returns the old "is_user_default" field's value of the Team entity.
+// If the Team object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMutation) OldIsUserDefault(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIsUserDefault is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIsUserDefault requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIsUserDefault: %w", err)
+	}
+	return oldValue.IsUserDefault, nil
+}
+
+// ResetIsUserDefault resets all changes to the "is_user_default" field.
+func (m *TeamMutation) ResetIsUserDefault() {
+	m.is_user_default = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *TeamMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *TeamMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Team entity.
+// If the Team object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *TeamMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *TeamMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *TeamMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *TeamMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *TeamMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the Team entity.
+// If the Team object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *TeamMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *TeamMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *TeamMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the TeamMutation builder.
+func (m *TeamMutation) Where(ps ...predicate.Team) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the TeamMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *TeamMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Team, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *TeamMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *TeamMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Team).
+func (m *TeamMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *TeamMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.deployment_id != nil {
+		fields = append(fields, team.FieldDeploymentID)
+	}
+	if m.name != nil {
+		fields = append(fields, team.FieldName)
+	}
+	if m.slug != nil {
+		fields = append(fields, team.FieldSlug)
+	}
+	if m.parent_id != nil {
+		fields = append(fields, team.FieldParentID)
+	}
+	if m.is_project_default != nil {
+		fields = append(fields, team.FieldIsProjectDefault)
+	}
+	if m.is_user_default != nil {
+		fields = append(fields, team.FieldIsUserDefault)
+	}
+	if m.created_at != nil {
+		fields = append(fields, team.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, team.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *TeamMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case team.FieldDeploymentID:
+		return m.DeploymentID()
+	case team.FieldName:
+		return m.Name()
+	case team.FieldSlug:
+		return m.Slug()
+	case team.FieldParentID:
+		return m.ParentID()
+	case team.FieldIsProjectDefault:
+		return m.IsProjectDefault()
+	case team.FieldIsUserDefault:
+		return m.IsUserDefault()
+	case team.FieldCreatedAt:
+		return m.CreatedAt()
+	case team.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *TeamMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case team.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case team.FieldName:
+		return m.OldName(ctx)
+	case team.FieldSlug:
+		return m.OldSlug(ctx)
+	case team.FieldParentID:
+		return m.OldParentID(ctx)
+	case team.FieldIsProjectDefault:
+		return m.OldIsProjectDefault(ctx)
+	case team.FieldIsUserDefault:
+		return m.OldIsUserDefault(ctx)
+	case team.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case team.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Team field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TeamMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case team.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case team.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case team.FieldSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSlug(v)
+		return nil
+	case team.FieldParentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetParentID(v)
+		return nil
+	case team.FieldIsProjectDefault:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIsProjectDefault(v)
+		return nil
+	case team.FieldIsUserDefault:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIsUserDefault(v)
+		return nil
+	case team.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case team.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Team field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *TeamMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, team.FieldDeploymentID)
+	}
+	if m.addparent_id != nil {
+		fields = append(fields, team.FieldParentID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, team.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, team.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *TeamMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case team.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case team.FieldParentID:
+		return m.AddedParentID()
+	case team.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case team.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TeamMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case team.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case team.FieldParentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddParentID(v)
+		return nil
+	case team.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case team.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Team numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *TeamMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(team.FieldParentID) {
+		fields = append(fields, team.FieldParentID)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *TeamMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *TeamMutation) ClearField(name string) error {
+	switch name {
+	case team.FieldParentID:
+		m.ClearParentID()
+		return nil
+	}
+	return fmt.Errorf("unknown Team nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *TeamMutation) ResetField(name string) error {
+	switch name {
+	case team.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case team.FieldName:
+		m.ResetName()
+		return nil
+	case team.FieldSlug:
+		m.ResetSlug()
+		return nil
+	case team.FieldParentID:
+		m.ResetParentID()
+		return nil
+	case team.FieldIsProjectDefault:
+		m.ResetIsProjectDefault()
+		return nil
+	case team.FieldIsUserDefault:
+		m.ResetIsUserDefault()
+		return nil
+	case team.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case team.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Team field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *TeamMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *TeamMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *TeamMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *TeamMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *TeamMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *TeamMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *TeamMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Team unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *TeamMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Team edge %s", name)
+}
+
+// TeamMemberMutation represents an operation that mutates the TeamMember nodes in the graph.
+type TeamMemberMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	team_id          *int64
+	addteam_id       *int64
+	user_id          *int64
+	adduser_id       *int64
+	role             *string
+	created_at       *int64
+	addcreated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*TeamMember, error)
+	predicates       []predicate.TeamMember
+}
+
+var _ ent.Mutation = (*TeamMemberMutation)(nil)
+
+// teammemberOption allows management of the mutation configuration using functional options.
+type teammemberOption func(*TeamMemberMutation)
+
+// newTeamMemberMutation creates new mutation for the TeamMember entity.
+func newTeamMemberMutation(c config, op Op, opts ...teammemberOption) *TeamMemberMutation {
+	m := &TeamMemberMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeTeamMember,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withTeamMemberID sets the ID field of the mutation.
+func withTeamMemberID(id int64) teammemberOption {
+	return func(m *TeamMemberMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *TeamMember
+		)
+		m.oldValue = func(ctx context.Context) (*TeamMember, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().TeamMember.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withTeamMember sets the old TeamMember of the mutation.
+func withTeamMember(node *TeamMember) teammemberOption {
+	return func(m *TeamMemberMutation) {
+		m.oldValue = func(context.Context) (*TeamMember, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m TeamMemberMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m TeamMemberMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of TeamMember entities.
+func (m *TeamMemberMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *TeamMemberMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *TeamMemberMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().TeamMember.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *TeamMemberMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *TeamMemberMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the TeamMember entity.
+// If the TeamMember object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMemberMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *TeamMemberMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *TeamMemberMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *TeamMemberMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetTeamID sets the "team_id" field.
+func (m *TeamMemberMutation) SetTeamID(i int64) {
+	m.team_id = &i
+	m.addteam_id = nil
+}
+
+// TeamID returns the value of the "team_id" field in the mutation.
+func (m *TeamMemberMutation) TeamID() (r int64, exists bool) {
+	v := m.team_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTeamID returns the old "team_id" field's value of the TeamMember entity.
+// If the TeamMember object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMemberMutation) OldTeamID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTeamID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTeamID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTeamID: %w", err)
+	}
+	return oldValue.TeamID, nil
+}
+
+// AddTeamID adds i to the "team_id" field.
+func (m *TeamMemberMutation) AddTeamID(i int64) {
+	if m.addteam_id != nil {
+		*m.addteam_id += i
+	} else {
+		m.addteam_id = &i
+	}
+}
+
+// AddedTeamID returns the value that was added to the "team_id" field in this mutation.
+func (m *TeamMemberMutation) AddedTeamID() (r int64, exists bool) {
+	v := m.addteam_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTeamID resets all changes to the "team_id" field.
+func (m *TeamMemberMutation) ResetTeamID() {
+	m.team_id = nil
+	m.addteam_id = nil
+}
+
+// SetUserID sets the "user_id" field.
+func (m *TeamMemberMutation) SetUserID(i int64) {
+	m.user_id = &i
+	m.adduser_id = nil
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *TeamMemberMutation) UserID() (r int64, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the TeamMember entity.
+// If the TeamMember object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMemberMutation) OldUserID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// AddUserID adds i to the "user_id" field.
+func (m *TeamMemberMutation) AddUserID(i int64) {
+	if m.adduser_id != nil {
+		*m.adduser_id += i
+	} else {
+		m.adduser_id = &i
+	}
+}
+
+// AddedUserID returns the value that was added to the "user_id" field in this mutation.
+func (m *TeamMemberMutation) AddedUserID() (r int64, exists bool) {
+	v := m.adduser_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *TeamMemberMutation) ResetUserID() {
+	m.user_id = nil
+	m.adduser_id = nil
+}
+
+// SetRole sets the "role" field.
+func (m *TeamMemberMutation) SetRole(s string) {
+	m.role = &s
+}
+
+// Role returns the value of the "role" field in the mutation.
+func (m *TeamMemberMutation) Role() (r string, exists bool) {
+	v := m.role
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRole returns the old "role" field's value of the TeamMember entity.
+// If the TeamMember object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMemberMutation) OldRole(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRole is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRole requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRole: %w", err)
+	}
+	return oldValue.Role, nil
+}
+
+// ResetRole resets all changes to the "role" field.
+func (m *TeamMemberMutation) ResetRole() {
+	m.role = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *TeamMemberMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *TeamMemberMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the TeamMember entity.
+// If the TeamMember object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamMemberMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *TeamMemberMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *TeamMemberMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *TeamMemberMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// Where appends a list predicates to the TeamMemberMutation builder.
+func (m *TeamMemberMutation) Where(ps ...predicate.TeamMember) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the TeamMemberMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *TeamMemberMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.TeamMember, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *TeamMemberMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *TeamMemberMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (TeamMember).
+func (m *TeamMemberMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *TeamMemberMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.deployment_id != nil {
+		fields = append(fields, teammember.FieldDeploymentID)
+	}
+	if m.team_id != nil {
+		fields = append(fields, teammember.FieldTeamID)
+	}
+	if m.user_id != nil {
+		fields = append(fields, teammember.FieldUserID)
+	}
+	if m.role != nil {
+		fields = append(fields, teammember.FieldRole)
+	}
+	if m.created_at != nil {
+		fields = append(fields, teammember.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *TeamMemberMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case teammember.FieldDeploymentID:
+		return m.DeploymentID()
+	case teammember.FieldTeamID:
+		return m.TeamID()
+	case teammember.FieldUserID:
+		return m.UserID()
+	case teammember.FieldRole:
+		return m.Role()
+	case teammember.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *TeamMemberMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case teammember.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case teammember.FieldTeamID:
+		return m.OldTeamID(ctx)
+	case teammember.FieldUserID:
+		return m.OldUserID(ctx)
+	case teammember.FieldRole:
+		return m.OldRole(ctx)
+	case teammember.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown TeamMember field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TeamMemberMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case teammember.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case teammember.FieldTeamID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTeamID(v)
+		return nil
+	case teammember.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case teammember.FieldRole:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRole(v)
+		return nil
+	case teammember.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TeamMember field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *TeamMemberMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, teammember.FieldDeploymentID)
+	}
+	if m.addteam_id != nil {
+		fields = append(fields, teammember.FieldTeamID)
+	}
+	if m.adduser_id != nil {
+		fields = append(fields, teammember.FieldUserID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, teammember.FieldCreatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *TeamMemberMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case teammember.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case teammember.FieldTeamID:
+		return m.AddedTeamID()
+	case teammember.FieldUserID:
+		return m.AddedUserID()
+	case teammember.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TeamMemberMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case teammember.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case teammember.FieldTeamID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTeamID(v)
+		return nil
+	case teammember.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUserID(v)
+		return nil
+	case teammember.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TeamMember numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *TeamMemberMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *TeamMemberMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *TeamMemberMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown TeamMember nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *TeamMemberMutation) ResetField(name string) error {
+	switch name {
+	case teammember.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case teammember.FieldTeamID:
+		m.ResetTeamID()
+		return nil
+	case teammember.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case teammember.FieldRole:
+		m.ResetRole()
+		return nil
+	case teammember.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown TeamMember field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *TeamMemberMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *TeamMemberMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *TeamMemberMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *TeamMemberMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *TeamMemberMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *TeamMemberMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *TeamMemberMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown TeamMember unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *TeamMemberMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown TeamMember edge %s", name)
+}
+
+// TeamProjectMutation represents an operation that mutates the TeamProject nodes in the graph.
+type TeamProjectMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	team_id          *int64
+	addteam_id       *int64
+	project_id       *int64
+	addproject_id    *int64
+	created_at       *int64
+	addcreated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*TeamProject, error)
+	predicates       []predicate.TeamProject
+}
+
+var _ ent.Mutation = (*TeamProjectMutation)(nil)
+
+// teamprojectOption allows management of the mutation configuration using functional options.
+type teamprojectOption func(*TeamProjectMutation)
+
+// newTeamProjectMutation creates new mutation for the TeamProject entity.
+func newTeamProjectMutation(c config, op Op, opts ...teamprojectOption) *TeamProjectMutation {
+	m := &TeamProjectMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeTeamProject,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withTeamProjectID sets the ID field of the mutation.
+func withTeamProjectID(id int64) teamprojectOption {
+	return func(m *TeamProjectMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *TeamProject
+		)
+		m.oldValue = func(ctx context.Context) (*TeamProject, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().TeamProject.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withTeamProject sets the old TeamProject of the mutation.
+func withTeamProject(node *TeamProject) teamprojectOption {
+	return func(m *TeamProjectMutation) {
+		m.oldValue = func(context.Context) (*TeamProject, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m TeamProjectMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m TeamProjectMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of TeamProject entities.
+func (m *TeamProjectMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *TeamProjectMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *TeamProjectMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().TeamProject.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *TeamProjectMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *TeamProjectMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the TeamProject entity.
+// If the TeamProject object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamProjectMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *TeamProjectMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *TeamProjectMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *TeamProjectMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetTeamID sets the "team_id" field.
+func (m *TeamProjectMutation) SetTeamID(i int64) {
+	m.team_id = &i
+	m.addteam_id = nil
+}
+
+// TeamID returns the value of the "team_id" field in the mutation.
+func (m *TeamProjectMutation) TeamID() (r int64, exists bool) {
+	v := m.team_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTeamID returns the old "team_id" field's value of the TeamProject entity.
+// If the TeamProject object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamProjectMutation) OldTeamID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTeamID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTeamID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTeamID: %w", err)
+	}
+	return oldValue.TeamID, nil
+}
+
+// AddTeamID adds i to the "team_id" field.
+func (m *TeamProjectMutation) AddTeamID(i int64) {
+	if m.addteam_id != nil {
+		*m.addteam_id += i
+	} else {
+		m.addteam_id = &i
+	}
+}
+
+// AddedTeamID returns the value that was added to the "team_id" field in this mutation.
+func (m *TeamProjectMutation) AddedTeamID() (r int64, exists bool) {
+	v := m.addteam_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTeamID resets all changes to the "team_id" field.
+func (m *TeamProjectMutation) ResetTeamID() {
+	m.team_id = nil
+	m.addteam_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *TeamProjectMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *TeamProjectMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the TeamProject entity.
+// If the TeamProject object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamProjectMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *TeamProjectMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *TeamProjectMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *TeamProjectMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *TeamProjectMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *TeamProjectMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the TeamProject entity.
+// If the TeamProject object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TeamProjectMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *TeamProjectMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *TeamProjectMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *TeamProjectMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// Where appends a list predicates to the TeamProjectMutation builder.
+func (m *TeamProjectMutation) Where(ps ...predicate.TeamProject) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the TeamProjectMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *TeamProjectMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.TeamProject, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *TeamProjectMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *TeamProjectMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (TeamProject).
+func (m *TeamProjectMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *TeamProjectMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.deployment_id != nil {
+		fields = append(fields, teamproject.FieldDeploymentID)
+	}
+	if m.team_id != nil {
+		fields = append(fields, teamproject.FieldTeamID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, teamproject.FieldProjectID)
+	}
+	if m.created_at != nil {
+		fields = append(fields, teamproject.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *TeamProjectMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case teamproject.FieldDeploymentID:
+		return m.DeploymentID()
+	case teamproject.FieldTeamID:
+		return m.TeamID()
+	case teamproject.FieldProjectID:
+		return m.ProjectID()
+	case teamproject.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *TeamProjectMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case teamproject.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case teamproject.FieldTeamID:
+		return m.OldTeamID(ctx)
+	case teamproject.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case teamproject.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown TeamProject field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TeamProjectMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case teamproject.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case teamproject.FieldTeamID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTeamID(v)
+		return nil
+	case teamproject.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case teamproject.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TeamProject field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *TeamProjectMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, teamproject.FieldDeploymentID)
+	}
+	if m.addteam_id != nil {
+		fields = append(fields, teamproject.FieldTeamID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, teamproject.FieldProjectID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, teamproject.FieldCreatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *TeamProjectMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case teamproject.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case teamproject.FieldTeamID:
+		return m.AddedTeamID()
+	case teamproject.FieldProjectID:
+		return m.AddedProjectID()
+	case teamproject.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TeamProjectMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case teamproject.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case teamproject.FieldTeamID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTeamID(v)
+		return nil
+	case teamproject.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case teamproject.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TeamProject numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *TeamProjectMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *TeamProjectMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *TeamProjectMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown TeamProject nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *TeamProjectMutation) ResetField(name string) error {
+	switch name {
+	case teamproject.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case teamproject.FieldTeamID:
+		m.ResetTeamID()
+		return nil
+	case teamproject.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case teamproject.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown TeamProject field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *TeamProjectMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *TeamProjectMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *TeamProjectMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *TeamProjectMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *TeamProjectMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *TeamProjectMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *TeamProjectMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown TeamProject unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *TeamProjectMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown TeamProject edge %s", name)
+}
+
 // TokenMutation represents an operation that mutates the Token nodes in the graph.
 type TokenMutation struct {
 	config
@@ -12306,6 +29439,7 @@ type UserMutation struct {
 	name          *string
 	issuer        *string
 	subject       *string
+	settings      *[]byte
 	created_at    *int64
 	addcreated_at *int64
 	clearedFields map[string]struct{}
@@ -12588,6 +29722,55 @@ func (m *UserMutation) ResetSubject() {
 	delete(m.clearedFields, user.FieldSubject)
 }
 
+// SetSettings sets the "settings" field.
+func (m *UserMutation) SetSettings(b []byte) {
+	m.settings = &b
+}
+
+// Settings returns the value of the "settings" field in the mutation.
+func (m *UserMutation) Settings() (r []byte, exists bool) {
+	v := m.settings
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSettings returns the old "settings" field's value of the User entity.
+// If the User object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *UserMutation) OldSettings(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSettings is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSettings requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSettings: %w", err)
+	}
+	return oldValue.Settings, nil
+}
+
+// ClearSettings clears the value of the "settings" field.
+func (m *UserMutation) ClearSettings() {
+	m.settings = nil
+	m.clearedFields[user.FieldSettings] = struct{}{}
+}
+
+// SettingsCleared returns if the "settings" field was cleared in this mutation.
+func (m *UserMutation) SettingsCleared() bool {
+	_, ok := m.clearedFields[user.FieldSettings]
+	return ok
+}
+
+// ResetSettings resets all changes to the "settings" field.
+func (m *UserMutation) ResetSettings() {
+	m.settings = nil
+	delete(m.clearedFields, user.FieldSettings)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *UserMutation) SetCreatedAt(i int64) {
 	m.created_at = &i
@@ -12678,7 +29861,7 @@ func (m *UserMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *UserMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 6)
 	if m.email != nil {
 		fields = append(fields, user.FieldEmail)
 	}
@@ -12690,6 +29873,9 @@ func (m *UserMutation) Fields() []string {
 	}
 	if m.subject != nil {
 		fields = append(fields, user.FieldSubject)
+	}
+	if m.settings != nil {
+		fields = append(fields, user.FieldSettings)
 	}
 	if m.created_at != nil {
 		fields = append(fields, user.FieldCreatedAt)
@@ -12710,6 +29896,8 @@ func (m *UserMutation) Field(name string) (ent.Value, bool) {
 		return m.Issuer()
 	case user.FieldSubject:
 		return m.Subject()
+	case user.FieldSettings:
+		return m.Settings()
 	case user.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -12729,6 +29917,8 @@ func (m *UserMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldIssuer(ctx)
 	case user.FieldSubject:
 		return m.OldSubject(ctx)
+	case user.FieldSettings:
+		return m.OldSettings(ctx)
 	case user.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -12767,6 +29957,13 @@ func (m *UserMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSubject(v)
+		return nil
+	case user.FieldSettings:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSettings(v)
 		return nil
 	case user.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -12826,6 +30023,9 @@ func (m *UserMutation) ClearedFields() []string {
 	if m.FieldCleared(user.FieldSubject) {
 		fields = append(fields, user.FieldSubject)
 	}
+	if m.FieldCleared(user.FieldSettings) {
+		fields = append(fields, user.FieldSettings)
+	}
 	return fields
 }
 
@@ -12846,6 +30046,9 @@ func (m *UserMutation) ClearField(name string) error {
 	case user.FieldSubject:
 		m.ClearSubject()
 		return nil
+	case user.FieldSettings:
+		m.ClearSettings()
+		return nil
 	}
 	return fmt.Errorf("unknown User nullable field %s", name)
 }
@@ -12865,6 +30068,9 @@ func (m *UserMutation) ResetField(name string) error {
 		return nil
 	case user.FieldSubject:
 		m.ResetSubject()
+		return nil
+	case user.FieldSettings:
+		m.ResetSettings()
 		return nil
 	case user.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -12919,4 +30125,567 @@ func (m *UserMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *UserMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown User edge %s", name)
+}
+
+// WebhookReceiptMutation represents an operation that mutates the WebhookReceipt nodes in the graph.
+type WebhookReceiptMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	webhook_key      *string
+	delivery_id      *string
+	received_at      *int64
+	addreceived_at   *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*WebhookReceipt, error)
+	predicates       []predicate.WebhookReceipt
+}
+
+var _ ent.Mutation = (*WebhookReceiptMutation)(nil)
+
+// webhookreceiptOption allows management of the mutation configuration using functional options.
+type webhookreceiptOption func(*WebhookReceiptMutation)
+
+// newWebhookReceiptMutation creates new mutation for the WebhookReceipt entity.
+func newWebhookReceiptMutation(c config, op Op, opts ...webhookreceiptOption) *WebhookReceiptMutation {
+	m := &WebhookReceiptMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWebhookReceipt,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWebhookReceiptID sets the ID field of the mutation.
+func withWebhookReceiptID(id int64) webhookreceiptOption {
+	return func(m *WebhookReceiptMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *WebhookReceipt
+		)
+		m.oldValue = func(ctx context.Context) (*WebhookReceipt, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().WebhookReceipt.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWebhookReceipt sets the old WebhookReceipt of the mutation.
+func withWebhookReceipt(node *WebhookReceipt) webhookreceiptOption {
+	return func(m *WebhookReceiptMutation) {
+		m.oldValue = func(context.Context) (*WebhookReceipt, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WebhookReceiptMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WebhookReceiptMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of WebhookReceipt entities.
+func (m *WebhookReceiptMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WebhookReceiptMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WebhookReceiptMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().WebhookReceipt.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *WebhookReceiptMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *WebhookReceiptMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the WebhookReceipt entity.
+// If the WebhookReceipt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookReceiptMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *WebhookReceiptMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *WebhookReceiptMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *WebhookReceiptMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetWebhookKey sets the "webhook_key" field.
+func (m *WebhookReceiptMutation) SetWebhookKey(s string) {
+	m.webhook_key = &s
+}
+
+// WebhookKey returns the value of the "webhook_key" field in the mutation.
+func (m *WebhookReceiptMutation) WebhookKey() (r string, exists bool) {
+	v := m.webhook_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWebhookKey returns the old "webhook_key" field's value of the WebhookReceipt entity.
+// If the WebhookReceipt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookReceiptMutation) OldWebhookKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWebhookKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWebhookKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWebhookKey: %w", err)
+	}
+	return oldValue.WebhookKey, nil
+}
+
+// ResetWebhookKey resets all changes to the "webhook_key" field.
+func (m *WebhookReceiptMutation) ResetWebhookKey() {
+	m.webhook_key = nil
+}
+
+// SetDeliveryID sets the "delivery_id" field.
+func (m *WebhookReceiptMutation) SetDeliveryID(s string) {
+	m.delivery_id = &s
+}
+
+// DeliveryID returns the value of the "delivery_id" field in the mutation.
+func (m *WebhookReceiptMutation) DeliveryID() (r string, exists bool) {
+	v := m.delivery_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeliveryID returns the old "delivery_id" field's value of the WebhookReceipt entity.
+// If the WebhookReceipt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookReceiptMutation) OldDeliveryID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeliveryID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeliveryID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeliveryID: %w", err)
+	}
+	return oldValue.DeliveryID, nil
+}
+
+// ResetDeliveryID resets all changes to the "delivery_id" field.
+func (m *WebhookReceiptMutation) ResetDeliveryID() {
+	m.delivery_id = nil
+}
+
+// SetReceivedAt sets the "received_at" field.
+func (m *WebhookReceiptMutation) SetReceivedAt(i int64) {
+	m.received_at = &i
+	m.addreceived_at = nil
+}
+
+// ReceivedAt returns the value of the "received_at" field in the mutation.
+func (m *WebhookReceiptMutation) ReceivedAt() (r int64, exists bool) {
+	v := m.received_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReceivedAt returns the old "received_at" field's value of the WebhookReceipt entity.
+// If the WebhookReceipt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookReceiptMutation) OldReceivedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReceivedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReceivedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReceivedAt: %w", err)
+	}
+	return oldValue.ReceivedAt, nil
+}
+
+// AddReceivedAt adds i to the "received_at" field.
+func (m *WebhookReceiptMutation) AddReceivedAt(i int64) {
+	if m.addreceived_at != nil {
+		*m.addreceived_at += i
+	} else {
+		m.addreceived_at = &i
+	}
+}
+
+// AddedReceivedAt returns the value that was added to the "received_at" field in this mutation.
+func (m *WebhookReceiptMutation) AddedReceivedAt() (r int64, exists bool) {
+	v := m.addreceived_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetReceivedAt resets all changes to the "received_at" field.
+func (m *WebhookReceiptMutation) ResetReceivedAt() {
+	m.received_at = nil
+	m.addreceived_at = nil
+}
+
+// Where appends a list predicates to the WebhookReceiptMutation builder.
+func (m *WebhookReceiptMutation) Where(ps ...predicate.WebhookReceipt) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WebhookReceiptMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WebhookReceiptMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.WebhookReceipt, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WebhookReceiptMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WebhookReceiptMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (WebhookReceipt).
+func (m *WebhookReceiptMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WebhookReceiptMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.deployment_id != nil {
+		fields = append(fields, webhookreceipt.FieldDeploymentID)
+	}
+	if m.webhook_key != nil {
+		fields = append(fields, webhookreceipt.FieldWebhookKey)
+	}
+	if m.delivery_id != nil {
+		fields = append(fields, webhookreceipt.FieldDeliveryID)
+	}
+	if m.received_at != nil {
+		fields = append(fields, webhookreceipt.FieldReceivedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WebhookReceiptMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case webhookreceipt.FieldDeploymentID:
+		return m.DeploymentID()
+	case webhookreceipt.FieldWebhookKey:
+		return m.WebhookKey()
+	case webhookreceipt.FieldDeliveryID:
+		return m.DeliveryID()
+	case webhookreceipt.FieldReceivedAt:
+		return m.ReceivedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WebhookReceiptMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case webhookreceipt.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case webhookreceipt.FieldWebhookKey:
+		return m.OldWebhookKey(ctx)
+	case webhookreceipt.FieldDeliveryID:
+		return m.OldDeliveryID(ctx)
+	case webhookreceipt.FieldReceivedAt:
+		return m.OldReceivedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown WebhookReceipt field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WebhookReceiptMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case webhookreceipt.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case webhookreceipt.FieldWebhookKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWebhookKey(v)
+		return nil
+	case webhookreceipt.FieldDeliveryID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeliveryID(v)
+		return nil
+	case webhookreceipt.FieldReceivedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReceivedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookReceipt field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WebhookReceiptMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, webhookreceipt.FieldDeploymentID)
+	}
+	if m.addreceived_at != nil {
+		fields = append(fields, webhookreceipt.FieldReceivedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WebhookReceiptMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case webhookreceipt.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case webhookreceipt.FieldReceivedAt:
+		return m.AddedReceivedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WebhookReceiptMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case webhookreceipt.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case webhookreceipt.FieldReceivedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddReceivedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookReceipt numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WebhookReceiptMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WebhookReceiptMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WebhookReceiptMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown WebhookReceipt nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WebhookReceiptMutation) ResetField(name string) error {
+	switch name {
+	case webhookreceipt.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case webhookreceipt.FieldWebhookKey:
+		m.ResetWebhookKey()
+		return nil
+	case webhookreceipt.FieldDeliveryID:
+		m.ResetDeliveryID()
+		return nil
+	case webhookreceipt.FieldReceivedAt:
+		m.ResetReceivedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookReceipt field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WebhookReceiptMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WebhookReceiptMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WebhookReceiptMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WebhookReceiptMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WebhookReceiptMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WebhookReceiptMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WebhookReceiptMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown WebhookReceipt unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WebhookReceiptMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown WebhookReceipt edge %s", name)
 }

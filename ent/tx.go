@@ -16,32 +16,68 @@ type Tx struct {
 	config
 	// AuditEntry is the client for interacting with the AuditEntry builders.
 	AuditEntry *AuditEntryClient
+	// AuditHead is the client for interacting with the AuditHead builders.
+	AuditHead *AuditHeadClient
+	// Delivery is the client for interacting with the Delivery builders.
+	Delivery *DeliveryClient
+	// DeliveryAttempt is the client for interacting with the DeliveryAttempt builders.
+	DeliveryAttempt *DeliveryAttemptClient
 	// Deployment is the client for interacting with the Deployment builders.
 	Deployment *DeploymentClient
 	// Finding is the client for interacting with the Finding builders.
 	Finding *FindingClient
 	// FindingEvent is the client for interacting with the FindingEvent builders.
 	FindingEvent *FindingEventClient
+	// Invitation is the client for interacting with the Invitation builders.
+	Invitation *InvitationClient
 	// Membership is the client for interacting with the Membership builders.
 	Membership *MembershipClient
+	// Notification is the client for interacting with the Notification builders.
+	Notification *NotificationClient
+	// NotificationRule is the client for interacting with the NotificationRule builders.
+	NotificationRule *NotificationRuleClient
+	// NotificationSeen is the client for interacting with the NotificationSeen builders.
+	NotificationSeen *NotificationSeenClient
+	// NotificationWebhook is the client for interacting with the NotificationWebhook builders.
+	NotificationWebhook *NotificationWebhookClient
+	// OnboardingTask is the client for interacting with the OnboardingTask builders.
+	OnboardingTask *OnboardingTaskClient
+	// PackageManagerConfig is the client for interacting with the PackageManagerConfig builders.
+	PackageManagerConfig *PackageManagerConfigClient
+	// ProductFeedback is the client for interacting with the ProductFeedback builders.
+	ProductFeedback *ProductFeedbackClient
 	// Project is the client for interacting with the Project builders.
 	Project *ProjectClient
 	// ProjectTag is the client for interacting with the ProjectTag builders.
 	ProjectTag *ProjectTagClient
+	// ReviewCommentContent is the client for interacting with the ReviewCommentContent builders.
+	ReviewCommentContent *ReviewCommentContentClient
 	// Rule is the client for interacting with the Rule builders.
 	Rule *RuleClient
 	// Scan is the client for interacting with the Scan builders.
 	Scan *ScanClient
+	// ScmApp is the client for interacting with the ScmApp builders.
+	ScmApp *ScmAppClient
+	// ScmConfig is the client for interacting with the ScmConfig builders.
+	ScmConfig *ScmConfigClient
 	// Setting is the client for interacting with the Setting builders.
 	Setting *SettingClient
 	// SigningKey is the client for interacting with the SigningKey builders.
 	SigningKey *SigningKeyClient
 	// Tag is the client for interacting with the Tag builders.
 	Tag *TagClient
+	// Team is the client for interacting with the Team builders.
+	Team *TeamClient
+	// TeamMember is the client for interacting with the TeamMember builders.
+	TeamMember *TeamMemberClient
+	// TeamProject is the client for interacting with the TeamProject builders.
+	TeamProject *TeamProjectClient
 	// Token is the client for interacting with the Token builders.
 	Token *TokenClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
+	// WebhookReceipt is the client for interacting with the WebhookReceipt builders.
+	WebhookReceipt *WebhookReceiptClient
 
 	// lazily loaded.
 	client     *Client
@@ -174,19 +210,37 @@ func (tx *Tx) Client() *Client {
 
 func (tx *Tx) init() {
 	tx.AuditEntry = NewAuditEntryClient(tx.config)
+	tx.AuditHead = NewAuditHeadClient(tx.config)
+	tx.Delivery = NewDeliveryClient(tx.config)
+	tx.DeliveryAttempt = NewDeliveryAttemptClient(tx.config)
 	tx.Deployment = NewDeploymentClient(tx.config)
 	tx.Finding = NewFindingClient(tx.config)
 	tx.FindingEvent = NewFindingEventClient(tx.config)
+	tx.Invitation = NewInvitationClient(tx.config)
 	tx.Membership = NewMembershipClient(tx.config)
+	tx.Notification = NewNotificationClient(tx.config)
+	tx.NotificationRule = NewNotificationRuleClient(tx.config)
+	tx.NotificationSeen = NewNotificationSeenClient(tx.config)
+	tx.NotificationWebhook = NewNotificationWebhookClient(tx.config)
+	tx.OnboardingTask = NewOnboardingTaskClient(tx.config)
+	tx.PackageManagerConfig = NewPackageManagerConfigClient(tx.config)
+	tx.ProductFeedback = NewProductFeedbackClient(tx.config)
 	tx.Project = NewProjectClient(tx.config)
 	tx.ProjectTag = NewProjectTagClient(tx.config)
+	tx.ReviewCommentContent = NewReviewCommentContentClient(tx.config)
 	tx.Rule = NewRuleClient(tx.config)
 	tx.Scan = NewScanClient(tx.config)
+	tx.ScmApp = NewScmAppClient(tx.config)
+	tx.ScmConfig = NewScmConfigClient(tx.config)
 	tx.Setting = NewSettingClient(tx.config)
 	tx.SigningKey = NewSigningKeyClient(tx.config)
 	tx.Tag = NewTagClient(tx.config)
+	tx.Team = NewTeamClient(tx.config)
+	tx.TeamMember = NewTeamMemberClient(tx.config)
+	tx.TeamProject = NewTeamProjectClient(tx.config)
 	tx.Token = NewTokenClient(tx.config)
 	tx.User = NewUserClient(tx.config)
+	tx.WebhookReceipt = NewWebhookReceiptClient(tx.config)
 }
 
 // txDriver wraps the given dialect.Tx with a nop dialect.Driver implementation.

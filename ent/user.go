@@ -24,6 +24,8 @@ type User struct {
 	Issuer *string `json:"issuer,omitempty"`
 	// the user's id at the issuer
 	Subject *string `json:"subject,omitempty"`
+	// palisade.identity.v1.UserSettings; empty: the defaults
+	Settings []byte `json:"settings,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt    int64 `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -34,6 +36,8 @@ func (*User) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case user.FieldSettings:
+			values[i] = new([]byte)
 		case user.FieldID, user.FieldCreatedAt:
 			values[i] = new(sql.NullInt64)
 		case user.FieldEmail, user.FieldName, user.FieldIssuer, user.FieldSubject:
@@ -84,6 +88,12 @@ func (_m *User) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Subject = new(string)
 				*_m.Subject = value.String
+			}
+		case user.FieldSettings:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field settings", values[i])
+			} else if value != nil {
+				_m.Settings = *value
 			}
 		case user.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -142,6 +152,9 @@ func (_m *User) String() string {
 		builder.WriteString("subject=")
 		builder.WriteString(*v)
 	}
+	builder.WriteString(", ")
+	builder.WriteString("settings=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Settings))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))

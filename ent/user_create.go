@@ -61,6 +61,12 @@ func (_c *UserCreate) SetNillableSubject(v *string) *UserCreate {
 	return _c
 }
 
+// SetSettings sets the "settings" field.
+func (_c *UserCreate) SetSettings(v []byte) *UserCreate {
+	_c.mutation.SetSettings(v)
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *UserCreate) SetCreatedAt(v int64) *UserCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -169,6 +175,10 @@ func (_c *UserCreate) createSpec() (*User, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Subject(); ok {
 		_spec.SetField(user.FieldSubject, field.TypeString, value)
 		_node.Subject = &value
+	}
+	if value, ok := _c.mutation.Settings(); ok {
+		_spec.SetField(user.FieldSettings, field.TypeBytes, value)
+		_node.Settings = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(user.FieldCreatedAt, field.TypeInt64, value)
@@ -283,6 +293,24 @@ func (u *UserUpsert) UpdateSubject() *UserUpsert {
 // ClearSubject clears the value of the "subject" field.
 func (u *UserUpsert) ClearSubject() *UserUpsert {
 	u.SetNull(user.FieldSubject)
+	return u
+}
+
+// SetSettings sets the "settings" field.
+func (u *UserUpsert) SetSettings(v []byte) *UserUpsert {
+	u.Set(user.FieldSettings, v)
+	return u
+}
+
+// UpdateSettings sets the "settings" field to the value that was provided on create.
+func (u *UserUpsert) UpdateSettings() *UserUpsert {
+	u.SetExcluded(user.FieldSettings)
+	return u
+}
+
+// ClearSettings clears the value of the "settings" field.
+func (u *UserUpsert) ClearSettings() *UserUpsert {
+	u.SetNull(user.FieldSettings)
 	return u
 }
 
@@ -404,6 +432,27 @@ func (u *UserUpsertOne) UpdateSubject() *UserUpsertOne {
 func (u *UserUpsertOne) ClearSubject() *UserUpsertOne {
 	return u.Update(func(s *UserUpsert) {
 		s.ClearSubject()
+	})
+}
+
+// SetSettings sets the "settings" field.
+func (u *UserUpsertOne) SetSettings(v []byte) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.SetSettings(v)
+	})
+}
+
+// UpdateSettings sets the "settings" field to the value that was provided on create.
+func (u *UserUpsertOne) UpdateSettings() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateSettings()
+	})
+}
+
+// ClearSettings clears the value of the "settings" field.
+func (u *UserUpsertOne) ClearSettings() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearSettings()
 	})
 }
 
@@ -690,6 +739,27 @@ func (u *UserUpsertBulk) UpdateSubject() *UserUpsertBulk {
 func (u *UserUpsertBulk) ClearSubject() *UserUpsertBulk {
 	return u.Update(func(s *UserUpsert) {
 		s.ClearSubject()
+	})
+}
+
+// SetSettings sets the "settings" field.
+func (u *UserUpsertBulk) SetSettings(v []byte) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.SetSettings(v)
+	})
+}
+
+// UpdateSettings sets the "settings" field to the value that was provided on create.
+func (u *UserUpsertBulk) UpdateSettings() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateSettings()
+	})
+}
+
+// ClearSettings clears the value of the "settings" field.
+func (u *UserUpsertBulk) ClearSettings() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearSettings()
 	})
 }
 

@@ -96,6 +96,18 @@ func (_u *UserUpdate) ClearSubject() *UserUpdate {
 	return _u
 }
 
+// SetSettings sets the "settings" field.
+func (_u *UserUpdate) SetSettings(v []byte) *UserUpdate {
+	_u.mutation.SetSettings(v)
+	return _u
+}
+
+// ClearSettings clears the value of the "settings" field.
+func (_u *UserUpdate) ClearSettings() *UserUpdate {
+	_u.mutation.ClearSettings()
+	return _u
+}
+
 // Mutation returns the UserMutation object of the builder.
 func (_u *UserUpdate) Mutation() *UserMutation {
 	return _u.mutation
@@ -173,6 +185,12 @@ func (_u *UserUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.SubjectCleared() {
 		_spec.ClearField(user.FieldSubject, field.TypeString)
+	}
+	if value, ok := _u.mutation.Settings(); ok {
+		_spec.SetField(user.FieldSettings, field.TypeBytes, value)
+	}
+	if _u.mutation.SettingsCleared() {
+		_spec.ClearField(user.FieldSettings, field.TypeBytes)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -261,6 +279,18 @@ func (_u *UserUpdateOne) SetNillableSubject(v *string) *UserUpdateOne {
 // ClearSubject clears the value of the "subject" field.
 func (_u *UserUpdateOne) ClearSubject() *UserUpdateOne {
 	_u.mutation.ClearSubject()
+	return _u
+}
+
+// SetSettings sets the "settings" field.
+func (_u *UserUpdateOne) SetSettings(v []byte) *UserUpdateOne {
+	_u.mutation.SetSettings(v)
+	return _u
+}
+
+// ClearSettings clears the value of the "settings" field.
+func (_u *UserUpdateOne) ClearSettings() *UserUpdateOne {
+	_u.mutation.ClearSettings()
 	return _u
 }
 
@@ -371,6 +401,12 @@ func (_u *UserUpdateOne) sqlSave(ctx context.Context) (_node *User, err error) {
 	}
 	if _u.mutation.SubjectCleared() {
 		_spec.ClearField(user.FieldSubject, field.TypeString)
+	}
+	if value, ok := _u.mutation.Settings(); ok {
+		_spec.SetField(user.FieldSettings, field.TypeBytes, value)
+	}
+	if _u.mutation.SettingsCleared() {
+		_spec.ClearField(user.FieldSettings, field.TypeBytes)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &User{config: _u.config}

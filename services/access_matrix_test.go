@@ -80,6 +80,11 @@ var matrix = map[optionsv1.Permission]map[string]verdict{
 		"member": wrongRole(access.RoleMember, admins), "admin": pass,
 		"jwt read-only": wrongRole(access.RoleReadOnly, admins), "jwt admin": pass, "jwt stranger": noDeployment,
 	},
+	optionsv1.Permission_PERMISSION_MANAGE_TEAMS: {
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
+		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders), "member": pass,
+		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt stranger": noDeployment,
+	},
 }
 
 // TestAccessMatrix calls every RPC with every kind of credential, over both wires. An RPC whose permission has no row

@@ -38,6 +38,10 @@ type Config struct {
 	OIDCIssuer   string `name:"oidc-issuer" doc:"URL of the OpenID Connect issuer whose user tokens are accepted beside those of this server"`
 	OIDCAudience string `name:"oidc-audience" doc:"audience (aud) that those tokens must carry"`
 
+	EgressAllow string `name:"egress-allow" doc:"hosts, host:port pairs and CIDR ranges, separated by commas, that Palisade may call although they are private or loopback addresses (a source-code host or a webhook receiver inside your network)"`
+	SMTP        string `name:"smtp" secret:"url" doc:"smtp://user:password@host:587 (STARTTLS) or smtps://user:password@host:465: the server that sends e-mail; empty means that Palisade sends none"`
+	SMTPFrom    string `name:"smtp-from" doc:"address that e-mail is sent from"`
+
 	LogFormat string `name:"log-format" default:"text" doc:"text or json"`
 	LogLevel  string `name:"log-level" default:"info" doc:"debug, info, warn or error"`
 

@@ -18,6 +18,7 @@ import (
 	"github.com/palisade/palisade/services/deployments"
 	"github.com/palisade/palisade/services/findings"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
@@ -46,6 +47,7 @@ type deps struct {
 	tokens  *access.Tokens
 	issuer  *access.Issuer
 	metrics *telemetry.Metrics
+	egress  *egress.Guard
 }
 
 // domains is the one list of what the server serves.
@@ -75,10 +77,11 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 	}, nil
 }
 
-// background is the one list of what domains do when nobody calls.
-func background(st *store.Store, log *slog.Logger) []jobs.Work {
+// background is the one list of what domains do when nobody calls. There is no queue yet: a job finds its own with
+// jobs.FromContext.
+func background(d deps) []jobs.Work {
 	return []jobs.Work{
-		scans.Background(st, log),
+		scans.Background(d.store, d.log),
 	}
 }
 

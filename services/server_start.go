@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/certs"
 	"github.com/palisade/palisade/services/internal/chain"
+	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
@@ -77,13 +78,19 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 	if err != nil {
 		return err
 	}
-	if s.jobs, err = jobs.New(st, s.log, background(st, s.log)...); err != nil {
+	guard, err := egress.New(egress.Config{Allow: s.config.EgressAllow, UserAgent: "Palisade/" + Version})
+	if err != nil {
 		return err
 	}
+	parts := deps{
+		config: s.config, log: s.log, store: st, keyring: who.keyring, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics, egress: guard,
+	}
+	if s.jobs, err = jobs.New(st, s.log, background(parts)...); err != nil {
+		return err
+	}
+	parts.jobs = s.jobs
 	metrics.WatchQueue(s.jobs.Depth)
-	groups, err := list(ctx, deps{
-		config: s.config, log: s.log, store: st, jobs: s.jobs, keyring: who.keyring, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics,
-	})
+	groups, err := list(ctx, parts)
 	if err != nil {
 		return err
 	}

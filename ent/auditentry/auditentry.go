@@ -14,10 +14,16 @@ const (
 	FieldID = "id"
 	// FieldDeploymentID holds the string denoting the deployment_id field in the database.
 	FieldDeploymentID = "deployment_id"
+	// FieldSequence holds the string denoting the sequence field in the database.
+	FieldSequence = "sequence"
 	// FieldActorKind holds the string denoting the actor_kind field in the database.
 	FieldActorKind = "actor_kind"
 	// FieldActorID holds the string denoting the actor_id field in the database.
 	FieldActorID = "actor_id"
+	// FieldActorName holds the string denoting the actor_name field in the database.
+	FieldActorName = "actor_name"
+	// FieldUserID holds the string denoting the user_id field in the database.
+	FieldUserID = "user_id"
 	// FieldMethod holds the string denoting the method field in the database.
 	FieldMethod = "method"
 	// FieldCode holds the string denoting the code field in the database.
@@ -28,8 +34,14 @@ const (
 	FieldRequestID = "request_id"
 	// FieldRemote holds the string denoting the remote field in the database.
 	FieldRemote = "remote"
+	// FieldChanges holds the string denoting the changes field in the database.
+	FieldChanges = "changes"
 	// FieldAt holds the string denoting the at field in the database.
 	FieldAt = "at"
+	// FieldPreviousHash holds the string denoting the previous_hash field in the database.
+	FieldPreviousHash = "previous_hash"
+	// FieldHash holds the string denoting the hash field in the database.
+	FieldHash = "hash"
 	// Table holds the table name of the auditentry in the database.
 	Table = "audit_entries"
 )
@@ -38,14 +50,20 @@ const (
 var Columns = []string{
 	FieldID,
 	FieldDeploymentID,
+	FieldSequence,
 	FieldActorKind,
 	FieldActorID,
+	FieldActorName,
+	FieldUserID,
 	FieldMethod,
 	FieldCode,
 	FieldRequest,
 	FieldRequestID,
 	FieldRemote,
+	FieldChanges,
 	FieldAt,
+	FieldPreviousHash,
+	FieldHash,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -66,6 +84,12 @@ func ValidColumn(column string) bool {
 var (
 	Hooks  [2]ent.Hook
 	Policy ent.Policy
+	// DefaultSequence holds the default value on creation for the "sequence" field.
+	DefaultSequence int64
+	// DefaultActorName holds the default value on creation for the "actor_name" field.
+	DefaultActorName string
+	// DefaultUserID holds the default value on creation for the "user_id" field.
+	DefaultUserID int64
 )
 
 // OrderOption defines the ordering options for the AuditEntry queries.
@@ -81,6 +105,11 @@ func ByDeploymentID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDeploymentID, opts...).ToFunc()
 }
 
+// BySequence orders the results by the sequence field.
+func BySequence(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSequence, opts...).ToFunc()
+}
+
 // ByActorKind orders the results by the actor_kind field.
 func ByActorKind(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldActorKind, opts...).ToFunc()
@@ -89,6 +118,16 @@ func ByActorKind(opts ...sql.OrderTermOption) OrderOption {
 // ByActorID orders the results by the actor_id field.
 func ByActorID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldActorID, opts...).ToFunc()
+}
+
+// ByActorName orders the results by the actor_name field.
+func ByActorName(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldActorName, opts...).ToFunc()
+}
+
+// ByUserID orders the results by the user_id field.
+func ByUserID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldUserID, opts...).ToFunc()
 }
 
 // ByMethod orders the results by the method field.

@@ -57,6 +57,11 @@ func DeploymentID(v int64) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldEQ(FieldDeploymentID, v))
 }
 
+// Sequence applies equality check predicate on the "sequence" field. It's identical to SequenceEQ.
+func Sequence(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldSequence, v))
+}
+
 // ActorKind applies equality check predicate on the "actor_kind" field. It's identical to ActorKindEQ.
 func ActorKind(v string) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldEQ(FieldActorKind, v))
@@ -65,6 +70,16 @@ func ActorKind(v string) predicate.AuditEntry {
 // ActorID applies equality check predicate on the "actor_id" field. It's identical to ActorIDEQ.
 func ActorID(v int64) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldEQ(FieldActorID, v))
+}
+
+// ActorName applies equality check predicate on the "actor_name" field. It's identical to ActorNameEQ.
+func ActorName(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldActorName, v))
+}
+
+// UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
+func UserID(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldUserID, v))
 }
 
 // Method applies equality check predicate on the "method" field. It's identical to MethodEQ.
@@ -95,6 +110,16 @@ func Remote(v string) predicate.AuditEntry {
 // At applies equality check predicate on the "at" field. It's identical to AtEQ.
 func At(v int64) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldEQ(FieldAt, v))
+}
+
+// PreviousHash applies equality check predicate on the "previous_hash" field. It's identical to PreviousHashEQ.
+func PreviousHash(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldPreviousHash, v))
+}
+
+// Hash applies equality check predicate on the "hash" field. It's identical to HashEQ.
+func Hash(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldHash, v))
 }
 
 // DeploymentIDEQ applies the EQ predicate on the "deployment_id" field.
@@ -135,6 +160,46 @@ func DeploymentIDLT(v int64) predicate.AuditEntry {
 // DeploymentIDLTE applies the LTE predicate on the "deployment_id" field.
 func DeploymentIDLTE(v int64) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldLTE(FieldDeploymentID, v))
+}
+
+// SequenceEQ applies the EQ predicate on the "sequence" field.
+func SequenceEQ(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldSequence, v))
+}
+
+// SequenceNEQ applies the NEQ predicate on the "sequence" field.
+func SequenceNEQ(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNEQ(FieldSequence, v))
+}
+
+// SequenceIn applies the In predicate on the "sequence" field.
+func SequenceIn(vs ...int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldIn(FieldSequence, vs...))
+}
+
+// SequenceNotIn applies the NotIn predicate on the "sequence" field.
+func SequenceNotIn(vs ...int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNotIn(FieldSequence, vs...))
+}
+
+// SequenceGT applies the GT predicate on the "sequence" field.
+func SequenceGT(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGT(FieldSequence, v))
+}
+
+// SequenceGTE applies the GTE predicate on the "sequence" field.
+func SequenceGTE(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGTE(FieldSequence, v))
+}
+
+// SequenceLT applies the LT predicate on the "sequence" field.
+func SequenceLT(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLT(FieldSequence, v))
+}
+
+// SequenceLTE applies the LTE predicate on the "sequence" field.
+func SequenceLTE(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLTE(FieldSequence, v))
 }
 
 // ActorKindEQ applies the EQ predicate on the "actor_kind" field.
@@ -240,6 +305,111 @@ func ActorIDLT(v int64) predicate.AuditEntry {
 // ActorIDLTE applies the LTE predicate on the "actor_id" field.
 func ActorIDLTE(v int64) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldLTE(FieldActorID, v))
+}
+
+// ActorNameEQ applies the EQ predicate on the "actor_name" field.
+func ActorNameEQ(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldActorName, v))
+}
+
+// ActorNameNEQ applies the NEQ predicate on the "actor_name" field.
+func ActorNameNEQ(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNEQ(FieldActorName, v))
+}
+
+// ActorNameIn applies the In predicate on the "actor_name" field.
+func ActorNameIn(vs ...string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldIn(FieldActorName, vs...))
+}
+
+// ActorNameNotIn applies the NotIn predicate on the "actor_name" field.
+func ActorNameNotIn(vs ...string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNotIn(FieldActorName, vs...))
+}
+
+// ActorNameGT applies the GT predicate on the "actor_name" field.
+func ActorNameGT(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGT(FieldActorName, v))
+}
+
+// ActorNameGTE applies the GTE predicate on the "actor_name" field.
+func ActorNameGTE(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGTE(FieldActorName, v))
+}
+
+// ActorNameLT applies the LT predicate on the "actor_name" field.
+func ActorNameLT(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLT(FieldActorName, v))
+}
+
+// ActorNameLTE applies the LTE predicate on the "actor_name" field.
+func ActorNameLTE(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLTE(FieldActorName, v))
+}
+
+// ActorNameContains applies the Contains predicate on the "actor_name" field.
+func ActorNameContains(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldContains(FieldActorName, v))
+}
+
+// ActorNameHasPrefix applies the HasPrefix predicate on the "actor_name" field.
+func ActorNameHasPrefix(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldHasPrefix(FieldActorName, v))
+}
+
+// ActorNameHasSuffix applies the HasSuffix predicate on the "actor_name" field.
+func ActorNameHasSuffix(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldHasSuffix(FieldActorName, v))
+}
+
+// ActorNameEqualFold applies the EqualFold predicate on the "actor_name" field.
+func ActorNameEqualFold(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEqualFold(FieldActorName, v))
+}
+
+// ActorNameContainsFold applies the ContainsFold predicate on the "actor_name" field.
+func ActorNameContainsFold(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldContainsFold(FieldActorName, v))
+}
+
+// UserIDEQ applies the EQ predicate on the "user_id" field.
+func UserIDEQ(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldUserID, v))
+}
+
+// UserIDNEQ applies the NEQ predicate on the "user_id" field.
+func UserIDNEQ(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNEQ(FieldUserID, v))
+}
+
+// UserIDIn applies the In predicate on the "user_id" field.
+func UserIDIn(vs ...int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldIn(FieldUserID, vs...))
+}
+
+// UserIDNotIn applies the NotIn predicate on the "user_id" field.
+func UserIDNotIn(vs ...int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNotIn(FieldUserID, vs...))
+}
+
+// UserIDGT applies the GT predicate on the "user_id" field.
+func UserIDGT(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGT(FieldUserID, v))
+}
+
+// UserIDGTE applies the GTE predicate on the "user_id" field.
+func UserIDGTE(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGTE(FieldUserID, v))
+}
+
+// UserIDLT applies the LT predicate on the "user_id" field.
+func UserIDLT(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLT(FieldUserID, v))
+}
+
+// UserIDLTE applies the LTE predicate on the "user_id" field.
+func UserIDLTE(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLTE(FieldUserID, v))
 }
 
 // MethodEQ applies the EQ predicate on the "method" field.
@@ -567,6 +737,16 @@ func RemoteContainsFold(v string) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldContainsFold(FieldRemote, v))
 }
 
+// ChangesIsNil applies the IsNil predicate on the "changes" field.
+func ChangesIsNil() predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldIsNull(FieldChanges))
+}
+
+// ChangesNotNil applies the NotNil predicate on the "changes" field.
+func ChangesNotNil() predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNotNull(FieldChanges))
+}
+
 // AtEQ applies the EQ predicate on the "at" field.
 func AtEQ(v int64) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldEQ(FieldAt, v))
@@ -605,6 +785,106 @@ func AtLT(v int64) predicate.AuditEntry {
 // AtLTE applies the LTE predicate on the "at" field.
 func AtLTE(v int64) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldLTE(FieldAt, v))
+}
+
+// PreviousHashEQ applies the EQ predicate on the "previous_hash" field.
+func PreviousHashEQ(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldPreviousHash, v))
+}
+
+// PreviousHashNEQ applies the NEQ predicate on the "previous_hash" field.
+func PreviousHashNEQ(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNEQ(FieldPreviousHash, v))
+}
+
+// PreviousHashIn applies the In predicate on the "previous_hash" field.
+func PreviousHashIn(vs ...[]byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldIn(FieldPreviousHash, vs...))
+}
+
+// PreviousHashNotIn applies the NotIn predicate on the "previous_hash" field.
+func PreviousHashNotIn(vs ...[]byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNotIn(FieldPreviousHash, vs...))
+}
+
+// PreviousHashGT applies the GT predicate on the "previous_hash" field.
+func PreviousHashGT(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGT(FieldPreviousHash, v))
+}
+
+// PreviousHashGTE applies the GTE predicate on the "previous_hash" field.
+func PreviousHashGTE(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGTE(FieldPreviousHash, v))
+}
+
+// PreviousHashLT applies the LT predicate on the "previous_hash" field.
+func PreviousHashLT(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLT(FieldPreviousHash, v))
+}
+
+// PreviousHashLTE applies the LTE predicate on the "previous_hash" field.
+func PreviousHashLTE(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLTE(FieldPreviousHash, v))
+}
+
+// PreviousHashIsNil applies the IsNil predicate on the "previous_hash" field.
+func PreviousHashIsNil() predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldIsNull(FieldPreviousHash))
+}
+
+// PreviousHashNotNil applies the NotNil predicate on the "previous_hash" field.
+func PreviousHashNotNil() predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNotNull(FieldPreviousHash))
+}
+
+// HashEQ applies the EQ predicate on the "hash" field.
+func HashEQ(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldHash, v))
+}
+
+// HashNEQ applies the NEQ predicate on the "hash" field.
+func HashNEQ(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNEQ(FieldHash, v))
+}
+
+// HashIn applies the In predicate on the "hash" field.
+func HashIn(vs ...[]byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldIn(FieldHash, vs...))
+}
+
+// HashNotIn applies the NotIn predicate on the "hash" field.
+func HashNotIn(vs ...[]byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNotIn(FieldHash, vs...))
+}
+
+// HashGT applies the GT predicate on the "hash" field.
+func HashGT(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGT(FieldHash, v))
+}
+
+// HashGTE applies the GTE predicate on the "hash" field.
+func HashGTE(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGTE(FieldHash, v))
+}
+
+// HashLT applies the LT predicate on the "hash" field.
+func HashLT(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLT(FieldHash, v))
+}
+
+// HashLTE applies the LTE predicate on the "hash" field.
+func HashLTE(v []byte) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLTE(FieldHash, v))
+}
+
+// HashIsNil applies the IsNil predicate on the "hash" field.
+func HashIsNil() predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldIsNull(FieldHash))
+}
+
+// HashNotNil applies the NotNil predicate on the "hash" field.
+func HashNotNil() predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNotNull(FieldHash))
 }
 
 // And groups predicates with the AND operator between them.

@@ -18,6 +18,14 @@ const (
 	FieldName = "name"
 	// FieldDefaultRole holds the string denoting the default_role field in the database.
 	FieldDefaultRole = "default_role"
+	// FieldTriageViaComment holds the string denoting the triage_via_comment field in the database.
+	FieldTriageViaComment = "triage_via_comment"
+	// FieldCrossFileAnalysis holds the string denoting the cross_file_analysis field in the database.
+	FieldCrossFileAnalysis = "cross_file_analysis"
+	// FieldDependencyQuery holds the string denoting the dependency_query field in the database.
+	FieldDependencyQuery = "dependency_query"
+	// FieldProducts holds the string denoting the products field in the database.
+	FieldProducts = "products"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the deployment in the database.
@@ -30,6 +38,10 @@ var Columns = []string{
 	FieldSlug,
 	FieldName,
 	FieldDefaultRole,
+	FieldTriageViaComment,
+	FieldCrossFileAnalysis,
+	FieldDependencyQuery,
+	FieldProducts,
 	FieldCreatedAt,
 }
 
@@ -57,6 +69,12 @@ var (
 	NameValidator func(string) error
 	// DefaultDefaultRole holds the default value on creation for the "default_role" field.
 	DefaultDefaultRole string
+	// DefaultTriageViaComment holds the default value on creation for the "triage_via_comment" field.
+	DefaultTriageViaComment bool
+	// DefaultCrossFileAnalysis holds the default value on creation for the "cross_file_analysis" field.
+	DefaultCrossFileAnalysis bool
+	// DefaultDependencyQuery holds the default value on creation for the "dependency_query" field.
+	DefaultDependencyQuery bool
 )
 
 // OrderOption defines the ordering options for the Deployment queries.
@@ -80,6 +98,21 @@ func ByName(opts ...sql.OrderTermOption) OrderOption {
 // ByDefaultRole orders the results by the default_role field.
 func ByDefaultRole(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDefaultRole, opts...).ToFunc()
+}
+
+// ByTriageViaComment orders the results by the triage_via_comment field.
+func ByTriageViaComment(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTriageViaComment, opts...).ToFunc()
+}
+
+// ByCrossFileAnalysis orders the results by the cross_file_analysis field.
+func ByCrossFileAnalysis(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCrossFileAnalysis, opts...).ToFunc()
+}
+
+// ByDependencyQuery orders the results by the dependency_query field.
+func ByDependencyQuery(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDependencyQuery, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

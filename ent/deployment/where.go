@@ -67,6 +67,26 @@ func DefaultRole(v string) predicate.Deployment {
 	return predicate.Deployment(sql.FieldEQ(FieldDefaultRole, v))
 }
 
+// TriageViaComment applies equality check predicate on the "triage_via_comment" field. It's identical to TriageViaCommentEQ.
+func TriageViaComment(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldTriageViaComment, v))
+}
+
+// CrossFileAnalysis applies equality check predicate on the "cross_file_analysis" field. It's identical to CrossFileAnalysisEQ.
+func CrossFileAnalysis(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldCrossFileAnalysis, v))
+}
+
+// DependencyQuery applies equality check predicate on the "dependency_query" field. It's identical to DependencyQueryEQ.
+func DependencyQuery(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldDependencyQuery, v))
+}
+
+// Products applies equality check predicate on the "products" field. It's identical to ProductsEQ.
+func Products(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldProducts, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v int64) predicate.Deployment {
 	return predicate.Deployment(sql.FieldEQ(FieldCreatedAt, v))
@@ -265,6 +285,86 @@ func DefaultRoleEqualFold(v string) predicate.Deployment {
 // DefaultRoleContainsFold applies the ContainsFold predicate on the "default_role" field.
 func DefaultRoleContainsFold(v string) predicate.Deployment {
 	return predicate.Deployment(sql.FieldContainsFold(FieldDefaultRole, v))
+}
+
+// TriageViaCommentEQ applies the EQ predicate on the "triage_via_comment" field.
+func TriageViaCommentEQ(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldTriageViaComment, v))
+}
+
+// TriageViaCommentNEQ applies the NEQ predicate on the "triage_via_comment" field.
+func TriageViaCommentNEQ(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNEQ(FieldTriageViaComment, v))
+}
+
+// CrossFileAnalysisEQ applies the EQ predicate on the "cross_file_analysis" field.
+func CrossFileAnalysisEQ(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldCrossFileAnalysis, v))
+}
+
+// CrossFileAnalysisNEQ applies the NEQ predicate on the "cross_file_analysis" field.
+func CrossFileAnalysisNEQ(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNEQ(FieldCrossFileAnalysis, v))
+}
+
+// DependencyQueryEQ applies the EQ predicate on the "dependency_query" field.
+func DependencyQueryEQ(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldDependencyQuery, v))
+}
+
+// DependencyQueryNEQ applies the NEQ predicate on the "dependency_query" field.
+func DependencyQueryNEQ(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNEQ(FieldDependencyQuery, v))
+}
+
+// ProductsEQ applies the EQ predicate on the "products" field.
+func ProductsEQ(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldProducts, v))
+}
+
+// ProductsNEQ applies the NEQ predicate on the "products" field.
+func ProductsNEQ(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNEQ(FieldProducts, v))
+}
+
+// ProductsIn applies the In predicate on the "products" field.
+func ProductsIn(vs ...[]byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldIn(FieldProducts, vs...))
+}
+
+// ProductsNotIn applies the NotIn predicate on the "products" field.
+func ProductsNotIn(vs ...[]byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNotIn(FieldProducts, vs...))
+}
+
+// ProductsGT applies the GT predicate on the "products" field.
+func ProductsGT(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldGT(FieldProducts, v))
+}
+
+// ProductsGTE applies the GTE predicate on the "products" field.
+func ProductsGTE(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldGTE(FieldProducts, v))
+}
+
+// ProductsLT applies the LT predicate on the "products" field.
+func ProductsLT(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldLT(FieldProducts, v))
+}
+
+// ProductsLTE applies the LTE predicate on the "products" field.
+func ProductsLTE(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldLTE(FieldProducts, v))
+}
+
+// ProductsIsNil applies the IsNil predicate on the "products" field.
+func ProductsIsNil() predicate.Deployment {
+	return predicate.Deployment(sql.FieldIsNull(FieldProducts))
+}
+
+// ProductsNotNil applies the NotNil predicate on the "products" field.
+func ProductsNotNil() predicate.Deployment {
+	return predicate.Deployment(sql.FieldNotNull(FieldProducts))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

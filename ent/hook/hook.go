@@ -21,6 +21,42 @@ func (f AuditEntryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AuditEntryMutation", m)
 }
 
+// The AuditHeadFunc type is an adapter to allow the use of ordinary
+// function as AuditHead mutator.
+type AuditHeadFunc func(context.Context, *ent.AuditHeadMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AuditHeadFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AuditHeadMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AuditHeadMutation", m)
+}
+
+// The DeliveryFunc type is an adapter to allow the use of ordinary
+// function as Delivery mutator.
+type DeliveryFunc func(context.Context, *ent.DeliveryMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f DeliveryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.DeliveryMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DeliveryMutation", m)
+}
+
+// The DeliveryAttemptFunc type is an adapter to allow the use of ordinary
+// function as DeliveryAttempt mutator.
+type DeliveryAttemptFunc func(context.Context, *ent.DeliveryAttemptMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f DeliveryAttemptFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.DeliveryAttemptMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DeliveryAttemptMutation", m)
+}
+
 // The DeploymentFunc type is an adapter to allow the use of ordinary
 // function as Deployment mutator.
 type DeploymentFunc func(context.Context, *ent.DeploymentMutation) (ent.Value, error)
@@ -57,6 +93,18 @@ func (f FindingEventFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.FindingEventMutation", m)
 }
 
+// The InvitationFunc type is an adapter to allow the use of ordinary
+// function as Invitation mutator.
+type InvitationFunc func(context.Context, *ent.InvitationMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f InvitationFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.InvitationMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.InvitationMutation", m)
+}
+
 // The MembershipFunc type is an adapter to allow the use of ordinary
 // function as Membership mutator.
 type MembershipFunc func(context.Context, *ent.MembershipMutation) (ent.Value, error)
@@ -67,6 +115,90 @@ func (f MembershipFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.MembershipMutation", m)
+}
+
+// The NotificationFunc type is an adapter to allow the use of ordinary
+// function as Notification mutator.
+type NotificationFunc func(context.Context, *ent.NotificationMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f NotificationFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.NotificationMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.NotificationMutation", m)
+}
+
+// The NotificationRuleFunc type is an adapter to allow the use of ordinary
+// function as NotificationRule mutator.
+type NotificationRuleFunc func(context.Context, *ent.NotificationRuleMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f NotificationRuleFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.NotificationRuleMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.NotificationRuleMutation", m)
+}
+
+// The NotificationSeenFunc type is an adapter to allow the use of ordinary
+// function as NotificationSeen mutator.
+type NotificationSeenFunc func(context.Context, *ent.NotificationSeenMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f NotificationSeenFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.NotificationSeenMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.NotificationSeenMutation", m)
+}
+
+// The NotificationWebhookFunc type is an adapter to allow the use of ordinary
+// function as NotificationWebhook mutator.
+type NotificationWebhookFunc func(context.Context, *ent.NotificationWebhookMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f NotificationWebhookFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.NotificationWebhookMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.NotificationWebhookMutation", m)
+}
+
+// The OnboardingTaskFunc type is an adapter to allow the use of ordinary
+// function as OnboardingTask mutator.
+type OnboardingTaskFunc func(context.Context, *ent.OnboardingTaskMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f OnboardingTaskFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.OnboardingTaskMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.OnboardingTaskMutation", m)
+}
+
+// The PackageManagerConfigFunc type is an adapter to allow the use of ordinary
+// function as PackageManagerConfig mutator.
+type PackageManagerConfigFunc func(context.Context, *ent.PackageManagerConfigMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f PackageManagerConfigFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.PackageManagerConfigMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PackageManagerConfigMutation", m)
+}
+
+// The ProductFeedbackFunc type is an adapter to allow the use of ordinary
+// function as ProductFeedback mutator.
+type ProductFeedbackFunc func(context.Context, *ent.ProductFeedbackMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ProductFeedbackFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ProductFeedbackMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ProductFeedbackMutation", m)
 }
 
 // The ProjectFunc type is an adapter to allow the use of ordinary
@@ -93,6 +225,18 @@ func (f ProjectTagFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ProjectTagMutation", m)
 }
 
+// The ReviewCommentContentFunc type is an adapter to allow the use of ordinary
+// function as ReviewCommentContent mutator.
+type ReviewCommentContentFunc func(context.Context, *ent.ReviewCommentContentMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ReviewCommentContentFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ReviewCommentContentMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ReviewCommentContentMutation", m)
+}
+
 // The RuleFunc type is an adapter to allow the use of ordinary
 // function as Rule mutator.
 type RuleFunc func(context.Context, *ent.RuleMutation) (ent.Value, error)
@@ -115,6 +259,30 @@ func (f ScanFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error)
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ScanMutation", m)
+}
+
+// The ScmAppFunc type is an adapter to allow the use of ordinary
+// function as ScmApp mutator.
+type ScmAppFunc func(context.Context, *ent.ScmAppMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ScmAppFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ScmAppMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ScmAppMutation", m)
+}
+
+// The ScmConfigFunc type is an adapter to allow the use of ordinary
+// function as ScmConfig mutator.
+type ScmConfigFunc func(context.Context, *ent.ScmConfigMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ScmConfigFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ScmConfigMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ScmConfigMutation", m)
 }
 
 // The SettingFunc type is an adapter to allow the use of ordinary
@@ -153,6 +321,42 @@ func (f TagFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TagMutation", m)
 }
 
+// The TeamFunc type is an adapter to allow the use of ordinary
+// function as Team mutator.
+type TeamFunc func(context.Context, *ent.TeamMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f TeamFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.TeamMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TeamMutation", m)
+}
+
+// The TeamMemberFunc type is an adapter to allow the use of ordinary
+// function as TeamMember mutator.
+type TeamMemberFunc func(context.Context, *ent.TeamMemberMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f TeamMemberFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.TeamMemberMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TeamMemberMutation", m)
+}
+
+// The TeamProjectFunc type is an adapter to allow the use of ordinary
+// function as TeamProject mutator.
+type TeamProjectFunc func(context.Context, *ent.TeamProjectMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f TeamProjectFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.TeamProjectMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TeamProjectMutation", m)
+}
+
 // The TokenFunc type is an adapter to allow the use of ordinary
 // function as Token mutator.
 type TokenFunc func(context.Context, *ent.TokenMutation) (ent.Value, error)
@@ -175,6 +379,18 @@ func (f UserFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error)
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.UserMutation", m)
+}
+
+// The WebhookReceiptFunc type is an adapter to allow the use of ordinary
+// function as WebhookReceipt mutator.
+type WebhookReceiptFunc func(context.Context, *ent.WebhookReceiptMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f WebhookReceiptFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.WebhookReceiptMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.WebhookReceiptMutation", m)
 }
 
 // Condition is a hook condition function.

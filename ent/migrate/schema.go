@@ -13,14 +13,20 @@ var (
 	AuditEntriesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
 		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "sequence", Type: field.TypeInt64, Default: 0},
 		{Name: "actor_kind", Type: field.TypeString},
 		{Name: "actor_id", Type: field.TypeInt64},
+		{Name: "actor_name", Type: field.TypeString, Default: ""},
+		{Name: "user_id", Type: field.TypeInt64, Default: 0},
 		{Name: "method", Type: field.TypeString},
 		{Name: "code", Type: field.TypeString},
 		{Name: "request", Type: field.TypeString},
 		{Name: "request_id", Type: field.TypeString},
 		{Name: "remote", Type: field.TypeString},
+		{Name: "changes", Type: field.TypeJSON, Nullable: true},
 		{Name: "at", Type: field.TypeInt64},
+		{Name: "previous_hash", Type: field.TypeBytes, Nullable: true},
+		{Name: "hash", Type: field.TypeBytes, Nullable: true},
 	}
 	// AuditEntriesTable holds the schema information for the "audit_entries" table.
 	AuditEntriesTable = &schema.Table{
@@ -31,7 +37,121 @@ var (
 			{
 				Name:    "audit_entries_by_time",
 				Unique:  false,
-				Columns: []*schema.Column{AuditEntriesColumns[1], AuditEntriesColumns[9], AuditEntriesColumns[0]},
+				Columns: []*schema.Column{AuditEntriesColumns[1], AuditEntriesColumns[13], AuditEntriesColumns[0]},
+			},
+			{
+				Name:    "audit_entries_chain",
+				Unique:  true,
+				Columns: []*schema.Column{AuditEntriesColumns[1], AuditEntriesColumns[2]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "sequence > 0",
+				},
+			},
+		},
+	}
+	// AuditHeadsColumns holds the columns for the "audit_heads" table.
+	AuditHeadsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "sequence", Type: field.TypeInt64, Default: 0},
+		{Name: "hash", Type: field.TypeBytes, Nullable: true},
+		{Name: "seal", Type: field.TypeBytes, Nullable: true},
+	}
+	// AuditHeadsTable holds the schema information for the "audit_heads" table.
+	AuditHeadsTable = &schema.Table{
+		Name:       "audit_heads",
+		Columns:    AuditHeadsColumns,
+		PrimaryKey: []*schema.Column{AuditHeadsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "audit_heads_by_deployment",
+				Unique:  true,
+				Columns: []*schema.Column{AuditHeadsColumns[1]},
+			},
+		},
+	}
+	// DeliveriesColumns holds the columns for the "deliveries" table.
+	DeliveriesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "rule_id", Type: field.TypeInt64},
+		{Name: "event_id", Type: field.TypeString},
+		{Name: "kind", Type: field.TypeString},
+		{Name: "project_id", Type: field.TypeInt64, Default: 0},
+		{Name: "scan_id", Type: field.TypeInt64, Default: 0},
+		{Name: "payload", Type: field.TypeBytes},
+		{Name: "state", Type: field.TypeString},
+		{Name: "attempts", Type: field.TypeInt32, Default: 0},
+		{Name: "next_attempt_at", Type: field.TypeInt64},
+		{Name: "locked_until", Type: field.TypeInt64, Default: 0},
+		{Name: "give_up_at", Type: field.TypeInt64},
+		{Name: "last_status", Type: field.TypeInt32, Default: 0},
+		{Name: "last_error", Type: field.TypeString, Default: ""},
+		{Name: "replay_of", Type: field.TypeInt64, Nullable: true},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "finished_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// DeliveriesTable holds the schema information for the "deliveries" table.
+	DeliveriesTable = &schema.Table{
+		Name:       "deliveries",
+		Columns:    DeliveriesColumns,
+		PrimaryKey: []*schema.Column{DeliveriesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "deliveries_list",
+				Unique:  false,
+				Columns: []*schema.Column{DeliveriesColumns[1], DeliveriesColumns[0]},
+			},
+			{
+				Name:    "deliveries_of_rule",
+				Unique:  false,
+				Columns: []*schema.Column{DeliveriesColumns[1], DeliveriesColumns[2], DeliveriesColumns[0]},
+			},
+			{
+				Name:    "deliveries_by_state",
+				Unique:  false,
+				Columns: []*schema.Column{DeliveriesColumns[1], DeliveriesColumns[8], DeliveriesColumns[0]},
+			},
+			{
+				Name:    "deliveries_by_event",
+				Unique:  false,
+				Columns: []*schema.Column{DeliveriesColumns[1], DeliveriesColumns[3]},
+			},
+			{
+				Name:    "deliveries_of_scan",
+				Unique:  false,
+				Columns: []*schema.Column{DeliveriesColumns[1], DeliveriesColumns[6], DeliveriesColumns[2]},
+			},
+			{
+				Name:    "deliveries_due",
+				Unique:  false,
+				Columns: []*schema.Column{DeliveriesColumns[10], DeliveriesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "state = 'pending'",
+				},
+			},
+		},
+	}
+	// DeliveryAttemptsColumns holds the columns for the "delivery_attempts" table.
+	DeliveryAttemptsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "delivery_id", Type: field.TypeInt64},
+		{Name: "status", Type: field.TypeInt32},
+		{Name: "error", Type: field.TypeString},
+		{Name: "duration_us", Type: field.TypeInt64},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// DeliveryAttemptsTable holds the schema information for the "delivery_attempts" table.
+	DeliveryAttemptsTable = &schema.Table{
+		Name:       "delivery_attempts",
+		Columns:    DeliveryAttemptsColumns,
+		PrimaryKey: []*schema.Column{DeliveryAttemptsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "delivery_attempts_of_delivery",
+				Unique:  false,
+				Columns: []*schema.Column{DeliveryAttemptsColumns[1], DeliveryAttemptsColumns[2], DeliveryAttemptsColumns[0]},
 			},
 		},
 	}
@@ -41,6 +161,10 @@ var (
 		{Name: "slug", Type: field.TypeString},
 		{Name: "name", Type: field.TypeString},
 		{Name: "default_role", Type: field.TypeString, Default: "ORG_ROLE_ADMIN"},
+		{Name: "triage_via_comment", Type: field.TypeBool, Default: false},
+		{Name: "cross_file_analysis", Type: field.TypeBool, Default: false},
+		{Name: "dependency_query", Type: field.TypeBool, Default: false},
+		{Name: "products", Type: field.TypeBytes, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 	}
 	// DeploymentsTable holds the schema information for the "deployments" table.
@@ -274,6 +398,33 @@ var (
 			},
 		},
 	}
+	// InvitationsColumns holds the columns for the "invitations" table.
+	InvitationsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "email", Type: field.TypeString},
+		{Name: "invited_by", Type: field.TypeInt64},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "accepted_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// InvitationsTable holds the schema information for the "invitations" table.
+	InvitationsTable = &schema.Table{
+		Name:       "invitations",
+		Columns:    InvitationsColumns,
+		PrimaryKey: []*schema.Column{InvitationsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "invitations_by_email",
+				Unique:  true,
+				Columns: []*schema.Column{InvitationsColumns[1], InvitationsColumns[2]},
+			},
+			{
+				Name:    "invitations_of_email",
+				Unique:  false,
+				Columns: []*schema.Column{InvitationsColumns[2]},
+			},
+		},
+	}
 	// MembershipsColumns holds the columns for the "memberships" table.
 	MembershipsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -297,6 +448,190 @@ var (
 				Name:    "memberships_of_user",
 				Unique:  false,
 				Columns: []*schema.Column{MembershipsColumns[2]},
+			},
+		},
+	}
+	// NotificationsColumns holds the columns for the "notifications" table.
+	NotificationsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "dedup_key", Type: field.TypeString},
+		{Name: "title", Type: field.TypeString},
+		{Name: "description", Type: field.TypeString},
+		{Name: "severity", Type: field.TypeString},
+		{Name: "admin_only", Type: field.TypeBool},
+		{Name: "link", Type: field.TypeString},
+		{Name: "is_external_link", Type: field.TypeBool},
+		{Name: "link_text", Type: field.TypeString},
+		{Name: "created_at", Type: field.TypeInt64},
+	}
+	// NotificationsTable holds the schema information for the "notifications" table.
+	NotificationsTable = &schema.Table{
+		Name:       "notifications",
+		Columns:    NotificationsColumns,
+		PrimaryKey: []*schema.Column{NotificationsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "notifications_by_key",
+				Unique:  true,
+				Columns: []*schema.Column{NotificationsColumns[1], NotificationsColumns[2]},
+			},
+			{
+				Name:    "notifications_list",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationsColumns[1], NotificationsColumns[10], NotificationsColumns[0]},
+			},
+		},
+	}
+	// NotificationRulesColumns holds the columns for the "notification_rules" table.
+	NotificationRulesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "channel", Type: field.TypeString},
+		{Name: "name", Type: field.TypeString},
+		{Name: "config", Type: field.TypeJSON},
+		{Name: "secrets", Type: field.TypeBytes, Nullable: true},
+		{Name: "is_enabled", Type: field.TypeBool, Default: false},
+		{Name: "policy_slugs", Type: field.TypeJSON},
+		{Name: "use_network_broker", Type: field.TypeBool, Default: false},
+		{Name: "send_scan_completion", Type: field.TypeBool, Default: true},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// NotificationRulesTable holds the schema information for the "notification_rules" table.
+	NotificationRulesTable = &schema.Table{
+		Name:       "notification_rules",
+		Columns:    NotificationRulesColumns,
+		PrimaryKey: []*schema.Column{NotificationRulesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "notification_rules_list",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationRulesColumns[1], NotificationRulesColumns[0]},
+			},
+			{
+				Name:    "notification_rules_by_channel",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationRulesColumns[1], NotificationRulesColumns[2], NotificationRulesColumns[0]},
+			},
+		},
+	}
+	// NotificationSeensColumns holds the columns for the "notification_seens" table.
+	NotificationSeensColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "notification_id", Type: field.TypeInt64},
+		{Name: "user_id", Type: field.TypeInt64},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// NotificationSeensTable holds the schema information for the "notification_seens" table.
+	NotificationSeensTable = &schema.Table{
+		Name:       "notification_seens",
+		Columns:    NotificationSeensColumns,
+		PrimaryKey: []*schema.Column{NotificationSeensColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "notifications_seen_by_user",
+				Unique:  true,
+				Columns: []*schema.Column{NotificationSeensColumns[1], NotificationSeensColumns[3], NotificationSeensColumns[2]},
+			},
+		},
+	}
+	// NotificationWebhooksColumns holds the columns for the "notification_webhooks" table.
+	NotificationWebhooksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "name", Type: field.TypeString},
+		{Name: "url", Type: field.TypeString},
+		{Name: "secret", Type: field.TypeBytes, Nullable: true},
+		{Name: "use_network_broker", Type: field.TypeBool, Default: false},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// NotificationWebhooksTable holds the schema information for the "notification_webhooks" table.
+	NotificationWebhooksTable = &schema.Table{
+		Name:       "notification_webhooks",
+		Columns:    NotificationWebhooksColumns,
+		PrimaryKey: []*schema.Column{NotificationWebhooksColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "notification_webhooks_by_name",
+				Unique:  true,
+				Columns: []*schema.Column{NotificationWebhooksColumns[1], NotificationWebhooksColumns[2]},
+			},
+		},
+	}
+	// OnboardingTasksColumns holds the columns for the "onboarding_tasks" table.
+	OnboardingTasksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "user_id", Type: field.TypeInt64},
+		{Name: "type", Type: field.TypeString},
+		{Name: "state", Type: field.TypeString},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// OnboardingTasksTable holds the schema information for the "onboarding_tasks" table.
+	OnboardingTasksTable = &schema.Table{
+		Name:       "onboarding_tasks",
+		Columns:    OnboardingTasksColumns,
+		PrimaryKey: []*schema.Column{OnboardingTasksColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "onboarding_tasks_by_type",
+				Unique:  true,
+				Columns: []*schema.Column{OnboardingTasksColumns[1], OnboardingTasksColumns[2], OnboardingTasksColumns[3]},
+			},
+		},
+	}
+	// PackageManagerConfigsColumns holds the columns for the "package_manager_configs" table.
+	PackageManagerConfigsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "name", Type: field.TypeString},
+		{Name: "url", Type: field.TypeString},
+		{Name: "requires_auth", Type: field.TypeBool, Default: false},
+		{Name: "ecosystem", Type: field.TypeString},
+		{Name: "use_network_broker", Type: field.TypeBool, Default: false},
+		{Name: "additional_config", Type: field.TypeBytes, Nullable: true},
+		{Name: "registry_type", Type: field.TypeString},
+		{Name: "credential_kind", Type: field.TypeString, Default: ""},
+		{Name: "credentials", Type: field.TypeBytes, Nullable: true},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// PackageManagerConfigsTable holds the schema information for the "package_manager_configs" table.
+	PackageManagerConfigsTable = &schema.Table{
+		Name:       "package_manager_configs",
+		Columns:    PackageManagerConfigsColumns,
+		PrimaryKey: []*schema.Column{PackageManagerConfigsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "package_manager_configs_by_name",
+				Unique:  true,
+				Columns: []*schema.Column{PackageManagerConfigsColumns[1], PackageManagerConfigsColumns[2]},
+			},
+		},
+	}
+	// ProductFeedbacksColumns holds the columns for the "product_feedbacks" table.
+	ProductFeedbacksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "feature_action", Type: field.TypeString},
+		{Name: "feedback", Type: field.TypeString},
+		{Name: "actor_kind", Type: field.TypeString},
+		{Name: "actor_id", Type: field.TypeInt64},
+		{Name: "created_at", Type: field.TypeInt64},
+	}
+	// ProductFeedbacksTable holds the schema information for the "product_feedbacks" table.
+	ProductFeedbacksTable = &schema.Table{
+		Name:       "product_feedbacks",
+		Columns:    ProductFeedbacksColumns,
+		PrimaryKey: []*schema.Column{ProductFeedbacksColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "product_feedback_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{ProductFeedbacksColumns[1], ProductFeedbacksColumns[6]},
 			},
 		},
 	}
@@ -357,6 +692,29 @@ var (
 				Name:    "project_tags_of_tag",
 				Unique:  false,
 				Columns: []*schema.Column{ProjectTagsColumns[1], ProjectTagsColumns[3]},
+			},
+		},
+	}
+	// ReviewCommentContentsColumns holds the columns for the "review_comment_contents" table.
+	ReviewCommentContentsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "content_type", Type: field.TypeString},
+		{Name: "product_type", Type: field.TypeString},
+		{Name: "content", Type: field.TypeString},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// ReviewCommentContentsTable holds the schema information for the "review_comment_contents" table.
+	ReviewCommentContentsTable = &schema.Table{
+		Name:       "review_comment_contents",
+		Columns:    ReviewCommentContentsColumns,
+		PrimaryKey: []*schema.Column{ReviewCommentContentsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "review_comment_contents_by_product",
+				Unique:  true,
+				Columns: []*schema.Column{ReviewCommentContentsColumns[1], ReviewCommentContentsColumns[2], ReviewCommentContentsColumns[3]},
 			},
 		},
 	}
@@ -446,6 +804,121 @@ var (
 			},
 		},
 	}
+	// ScmAppsColumns holds the columns for the "scm_apps" table.
+	ScmAppsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "request_id", Type: field.TypeString},
+		{Name: "state", Type: field.TypeString},
+		{Name: "scm_type", Type: field.TypeString},
+		{Name: "base_url", Type: field.TypeString},
+		{Name: "namespace", Type: field.TypeString},
+		{Name: "entity_type", Type: field.TypeString, Default: ""},
+		{Name: "scm_config_id", Type: field.TypeInt64, Nullable: true},
+		{Name: "created_by", Type: field.TypeInt64},
+		{Name: "slug", Type: field.TypeString, Default: ""},
+		{Name: "app_id", Type: field.TypeString, Default: ""},
+		{Name: "name", Type: field.TypeString, Default: ""},
+		{Name: "code_access", Type: field.TypeBool, Default: false},
+		{Name: "tenant_id", Type: field.TypeString, Default: ""},
+		{Name: "client_id", Type: field.TypeString, Default: ""},
+		{Name: "client_secret", Type: field.TypeBytes, Nullable: true},
+		{Name: "private_key", Type: field.TypeBytes, Nullable: true},
+		{Name: "webhook_key", Type: field.TypeString, Default: ""},
+		{Name: "webhook_secret", Type: field.TypeBytes, Nullable: true},
+		{Name: "previous_webhook_secret", Type: field.TypeBytes, Nullable: true},
+		{Name: "webhook_rotated_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "expires_at", Type: field.TypeInt64},
+		{Name: "completed_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// ScmAppsTable holds the schema information for the "scm_apps" table.
+	ScmAppsTable = &schema.Table{
+		Name:       "scm_apps",
+		Columns:    ScmAppsColumns,
+		PrimaryKey: []*schema.Column{ScmAppsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "scm_apps_by_request",
+				Unique:  true,
+				Columns: []*schema.Column{ScmAppsColumns[2]},
+			},
+			{
+				Name:    "scm_apps_list",
+				Unique:  false,
+				Columns: []*schema.Column{ScmAppsColumns[1], ScmAppsColumns[0]},
+			},
+			{
+				Name:    "scm_apps_by_webhook",
+				Unique:  true,
+				Columns: []*schema.Column{ScmAppsColumns[18]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "webhook_key <> ''",
+				},
+			},
+		},
+	}
+	// ScmConfigsColumns holds the columns for the "scm_configs" table.
+	ScmConfigsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "type", Type: field.TypeString},
+		{Name: "namespace", Type: field.TypeString},
+		{Name: "source_id", Type: field.TypeString, Default: ""},
+		{Name: "base_url", Type: field.TypeString},
+		{Name: "scm_id", Type: field.TypeString, Default: ""},
+		{Name: "scm_app_id", Type: field.TypeInt64, Nullable: true},
+		{Name: "access_token", Type: field.TypeBytes, Nullable: true},
+		{Name: "installed", Type: field.TypeBool, Default: false},
+		{Name: "suspended", Type: field.TypeBool, Default: false},
+		{Name: "entity_type", Type: field.TypeString, Default: ""},
+		{Name: "auto_scan", Type: field.TypeBool, Default: false},
+		{Name: "diff_enabled", Type: field.TypeBool, Default: false},
+		{Name: "use_network_broker", Type: field.TypeBool, Default: false},
+		{Name: "checked_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "check_ok", Type: field.TypeBool, Default: false},
+		{Name: "check_error", Type: field.TypeString, Default: ""},
+		{Name: "token_scopes", Type: field.TypeBytes, Nullable: true},
+		{Name: "last_successful_sync_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "webhook_key", Type: field.TypeString, Default: ""},
+		{Name: "webhook_secret", Type: field.TypeBytes, Nullable: true},
+		{Name: "previous_webhook_secret", Type: field.TypeBytes, Nullable: true},
+		{Name: "webhook_rotated_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "subscriptions", Type: field.TypeJSON, Nullable: true},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// ScmConfigsTable holds the schema information for the "scm_configs" table.
+	ScmConfigsTable = &schema.Table{
+		Name:       "scm_configs",
+		Columns:    ScmConfigsColumns,
+		PrimaryKey: []*schema.Column{ScmConfigsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "scm_configs_by_namespace",
+				Unique:  true,
+				Columns: []*schema.Column{ScmConfigsColumns[1], ScmConfigsColumns[2], ScmConfigsColumns[5], ScmConfigsColumns[3]},
+			},
+			{
+				Name:    "scm_configs_by_name",
+				Unique:  false,
+				Columns: []*schema.Column{ScmConfigsColumns[1], ScmConfigsColumns[3], ScmConfigsColumns[0]},
+			},
+			{
+				Name:    "scm_configs_by_sync",
+				Unique:  false,
+				Columns: []*schema.Column{ScmConfigsColumns[1], ScmConfigsColumns[19], ScmConfigsColumns[0]},
+			},
+			{
+				Name:    "scm_configs_by_webhook",
+				Unique:  true,
+				Columns: []*schema.Column{ScmConfigsColumns[20]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "webhook_key <> ''",
+				},
+			},
+		},
+	}
 	// SettingsColumns holds the columns for the "settings" table.
 	SettingsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -507,6 +980,94 @@ var (
 			},
 		},
 	}
+	// TeamsColumns holds the columns for the "teams" table.
+	TeamsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "name", Type: field.TypeString},
+		{Name: "slug", Type: field.TypeString},
+		{Name: "parent_id", Type: field.TypeInt64, Nullable: true},
+		{Name: "is_project_default", Type: field.TypeBool, Default: false},
+		{Name: "is_user_default", Type: field.TypeBool, Default: false},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// TeamsTable holds the schema information for the "teams" table.
+	TeamsTable = &schema.Table{
+		Name:       "teams",
+		Columns:    TeamsColumns,
+		PrimaryKey: []*schema.Column{TeamsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "teams_by_slug",
+				Unique:  true,
+				Columns: []*schema.Column{TeamsColumns[1], TeamsColumns[3]},
+			},
+			{
+				Name:    "teams_by_name",
+				Unique:  true,
+				Columns: []*schema.Column{TeamsColumns[1], TeamsColumns[2]},
+			},
+			{
+				Name:    "teams_of_parent",
+				Unique:  false,
+				Columns: []*schema.Column{TeamsColumns[1], TeamsColumns[4], TeamsColumns[0]},
+			},
+		},
+	}
+	// TeamMembersColumns holds the columns for the "team_members" table.
+	TeamMembersColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "team_id", Type: field.TypeInt64},
+		{Name: "user_id", Type: field.TypeInt64},
+		{Name: "role", Type: field.TypeString},
+		{Name: "created_at", Type: field.TypeInt64},
+	}
+	// TeamMembersTable holds the schema information for the "team_members" table.
+	TeamMembersTable = &schema.Table{
+		Name:       "team_members",
+		Columns:    TeamMembersColumns,
+		PrimaryKey: []*schema.Column{TeamMembersColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "team_members_of_team",
+				Unique:  true,
+				Columns: []*schema.Column{TeamMembersColumns[1], TeamMembersColumns[2], TeamMembersColumns[3]},
+			},
+			{
+				Name:    "team_members_of_user",
+				Unique:  false,
+				Columns: []*schema.Column{TeamMembersColumns[1], TeamMembersColumns[3], TeamMembersColumns[2]},
+			},
+		},
+	}
+	// TeamProjectsColumns holds the columns for the "team_projects" table.
+	TeamProjectsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "team_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "created_at", Type: field.TypeInt64},
+	}
+	// TeamProjectsTable holds the schema information for the "team_projects" table.
+	TeamProjectsTable = &schema.Table{
+		Name:       "team_projects",
+		Columns:    TeamProjectsColumns,
+		PrimaryKey: []*schema.Column{TeamProjectsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "team_projects_of_team",
+				Unique:  true,
+				Columns: []*schema.Column{TeamProjectsColumns[1], TeamProjectsColumns[2], TeamProjectsColumns[3]},
+			},
+			{
+				Name:    "team_projects_of_project",
+				Unique:  false,
+				Columns: []*schema.Column{TeamProjectsColumns[1], TeamProjectsColumns[3], TeamProjectsColumns[2]},
+			},
+		},
+	}
 	// TokensColumns holds the columns for the "tokens" table.
 	TokensColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -548,6 +1109,7 @@ var (
 		{Name: "name", Type: field.TypeString},
 		{Name: "issuer", Type: field.TypeString, Nullable: true},
 		{Name: "subject", Type: field.TypeString, Nullable: true},
+		{Name: "settings", Type: field.TypeBytes, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 	}
 	// UsersTable holds the schema information for the "users" table.
@@ -571,22 +1133,66 @@ var (
 			},
 		},
 	}
+	// WebhookReceiptsColumns holds the columns for the "webhook_receipts" table.
+	WebhookReceiptsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "webhook_key", Type: field.TypeString},
+		{Name: "delivery_id", Type: field.TypeString},
+		{Name: "received_at", Type: field.TypeInt64},
+	}
+	// WebhookReceiptsTable holds the schema information for the "webhook_receipts" table.
+	WebhookReceiptsTable = &schema.Table{
+		Name:       "webhook_receipts",
+		Columns:    WebhookReceiptsColumns,
+		PrimaryKey: []*schema.Column{WebhookReceiptsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "webhook_receipts_by_delivery",
+				Unique:  true,
+				Columns: []*schema.Column{WebhookReceiptsColumns[1], WebhookReceiptsColumns[2], WebhookReceiptsColumns[3]},
+			},
+			{
+				Name:    "webhook_receipts_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookReceiptsColumns[4]},
+			},
+		},
+	}
 	// Tables holds all the tables in the schema.
 	Tables = []*schema.Table{
 		AuditEntriesTable,
+		AuditHeadsTable,
+		DeliveriesTable,
+		DeliveryAttemptsTable,
 		DeploymentsTable,
 		FindingsTable,
 		FindingEventsTable,
+		InvitationsTable,
 		MembershipsTable,
+		NotificationsTable,
+		NotificationRulesTable,
+		NotificationSeensTable,
+		NotificationWebhooksTable,
+		OnboardingTasksTable,
+		PackageManagerConfigsTable,
+		ProductFeedbacksTable,
 		ProjectsTable,
 		ProjectTagsTable,
+		ReviewCommentContentsTable,
 		RulesTable,
 		ScansTable,
+		ScmAppsTable,
+		ScmConfigsTable,
 		SettingsTable,
 		SigningKeysTable,
 		TagsTable,
+		TeamsTable,
+		TeamMembersTable,
+		TeamProjectsTable,
 		TokensTable,
 		UsersTable,
+		WebhookReceiptsTable,
 	}
 )
 

@@ -9,6 +9,15 @@ import (
 // AuditEntry is the predicate function for auditentry builders.
 type AuditEntry func(*sql.Selector)
 
+// AuditHead is the predicate function for audithead builders.
+type AuditHead func(*sql.Selector)
+
+// Delivery is the predicate function for delivery builders.
+type Delivery func(*sql.Selector)
+
+// DeliveryAttempt is the predicate function for deliveryattempt builders.
+type DeliveryAttempt func(*sql.Selector)
+
 // Deployment is the predicate function for deployment builders.
 type Deployment func(*sql.Selector)
 
@@ -18,8 +27,32 @@ type Finding func(*sql.Selector)
 // FindingEvent is the predicate function for findingevent builders.
 type FindingEvent func(*sql.Selector)
 
+// Invitation is the predicate function for invitation builders.
+type Invitation func(*sql.Selector)
+
 // Membership is the predicate function for membership builders.
 type Membership func(*sql.Selector)
+
+// Notification is the predicate function for notification builders.
+type Notification func(*sql.Selector)
+
+// NotificationRule is the predicate function for notificationrule builders.
+type NotificationRule func(*sql.Selector)
+
+// NotificationSeen is the predicate function for notificationseen builders.
+type NotificationSeen func(*sql.Selector)
+
+// NotificationWebhook is the predicate function for notificationwebhook builders.
+type NotificationWebhook func(*sql.Selector)
+
+// OnboardingTask is the predicate function for onboardingtask builders.
+type OnboardingTask func(*sql.Selector)
+
+// PackageManagerConfig is the predicate function for packagemanagerconfig builders.
+type PackageManagerConfig func(*sql.Selector)
+
+// ProductFeedback is the predicate function for productfeedback builders.
+type ProductFeedback func(*sql.Selector)
 
 // Project is the predicate function for project builders.
 type Project func(*sql.Selector)
@@ -27,11 +60,20 @@ type Project func(*sql.Selector)
 // ProjectTag is the predicate function for projecttag builders.
 type ProjectTag func(*sql.Selector)
 
+// ReviewCommentContent is the predicate function for reviewcommentcontent builders.
+type ReviewCommentContent func(*sql.Selector)
+
 // Rule is the predicate function for rule builders.
 type Rule func(*sql.Selector)
 
 // Scan is the predicate function for scan builders.
 type Scan func(*sql.Selector)
+
+// ScmApp is the predicate function for scmapp builders.
+type ScmApp func(*sql.Selector)
+
+// ScmConfig is the predicate function for scmconfig builders.
+type ScmConfig func(*sql.Selector)
 
 // Setting is the predicate function for setting builders.
 type Setting func(*sql.Selector)
@@ -42,8 +84,20 @@ type SigningKey func(*sql.Selector)
 // Tag is the predicate function for tag builders.
 type Tag func(*sql.Selector)
 
+// Team is the predicate function for team builders.
+type Team func(*sql.Selector)
+
+// TeamMember is the predicate function for teammember builders.
+type TeamMember func(*sql.Selector)
+
+// TeamProject is the predicate function for teamproject builders.
+type TeamProject func(*sql.Selector)
+
 // Token is the predicate function for token builders.
 type Token func(*sql.Selector)
 
 // User is the predicate function for user builders.
 type User func(*sql.Selector)
+
+// WebhookReceipt is the predicate function for webhookreceipt builders.
+type WebhookReceipt func(*sql.Selector)

@@ -135,6 +135,78 @@ func (f AuditEntryMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Muta
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AuditEntryMutation", m)
 }
 
+// The AuditHeadQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AuditHeadQueryRuleFunc func(context.Context, *ent.AuditHeadQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AuditHeadQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AuditHeadQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AuditHeadQuery", q)
+}
+
+// The AuditHeadMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AuditHeadMutationRuleFunc func(context.Context, *ent.AuditHeadMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AuditHeadMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AuditHeadMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AuditHeadMutation", m)
+}
+
+// The DeliveryQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type DeliveryQueryRuleFunc func(context.Context, *ent.DeliveryQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f DeliveryQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.DeliveryQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.DeliveryQuery", q)
+}
+
+// The DeliveryMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type DeliveryMutationRuleFunc func(context.Context, *ent.DeliveryMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f DeliveryMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.DeliveryMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.DeliveryMutation", m)
+}
+
+// The DeliveryAttemptQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type DeliveryAttemptQueryRuleFunc func(context.Context, *ent.DeliveryAttemptQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f DeliveryAttemptQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.DeliveryAttemptQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.DeliveryAttemptQuery", q)
+}
+
+// The DeliveryAttemptMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type DeliveryAttemptMutationRuleFunc func(context.Context, *ent.DeliveryAttemptMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f DeliveryAttemptMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.DeliveryAttemptMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.DeliveryAttemptMutation", m)
+}
+
 // The DeploymentQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type DeploymentQueryRuleFunc func(context.Context, *ent.DeploymentQuery) error
@@ -207,6 +279,30 @@ func (f FindingEventMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mu
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.FindingEventMutation", m)
 }
 
+// The InvitationQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type InvitationQueryRuleFunc func(context.Context, *ent.InvitationQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f InvitationQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.InvitationQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.InvitationQuery", q)
+}
+
+// The InvitationMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type InvitationMutationRuleFunc func(context.Context, *ent.InvitationMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f InvitationMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.InvitationMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.InvitationMutation", m)
+}
+
 // The MembershipQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type MembershipQueryRuleFunc func(context.Context, *ent.MembershipQuery) error
@@ -229,6 +325,174 @@ func (f MembershipMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Muta
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.MembershipMutation", m)
+}
+
+// The NotificationQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type NotificationQueryRuleFunc func(context.Context, *ent.NotificationQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f NotificationQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.NotificationQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.NotificationQuery", q)
+}
+
+// The NotificationMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type NotificationMutationRuleFunc func(context.Context, *ent.NotificationMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f NotificationMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.NotificationMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.NotificationMutation", m)
+}
+
+// The NotificationRuleQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type NotificationRuleQueryRuleFunc func(context.Context, *ent.NotificationRuleQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f NotificationRuleQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.NotificationRuleQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.NotificationRuleQuery", q)
+}
+
+// The NotificationRuleMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type NotificationRuleMutationRuleFunc func(context.Context, *ent.NotificationRuleMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f NotificationRuleMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.NotificationRuleMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.NotificationRuleMutation", m)
+}
+
+// The NotificationSeenQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type NotificationSeenQueryRuleFunc func(context.Context, *ent.NotificationSeenQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f NotificationSeenQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.NotificationSeenQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.NotificationSeenQuery", q)
+}
+
+// The NotificationSeenMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type NotificationSeenMutationRuleFunc func(context.Context, *ent.NotificationSeenMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f NotificationSeenMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.NotificationSeenMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.NotificationSeenMutation", m)
+}
+
+// The NotificationWebhookQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type NotificationWebhookQueryRuleFunc func(context.Context, *ent.NotificationWebhookQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f NotificationWebhookQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.NotificationWebhookQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.NotificationWebhookQuery", q)
+}
+
+// The NotificationWebhookMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type NotificationWebhookMutationRuleFunc func(context.Context, *ent.NotificationWebhookMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f NotificationWebhookMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.NotificationWebhookMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.NotificationWebhookMutation", m)
+}
+
+// The OnboardingTaskQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type OnboardingTaskQueryRuleFunc func(context.Context, *ent.OnboardingTaskQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f OnboardingTaskQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.OnboardingTaskQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.OnboardingTaskQuery", q)
+}
+
+// The OnboardingTaskMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type OnboardingTaskMutationRuleFunc func(context.Context, *ent.OnboardingTaskMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f OnboardingTaskMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.OnboardingTaskMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.OnboardingTaskMutation", m)
+}
+
+// The PackageManagerConfigQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type PackageManagerConfigQueryRuleFunc func(context.Context, *ent.PackageManagerConfigQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f PackageManagerConfigQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.PackageManagerConfigQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.PackageManagerConfigQuery", q)
+}
+
+// The PackageManagerConfigMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type PackageManagerConfigMutationRuleFunc func(context.Context, *ent.PackageManagerConfigMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f PackageManagerConfigMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.PackageManagerConfigMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.PackageManagerConfigMutation", m)
+}
+
+// The ProductFeedbackQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ProductFeedbackQueryRuleFunc func(context.Context, *ent.ProductFeedbackQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ProductFeedbackQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ProductFeedbackQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ProductFeedbackQuery", q)
+}
+
+// The ProductFeedbackMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ProductFeedbackMutationRuleFunc func(context.Context, *ent.ProductFeedbackMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ProductFeedbackMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ProductFeedbackMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ProductFeedbackMutation", m)
 }
 
 // The ProjectQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -279,6 +543,30 @@ func (f ProjectTagMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Muta
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ProjectTagMutation", m)
 }
 
+// The ReviewCommentContentQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ReviewCommentContentQueryRuleFunc func(context.Context, *ent.ReviewCommentContentQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ReviewCommentContentQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ReviewCommentContentQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ReviewCommentContentQuery", q)
+}
+
+// The ReviewCommentContentMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ReviewCommentContentMutationRuleFunc func(context.Context, *ent.ReviewCommentContentMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ReviewCommentContentMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ReviewCommentContentMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ReviewCommentContentMutation", m)
+}
+
 // The RuleQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type RuleQueryRuleFunc func(context.Context, *ent.RuleQuery) error
@@ -325,6 +613,54 @@ func (f ScanMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) 
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ScanMutation", m)
+}
+
+// The ScmAppQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ScmAppQueryRuleFunc func(context.Context, *ent.ScmAppQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ScmAppQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ScmAppQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ScmAppQuery", q)
+}
+
+// The ScmAppMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ScmAppMutationRuleFunc func(context.Context, *ent.ScmAppMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ScmAppMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ScmAppMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ScmAppMutation", m)
+}
+
+// The ScmConfigQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ScmConfigQueryRuleFunc func(context.Context, *ent.ScmConfigQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ScmConfigQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ScmConfigQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ScmConfigQuery", q)
+}
+
+// The ScmConfigMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ScmConfigMutationRuleFunc func(context.Context, *ent.ScmConfigMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ScmConfigMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ScmConfigMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ScmConfigMutation", m)
 }
 
 // The SettingQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -399,6 +735,78 @@ func (f TagMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) e
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TagMutation", m)
 }
 
+// The TeamQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type TeamQueryRuleFunc func(context.Context, *ent.TeamQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f TeamQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.TeamQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.TeamQuery", q)
+}
+
+// The TeamMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type TeamMutationRuleFunc func(context.Context, *ent.TeamMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f TeamMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.TeamMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TeamMutation", m)
+}
+
+// The TeamMemberQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type TeamMemberQueryRuleFunc func(context.Context, *ent.TeamMemberQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f TeamMemberQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.TeamMemberQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.TeamMemberQuery", q)
+}
+
+// The TeamMemberMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type TeamMemberMutationRuleFunc func(context.Context, *ent.TeamMemberMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f TeamMemberMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.TeamMemberMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TeamMemberMutation", m)
+}
+
+// The TeamProjectQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type TeamProjectQueryRuleFunc func(context.Context, *ent.TeamProjectQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f TeamProjectQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.TeamProjectQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.TeamProjectQuery", q)
+}
+
+// The TeamProjectMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type TeamProjectMutationRuleFunc func(context.Context, *ent.TeamProjectMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f TeamProjectMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.TeamProjectMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TeamProjectMutation", m)
+}
+
 // The TokenQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type TokenQueryRuleFunc func(context.Context, *ent.TokenQuery) error
@@ -447,6 +855,30 @@ func (f UserMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) 
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.UserMutation", m)
 }
 
+// The WebhookReceiptQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type WebhookReceiptQueryRuleFunc func(context.Context, *ent.WebhookReceiptQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f WebhookReceiptQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.WebhookReceiptQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.WebhookReceiptQuery", q)
+}
+
+// The WebhookReceiptMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type WebhookReceiptMutationRuleFunc func(context.Context, *ent.WebhookReceiptMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f WebhookReceiptMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.WebhookReceiptMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.WebhookReceiptMutation", m)
+}
+
 type (
 	// Filter is the interface that wraps the Where function
 	// for filtering nodes in queries and mutations.
@@ -484,21 +916,49 @@ func queryFilter(q ent.Query) (Filter, error) {
 	switch q := q.(type) {
 	case *ent.AuditEntryQuery:
 		return q.Filter(), nil
+	case *ent.AuditHeadQuery:
+		return q.Filter(), nil
+	case *ent.DeliveryQuery:
+		return q.Filter(), nil
+	case *ent.DeliveryAttemptQuery:
+		return q.Filter(), nil
 	case *ent.DeploymentQuery:
 		return q.Filter(), nil
 	case *ent.FindingQuery:
 		return q.Filter(), nil
 	case *ent.FindingEventQuery:
 		return q.Filter(), nil
+	case *ent.InvitationQuery:
+		return q.Filter(), nil
 	case *ent.MembershipQuery:
+		return q.Filter(), nil
+	case *ent.NotificationQuery:
+		return q.Filter(), nil
+	case *ent.NotificationRuleQuery:
+		return q.Filter(), nil
+	case *ent.NotificationSeenQuery:
+		return q.Filter(), nil
+	case *ent.NotificationWebhookQuery:
+		return q.Filter(), nil
+	case *ent.OnboardingTaskQuery:
+		return q.Filter(), nil
+	case *ent.PackageManagerConfigQuery:
+		return q.Filter(), nil
+	case *ent.ProductFeedbackQuery:
 		return q.Filter(), nil
 	case *ent.ProjectQuery:
 		return q.Filter(), nil
 	case *ent.ProjectTagQuery:
 		return q.Filter(), nil
+	case *ent.ReviewCommentContentQuery:
+		return q.Filter(), nil
 	case *ent.RuleQuery:
 		return q.Filter(), nil
 	case *ent.ScanQuery:
+		return q.Filter(), nil
+	case *ent.ScmAppQuery:
+		return q.Filter(), nil
+	case *ent.ScmConfigQuery:
 		return q.Filter(), nil
 	case *ent.SettingQuery:
 		return q.Filter(), nil
@@ -506,9 +966,17 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.TagQuery:
 		return q.Filter(), nil
+	case *ent.TeamQuery:
+		return q.Filter(), nil
+	case *ent.TeamMemberQuery:
+		return q.Filter(), nil
+	case *ent.TeamProjectQuery:
+		return q.Filter(), nil
 	case *ent.TokenQuery:
 		return q.Filter(), nil
 	case *ent.UserQuery:
+		return q.Filter(), nil
+	case *ent.WebhookReceiptQuery:
 		return q.Filter(), nil
 	default:
 		return nil, Denyf("ent/privacy: unexpected query type %T for query filter", q)
@@ -519,21 +987,49 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	switch m := m.(type) {
 	case *ent.AuditEntryMutation:
 		return m.Filter(), nil
+	case *ent.AuditHeadMutation:
+		return m.Filter(), nil
+	case *ent.DeliveryMutation:
+		return m.Filter(), nil
+	case *ent.DeliveryAttemptMutation:
+		return m.Filter(), nil
 	case *ent.DeploymentMutation:
 		return m.Filter(), nil
 	case *ent.FindingMutation:
 		return m.Filter(), nil
 	case *ent.FindingEventMutation:
 		return m.Filter(), nil
+	case *ent.InvitationMutation:
+		return m.Filter(), nil
 	case *ent.MembershipMutation:
+		return m.Filter(), nil
+	case *ent.NotificationMutation:
+		return m.Filter(), nil
+	case *ent.NotificationRuleMutation:
+		return m.Filter(), nil
+	case *ent.NotificationSeenMutation:
+		return m.Filter(), nil
+	case *ent.NotificationWebhookMutation:
+		return m.Filter(), nil
+	case *ent.OnboardingTaskMutation:
+		return m.Filter(), nil
+	case *ent.PackageManagerConfigMutation:
+		return m.Filter(), nil
+	case *ent.ProductFeedbackMutation:
 		return m.Filter(), nil
 	case *ent.ProjectMutation:
 		return m.Filter(), nil
 	case *ent.ProjectTagMutation:
 		return m.Filter(), nil
+	case *ent.ReviewCommentContentMutation:
+		return m.Filter(), nil
 	case *ent.RuleMutation:
 		return m.Filter(), nil
 	case *ent.ScanMutation:
+		return m.Filter(), nil
+	case *ent.ScmAppMutation:
+		return m.Filter(), nil
+	case *ent.ScmConfigMutation:
 		return m.Filter(), nil
 	case *ent.SettingMutation:
 		return m.Filter(), nil
@@ -541,9 +1037,17 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 		return m.Filter(), nil
 	case *ent.TagMutation:
 		return m.Filter(), nil
+	case *ent.TeamMutation:
+		return m.Filter(), nil
+	case *ent.TeamMemberMutation:
+		return m.Filter(), nil
+	case *ent.TeamProjectMutation:
+		return m.Filter(), nil
 	case *ent.TokenMutation:
 		return m.Filter(), nil
 	case *ent.UserMutation:
+		return m.Filter(), nil
+	case *ent.WebhookReceiptMutation:
 		return m.Filter(), nil
 	default:
 		return nil, Denyf("ent/privacy: unexpected mutation type %T for mutation filter", m)

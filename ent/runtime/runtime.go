@@ -6,20 +6,38 @@ import (
 	"context"
 
 	"github.com/palisade/palisade/ent/auditentry"
+	"github.com/palisade/palisade/ent/audithead"
+	"github.com/palisade/palisade/ent/delivery"
+	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
+	"github.com/palisade/palisade/ent/notification"
+	"github.com/palisade/palisade/ent/notificationrule"
+	"github.com/palisade/palisade/ent/notificationseen"
+	"github.com/palisade/palisade/ent/notificationwebhook"
+	"github.com/palisade/palisade/ent/onboardingtask"
+	"github.com/palisade/palisade/ent/packagemanagerconfig"
+	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/schema"
+	"github.com/palisade/palisade/ent/scmapp"
+	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
 	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/ent/team"
+	"github.com/palisade/palisade/ent/teammember"
+	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/ent/webhookreceipt"
 
 	"entgo.io/ent"
 	"entgo.io/ent/privacy"
@@ -42,6 +60,91 @@ func init() {
 	auditentryMixinHooks0 := auditentryMixin[0].Hooks()
 
 	auditentry.Hooks[1] = auditentryMixinHooks0[0]
+	auditentryFields := schema.AuditEntry{}.Fields()
+	_ = auditentryFields
+	// auditentryDescSequence is the schema descriptor for sequence field.
+	auditentryDescSequence := auditentryFields[1].Descriptor()
+	// auditentry.DefaultSequence holds the default value on creation for the sequence field.
+	auditentry.DefaultSequence = auditentryDescSequence.Default.(int64)
+	// auditentryDescActorName is the schema descriptor for actor_name field.
+	auditentryDescActorName := auditentryFields[4].Descriptor()
+	// auditentry.DefaultActorName holds the default value on creation for the actor_name field.
+	auditentry.DefaultActorName = auditentryDescActorName.Default.(string)
+	// auditentryDescUserID is the schema descriptor for user_id field.
+	auditentryDescUserID := auditentryFields[5].Descriptor()
+	// auditentry.DefaultUserID holds the default value on creation for the user_id field.
+	auditentry.DefaultUserID = auditentryDescUserID.Default.(int64)
+	auditheadMixin := schema.AuditHead{}.Mixin()
+	audithead.Policy = privacy.NewPolicies(auditheadMixin[0], schema.AuditHead{})
+	audithead.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := audithead.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	auditheadMixinHooks0 := auditheadMixin[0].Hooks()
+
+	audithead.Hooks[1] = auditheadMixinHooks0[0]
+	auditheadFields := schema.AuditHead{}.Fields()
+	_ = auditheadFields
+	// auditheadDescSequence is the schema descriptor for sequence field.
+	auditheadDescSequence := auditheadFields[1].Descriptor()
+	// audithead.DefaultSequence holds the default value on creation for the sequence field.
+	audithead.DefaultSequence = auditheadDescSequence.Default.(int64)
+	deliveryMixin := schema.Delivery{}.Mixin()
+	delivery.Policy = privacy.NewPolicies(deliveryMixin[0], schema.Delivery{})
+	delivery.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := delivery.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	deliveryMixinHooks0 := deliveryMixin[0].Hooks()
+
+	delivery.Hooks[1] = deliveryMixinHooks0[0]
+	deliveryFields := schema.Delivery{}.Fields()
+	_ = deliveryFields
+	// deliveryDescProjectID is the schema descriptor for project_id field.
+	deliveryDescProjectID := deliveryFields[4].Descriptor()
+	// delivery.DefaultProjectID holds the default value on creation for the project_id field.
+	delivery.DefaultProjectID = deliveryDescProjectID.Default.(int64)
+	// deliveryDescScanID is the schema descriptor for scan_id field.
+	deliveryDescScanID := deliveryFields[5].Descriptor()
+	// delivery.DefaultScanID holds the default value on creation for the scan_id field.
+	delivery.DefaultScanID = deliveryDescScanID.Default.(int64)
+	// deliveryDescAttempts is the schema descriptor for attempts field.
+	deliveryDescAttempts := deliveryFields[8].Descriptor()
+	// delivery.DefaultAttempts holds the default value on creation for the attempts field.
+	delivery.DefaultAttempts = deliveryDescAttempts.Default.(int32)
+	// deliveryDescLockedUntil is the schema descriptor for locked_until field.
+	deliveryDescLockedUntil := deliveryFields[10].Descriptor()
+	// delivery.DefaultLockedUntil holds the default value on creation for the locked_until field.
+	delivery.DefaultLockedUntil = deliveryDescLockedUntil.Default.(int64)
+	// deliveryDescLastStatus is the schema descriptor for last_status field.
+	deliveryDescLastStatus := deliveryFields[12].Descriptor()
+	// delivery.DefaultLastStatus holds the default value on creation for the last_status field.
+	delivery.DefaultLastStatus = deliveryDescLastStatus.Default.(int32)
+	// deliveryDescLastError is the schema descriptor for last_error field.
+	deliveryDescLastError := deliveryFields[13].Descriptor()
+	// delivery.DefaultLastError holds the default value on creation for the last_error field.
+	delivery.DefaultLastError = deliveryDescLastError.Default.(string)
+	deliveryattemptMixin := schema.DeliveryAttempt{}.Mixin()
+	deliveryattempt.Policy = privacy.NewPolicies(deliveryattemptMixin[0], schema.DeliveryAttempt{})
+	deliveryattempt.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := deliveryattempt.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	deliveryattemptMixinHooks0 := deliveryattemptMixin[0].Hooks()
+
+	deliveryattempt.Hooks[1] = deliveryattemptMixinHooks0[0]
 	deployment.Policy = privacy.NewPolicies(schema.Deployment{})
 	deployment.Hooks[0] = func(next ent.Mutator) ent.Mutator {
 		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
@@ -65,6 +168,18 @@ func init() {
 	deploymentDescDefaultRole := deploymentFields[3].Descriptor()
 	// deployment.DefaultDefaultRole holds the default value on creation for the default_role field.
 	deployment.DefaultDefaultRole = deploymentDescDefaultRole.Default.(string)
+	// deploymentDescTriageViaComment is the schema descriptor for triage_via_comment field.
+	deploymentDescTriageViaComment := deploymentFields[4].Descriptor()
+	// deployment.DefaultTriageViaComment holds the default value on creation for the triage_via_comment field.
+	deployment.DefaultTriageViaComment = deploymentDescTriageViaComment.Default.(bool)
+	// deploymentDescCrossFileAnalysis is the schema descriptor for cross_file_analysis field.
+	deploymentDescCrossFileAnalysis := deploymentFields[5].Descriptor()
+	// deployment.DefaultCrossFileAnalysis holds the default value on creation for the cross_file_analysis field.
+	deployment.DefaultCrossFileAnalysis = deploymentDescCrossFileAnalysis.Default.(bool)
+	// deploymentDescDependencyQuery is the schema descriptor for dependency_query field.
+	deploymentDescDependencyQuery := deploymentFields[6].Descriptor()
+	// deployment.DefaultDependencyQuery holds the default value on creation for the dependency_query field.
+	deployment.DefaultDependencyQuery = deploymentDescDependencyQuery.Default.(bool)
 	findingMixin := schema.Finding{}.Mixin()
 	finding.Policy = privacy.NewPolicies(findingMixin[0], schema.Finding{})
 	finding.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -107,6 +222,19 @@ func init() {
 	findingeventDescNote := findingeventFields[6].Descriptor()
 	// findingevent.DefaultNote holds the default value on creation for the note field.
 	findingevent.DefaultNote = findingeventDescNote.Default.(string)
+	invitationMixin := schema.Invitation{}.Mixin()
+	invitation.Policy = privacy.NewPolicies(invitationMixin[0], schema.Invitation{})
+	invitation.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := invitation.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	invitationMixinHooks0 := invitationMixin[0].Hooks()
+
+	invitation.Hooks[1] = invitationMixinHooks0[0]
 	membershipMixin := schema.Membership{}.Mixin()
 	membership.Policy = privacy.NewPolicies(membershipMixin[0], schema.Membership{})
 	membership.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -120,6 +248,139 @@ func init() {
 	membershipMixinHooks0 := membershipMixin[0].Hooks()
 
 	membership.Hooks[1] = membershipMixinHooks0[0]
+	notificationMixin := schema.Notification{}.Mixin()
+	notification.Policy = privacy.NewPolicies(notificationMixin[0], schema.Notification{})
+	notification.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := notification.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	notificationMixinHooks0 := notificationMixin[0].Hooks()
+
+	notification.Hooks[1] = notificationMixinHooks0[0]
+	notificationruleMixin := schema.NotificationRule{}.Mixin()
+	notificationrule.Policy = privacy.NewPolicies(notificationruleMixin[0], schema.NotificationRule{})
+	notificationrule.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := notificationrule.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	notificationruleMixinHooks0 := notificationruleMixin[0].Hooks()
+
+	notificationrule.Hooks[1] = notificationruleMixinHooks0[0]
+	notificationruleFields := schema.NotificationRule{}.Fields()
+	_ = notificationruleFields
+	// notificationruleDescIsEnabled is the schema descriptor for is_enabled field.
+	notificationruleDescIsEnabled := notificationruleFields[5].Descriptor()
+	// notificationrule.DefaultIsEnabled holds the default value on creation for the is_enabled field.
+	notificationrule.DefaultIsEnabled = notificationruleDescIsEnabled.Default.(bool)
+	// notificationruleDescUseNetworkBroker is the schema descriptor for use_network_broker field.
+	notificationruleDescUseNetworkBroker := notificationruleFields[7].Descriptor()
+	// notificationrule.DefaultUseNetworkBroker holds the default value on creation for the use_network_broker field.
+	notificationrule.DefaultUseNetworkBroker = notificationruleDescUseNetworkBroker.Default.(bool)
+	// notificationruleDescSendScanCompletion is the schema descriptor for send_scan_completion field.
+	notificationruleDescSendScanCompletion := notificationruleFields[8].Descriptor()
+	// notificationrule.DefaultSendScanCompletion holds the default value on creation for the send_scan_completion field.
+	notificationrule.DefaultSendScanCompletion = notificationruleDescSendScanCompletion.Default.(bool)
+	notificationseenMixin := schema.NotificationSeen{}.Mixin()
+	notificationseen.Policy = privacy.NewPolicies(notificationseenMixin[0], schema.NotificationSeen{})
+	notificationseen.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := notificationseen.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	notificationseenMixinHooks0 := notificationseenMixin[0].Hooks()
+
+	notificationseen.Hooks[1] = notificationseenMixinHooks0[0]
+	notificationwebhookMixin := schema.NotificationWebhook{}.Mixin()
+	notificationwebhook.Policy = privacy.NewPolicies(notificationwebhookMixin[0], schema.NotificationWebhook{})
+	notificationwebhook.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := notificationwebhook.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	notificationwebhookMixinHooks0 := notificationwebhookMixin[0].Hooks()
+
+	notificationwebhook.Hooks[1] = notificationwebhookMixinHooks0[0]
+	notificationwebhookFields := schema.NotificationWebhook{}.Fields()
+	_ = notificationwebhookFields
+	// notificationwebhookDescName is the schema descriptor for name field.
+	notificationwebhookDescName := notificationwebhookFields[1].Descriptor()
+	// notificationwebhook.NameValidator is a validator for the "name" field. It is called by the builders before save.
+	notificationwebhook.NameValidator = notificationwebhookDescName.Validators[0].(func(string) error)
+	// notificationwebhookDescUseNetworkBroker is the schema descriptor for use_network_broker field.
+	notificationwebhookDescUseNetworkBroker := notificationwebhookFields[4].Descriptor()
+	// notificationwebhook.DefaultUseNetworkBroker holds the default value on creation for the use_network_broker field.
+	notificationwebhook.DefaultUseNetworkBroker = notificationwebhookDescUseNetworkBroker.Default.(bool)
+	onboardingtaskMixin := schema.OnboardingTask{}.Mixin()
+	onboardingtask.Policy = privacy.NewPolicies(onboardingtaskMixin[0], schema.OnboardingTask{})
+	onboardingtask.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := onboardingtask.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	onboardingtaskMixinHooks0 := onboardingtaskMixin[0].Hooks()
+
+	onboardingtask.Hooks[1] = onboardingtaskMixinHooks0[0]
+	packagemanagerconfigMixin := schema.PackageManagerConfig{}.Mixin()
+	packagemanagerconfig.Policy = privacy.NewPolicies(packagemanagerconfigMixin[0], schema.PackageManagerConfig{})
+	packagemanagerconfig.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := packagemanagerconfig.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	packagemanagerconfigMixinHooks0 := packagemanagerconfigMixin[0].Hooks()
+
+	packagemanagerconfig.Hooks[1] = packagemanagerconfigMixinHooks0[0]
+	packagemanagerconfigFields := schema.PackageManagerConfig{}.Fields()
+	_ = packagemanagerconfigFields
+	// packagemanagerconfigDescName is the schema descriptor for name field.
+	packagemanagerconfigDescName := packagemanagerconfigFields[1].Descriptor()
+	// packagemanagerconfig.NameValidator is a validator for the "name" field. It is called by the builders before save.
+	packagemanagerconfig.NameValidator = packagemanagerconfigDescName.Validators[0].(func(string) error)
+	// packagemanagerconfigDescRequiresAuth is the schema descriptor for requires_auth field.
+	packagemanagerconfigDescRequiresAuth := packagemanagerconfigFields[3].Descriptor()
+	// packagemanagerconfig.DefaultRequiresAuth holds the default value on creation for the requires_auth field.
+	packagemanagerconfig.DefaultRequiresAuth = packagemanagerconfigDescRequiresAuth.Default.(bool)
+	// packagemanagerconfigDescUseNetworkBroker is the schema descriptor for use_network_broker field.
+	packagemanagerconfigDescUseNetworkBroker := packagemanagerconfigFields[5].Descriptor()
+	// packagemanagerconfig.DefaultUseNetworkBroker holds the default value on creation for the use_network_broker field.
+	packagemanagerconfig.DefaultUseNetworkBroker = packagemanagerconfigDescUseNetworkBroker.Default.(bool)
+	// packagemanagerconfigDescCredentialKind is the schema descriptor for credential_kind field.
+	packagemanagerconfigDescCredentialKind := packagemanagerconfigFields[8].Descriptor()
+	// packagemanagerconfig.DefaultCredentialKind holds the default value on creation for the credential_kind field.
+	packagemanagerconfig.DefaultCredentialKind = packagemanagerconfigDescCredentialKind.Default.(string)
+	productfeedbackMixin := schema.ProductFeedback{}.Mixin()
+	productfeedback.Policy = privacy.NewPolicies(productfeedbackMixin[0], schema.ProductFeedback{})
+	productfeedback.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := productfeedback.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	productfeedbackMixinHooks0 := productfeedbackMixin[0].Hooks()
+
+	productfeedback.Hooks[1] = productfeedbackMixinHooks0[0]
 	projectMixin := schema.Project{}.Mixin()
 	project.Policy = privacy.NewPolicies(projectMixin[0], schema.Project{})
 	project.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -184,6 +445,19 @@ func init() {
 	projecttagMixinHooks0 := projecttagMixin[0].Hooks()
 
 	projecttag.Hooks[1] = projecttagMixinHooks0[0]
+	reviewcommentcontentMixin := schema.ReviewCommentContent{}.Mixin()
+	reviewcommentcontent.Policy = privacy.NewPolicies(reviewcommentcontentMixin[0], schema.ReviewCommentContent{})
+	reviewcommentcontent.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := reviewcommentcontent.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	reviewcommentcontentMixinHooks0 := reviewcommentcontentMixin[0].Hooks()
+
+	reviewcommentcontent.Hooks[1] = reviewcommentcontentMixinHooks0[0]
 	ruleMixin := schema.Rule{}.Mixin()
 	rule.Policy = privacy.NewPolicies(ruleMixin[0], schema.Rule{})
 	rule.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -232,6 +506,116 @@ func init() {
 	scanDescSecretsCount := scanFields[11].Descriptor()
 	// scan.DefaultSecretsCount holds the default value on creation for the secrets_count field.
 	scan.DefaultSecretsCount = scanDescSecretsCount.Default.(int32)
+	scmappMixin := schema.ScmApp{}.Mixin()
+	scmapp.Policy = privacy.NewPolicies(scmappMixin[0], schema.ScmApp{})
+	scmapp.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := scmapp.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	scmappMixinHooks0 := scmappMixin[0].Hooks()
+
+	scmapp.Hooks[1] = scmappMixinHooks0[0]
+	scmappFields := schema.ScmApp{}.Fields()
+	_ = scmappFields
+	// scmappDescEntityType is the schema descriptor for entity_type field.
+	scmappDescEntityType := scmappFields[6].Descriptor()
+	// scmapp.DefaultEntityType holds the default value on creation for the entity_type field.
+	scmapp.DefaultEntityType = scmappDescEntityType.Default.(string)
+	// scmappDescSlug is the schema descriptor for slug field.
+	scmappDescSlug := scmappFields[9].Descriptor()
+	// scmapp.DefaultSlug holds the default value on creation for the slug field.
+	scmapp.DefaultSlug = scmappDescSlug.Default.(string)
+	// scmappDescAppID is the schema descriptor for app_id field.
+	scmappDescAppID := scmappFields[10].Descriptor()
+	// scmapp.DefaultAppID holds the default value on creation for the app_id field.
+	scmapp.DefaultAppID = scmappDescAppID.Default.(string)
+	// scmappDescName is the schema descriptor for name field.
+	scmappDescName := scmappFields[11].Descriptor()
+	// scmapp.DefaultName holds the default value on creation for the name field.
+	scmapp.DefaultName = scmappDescName.Default.(string)
+	// scmappDescCodeAccess is the schema descriptor for code_access field.
+	scmappDescCodeAccess := scmappFields[12].Descriptor()
+	// scmapp.DefaultCodeAccess holds the default value on creation for the code_access field.
+	scmapp.DefaultCodeAccess = scmappDescCodeAccess.Default.(bool)
+	// scmappDescTenantID is the schema descriptor for tenant_id field.
+	scmappDescTenantID := scmappFields[13].Descriptor()
+	// scmapp.DefaultTenantID holds the default value on creation for the tenant_id field.
+	scmapp.DefaultTenantID = scmappDescTenantID.Default.(string)
+	// scmappDescClientID is the schema descriptor for client_id field.
+	scmappDescClientID := scmappFields[14].Descriptor()
+	// scmapp.DefaultClientID holds the default value on creation for the client_id field.
+	scmapp.DefaultClientID = scmappDescClientID.Default.(string)
+	// scmappDescWebhookKey is the schema descriptor for webhook_key field.
+	scmappDescWebhookKey := scmappFields[17].Descriptor()
+	// scmapp.DefaultWebhookKey holds the default value on creation for the webhook_key field.
+	scmapp.DefaultWebhookKey = scmappDescWebhookKey.Default.(string)
+	scmconfigMixin := schema.ScmConfig{}.Mixin()
+	scmconfig.Policy = privacy.NewPolicies(scmconfigMixin[0], schema.ScmConfig{})
+	scmconfig.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := scmconfig.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	scmconfigMixinHooks0 := scmconfigMixin[0].Hooks()
+
+	scmconfig.Hooks[1] = scmconfigMixinHooks0[0]
+	scmconfigFields := schema.ScmConfig{}.Fields()
+	_ = scmconfigFields
+	// scmconfigDescNamespace is the schema descriptor for namespace field.
+	scmconfigDescNamespace := scmconfigFields[2].Descriptor()
+	// scmconfig.NamespaceValidator is a validator for the "namespace" field. It is called by the builders before save.
+	scmconfig.NamespaceValidator = scmconfigDescNamespace.Validators[0].(func(string) error)
+	// scmconfigDescSourceID is the schema descriptor for source_id field.
+	scmconfigDescSourceID := scmconfigFields[3].Descriptor()
+	// scmconfig.DefaultSourceID holds the default value on creation for the source_id field.
+	scmconfig.DefaultSourceID = scmconfigDescSourceID.Default.(string)
+	// scmconfigDescScmID is the schema descriptor for scm_id field.
+	scmconfigDescScmID := scmconfigFields[5].Descriptor()
+	// scmconfig.DefaultScmID holds the default value on creation for the scm_id field.
+	scmconfig.DefaultScmID = scmconfigDescScmID.Default.(string)
+	// scmconfigDescInstalled is the schema descriptor for installed field.
+	scmconfigDescInstalled := scmconfigFields[8].Descriptor()
+	// scmconfig.DefaultInstalled holds the default value on creation for the installed field.
+	scmconfig.DefaultInstalled = scmconfigDescInstalled.Default.(bool)
+	// scmconfigDescSuspended is the schema descriptor for suspended field.
+	scmconfigDescSuspended := scmconfigFields[9].Descriptor()
+	// scmconfig.DefaultSuspended holds the default value on creation for the suspended field.
+	scmconfig.DefaultSuspended = scmconfigDescSuspended.Default.(bool)
+	// scmconfigDescEntityType is the schema descriptor for entity_type field.
+	scmconfigDescEntityType := scmconfigFields[10].Descriptor()
+	// scmconfig.DefaultEntityType holds the default value on creation for the entity_type field.
+	scmconfig.DefaultEntityType = scmconfigDescEntityType.Default.(string)
+	// scmconfigDescAutoScan is the schema descriptor for auto_scan field.
+	scmconfigDescAutoScan := scmconfigFields[11].Descriptor()
+	// scmconfig.DefaultAutoScan holds the default value on creation for the auto_scan field.
+	scmconfig.DefaultAutoScan = scmconfigDescAutoScan.Default.(bool)
+	// scmconfigDescDiffEnabled is the schema descriptor for diff_enabled field.
+	scmconfigDescDiffEnabled := scmconfigFields[12].Descriptor()
+	// scmconfig.DefaultDiffEnabled holds the default value on creation for the diff_enabled field.
+	scmconfig.DefaultDiffEnabled = scmconfigDescDiffEnabled.Default.(bool)
+	// scmconfigDescUseNetworkBroker is the schema descriptor for use_network_broker field.
+	scmconfigDescUseNetworkBroker := scmconfigFields[13].Descriptor()
+	// scmconfig.DefaultUseNetworkBroker holds the default value on creation for the use_network_broker field.
+	scmconfig.DefaultUseNetworkBroker = scmconfigDescUseNetworkBroker.Default.(bool)
+	// scmconfigDescCheckOk is the schema descriptor for check_ok field.
+	scmconfigDescCheckOk := scmconfigFields[15].Descriptor()
+	// scmconfig.DefaultCheckOk holds the default value on creation for the check_ok field.
+	scmconfig.DefaultCheckOk = scmconfigDescCheckOk.Default.(bool)
+	// scmconfigDescCheckError is the schema descriptor for check_error field.
+	scmconfigDescCheckError := scmconfigFields[16].Descriptor()
+	// scmconfig.DefaultCheckError holds the default value on creation for the check_error field.
+	scmconfig.DefaultCheckError = scmconfigDescCheckError.Default.(string)
+	// scmconfigDescWebhookKey is the schema descriptor for webhook_key field.
+	scmconfigDescWebhookKey := scmconfigFields[19].Descriptor()
+	// scmconfig.DefaultWebhookKey holds the default value on creation for the webhook_key field.
+	scmconfig.DefaultWebhookKey = scmconfigDescWebhookKey.Default.(string)
 	setting.Policy = privacy.NewPolicies(schema.Setting{})
 	setting.Hooks[0] = func(next ent.Mutator) ent.Mutator {
 		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
@@ -269,6 +653,63 @@ func init() {
 	tagDescName := tagFields[1].Descriptor()
 	// tag.NameValidator is a validator for the "name" field. It is called by the builders before save.
 	tag.NameValidator = tagDescName.Validators[0].(func(string) error)
+	teamMixin := schema.Team{}.Mixin()
+	team.Policy = privacy.NewPolicies(teamMixin[0], schema.Team{})
+	team.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := team.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	teamMixinHooks0 := teamMixin[0].Hooks()
+
+	team.Hooks[1] = teamMixinHooks0[0]
+	teamFields := schema.Team{}.Fields()
+	_ = teamFields
+	// teamDescName is the schema descriptor for name field.
+	teamDescName := teamFields[1].Descriptor()
+	// team.NameValidator is a validator for the "name" field. It is called by the builders before save.
+	team.NameValidator = teamDescName.Validators[0].(func(string) error)
+	// teamDescSlug is the schema descriptor for slug field.
+	teamDescSlug := teamFields[2].Descriptor()
+	// team.SlugValidator is a validator for the "slug" field. It is called by the builders before save.
+	team.SlugValidator = teamDescSlug.Validators[0].(func(string) error)
+	// teamDescIsProjectDefault is the schema descriptor for is_project_default field.
+	teamDescIsProjectDefault := teamFields[4].Descriptor()
+	// team.DefaultIsProjectDefault holds the default value on creation for the is_project_default field.
+	team.DefaultIsProjectDefault = teamDescIsProjectDefault.Default.(bool)
+	// teamDescIsUserDefault is the schema descriptor for is_user_default field.
+	teamDescIsUserDefault := teamFields[5].Descriptor()
+	// team.DefaultIsUserDefault holds the default value on creation for the is_user_default field.
+	team.DefaultIsUserDefault = teamDescIsUserDefault.Default.(bool)
+	teammemberMixin := schema.TeamMember{}.Mixin()
+	teammember.Policy = privacy.NewPolicies(teammemberMixin[0], schema.TeamMember{})
+	teammember.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := teammember.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	teammemberMixinHooks0 := teammemberMixin[0].Hooks()
+
+	teammember.Hooks[1] = teammemberMixinHooks0[0]
+	teamprojectMixin := schema.TeamProject{}.Mixin()
+	teamproject.Policy = privacy.NewPolicies(teamprojectMixin[0], schema.TeamProject{})
+	teamproject.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := teamproject.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	teamprojectMixinHooks0 := teamprojectMixin[0].Hooks()
+
+	teamproject.Hooks[1] = teamprojectMixinHooks0[0]
 	tokenMixin := schema.Token{}.Mixin()
 	token.Policy = privacy.NewPolicies(tokenMixin[0], schema.Token{})
 	token.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -297,6 +738,19 @@ func init() {
 	userDescEmail := userFields[1].Descriptor()
 	// user.EmailValidator is a validator for the "email" field. It is called by the builders before save.
 	user.EmailValidator = userDescEmail.Validators[0].(func(string) error)
+	webhookreceiptMixin := schema.WebhookReceipt{}.Mixin()
+	webhookreceipt.Policy = privacy.NewPolicies(webhookreceiptMixin[0], schema.WebhookReceipt{})
+	webhookreceipt.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := webhookreceipt.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	webhookreceiptMixinHooks0 := webhookreceiptMixin[0].Hooks()
+
+	webhookreceipt.Hooks[1] = webhookreceiptMixinHooks0[0]
 }
 
 const (

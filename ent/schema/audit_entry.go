@@ -2,11 +2,15 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
+
+	"github.com/palisade/palisade/ent/column"
 )
 
-// AuditEntry records one call that could change something: who, what, when, how it ended.
+// AuditEntry records one call or job that could change something: who, what, when, how it ended, and what it changed. The
+// entries of a deployment are a chain: each holds the hash of the one before.
 type AuditEntry struct{ ent.Schema }
 
 // Mixin of an audit entry.
@@ -16,18 +20,48 @@ func (AuditEntry) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
 func (AuditEntry) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
-		field.String("actor_kind").Immutable().Comment("user, token"),
+		field.Int64("sequence").Immutable().Default(0).Comment("place in the chain of the deployment, from 1; 0: written before there was a chain"),
+		field.String("actor_kind").Immutable().Comment("user, token, job, host (a source-code host's webhook)"),
 		field.Int64("actor_id").Immutable(),
-		field.String("method").Immutable().Comment("full gRPC method"),
+		field.String("actor_name").Immutable().Default("").Comment("for people: e-mail address, name of the token, kind of the job"),
+		field.Int64("user_id").Immutable().Default(0).Comment("the user, or the creator of the token"),
+		field.String("method").Immutable().Comment("full gRPC method, or the kind of the job"),
 		field.String("code").Immutable().Comment("gRPC code"),
 		field.String("request").Immutable().Comment("JSON of the request, secrets redacted, cut at 4 KiB"),
 		field.String("request_id").Immutable(),
 		field.String("remote").Immutable().Comment("address of the caller"),
+		field.JSON("changes", []column.AuditChange{}).Immutable().Optional().Comment("what the transaction changed"),
 		timestamp("at").Immutable(),
+		field.Bytes("previous_hash").Immutable().Optional(),
+		field.Bytes("hash").Immutable().Optional().Comment("HMAC-SHA256 over all the fields above"),
 	}
 }
 
 // Indexes of an audit entry.
 func (AuditEntry) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("deployment_id", "at", "id").StorageKey("audit_entries_by_time")}
+	return []ent.Index{
+		index.Fields("deployment_id", "at", "id").StorageKey("audit_entries_by_time"),
+		index.Fields("deployment_id", "sequence").Unique().StorageKey("audit_entries_chain").Annotations(entsql.IndexWhere("sequence > 0")),
+	}
+}
+
+// AuditHead is the end of the chain of a deployment's audit entries. Who appends locks it.
+type AuditHead struct{ ent.Schema }
+
+// Mixin of an audit head.
+func (AuditHead) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of an audit head.
+func (AuditHead) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.Int64("sequence").Default(0),
+		field.Bytes("hash").Optional().Comment("of the last entry"),
+		field.Bytes("seal").Optional().Comment("HMAC-SHA256 over deployment, sequence and hash: a cut end is found"),
+	}
+}
+
+// Indexes of an audit head.
+func (AuditHead) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("deployment_id").Unique().StorageKey("audit_heads_by_deployment")}
 }

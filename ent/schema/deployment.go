@@ -15,7 +15,11 @@ func (Deployment) Fields() []ent.Field {
 		field.Int64("id"),
 		field.String("slug").NotEmpty().Immutable(),
 		field.String("name").NotEmpty(),
-		field.String("default_role").Default("ORG_ROLE_ADMIN").Comment("ORG_ROLE_* of users who join by single sign-on"),
+		field.String("default_role").Default("ORG_ROLE_ADMIN").Comment("ORG_ROLE_* of users who join"),
+		field.Bool("triage_via_comment").Default(false).Comment("replies to review comments triage findings"),
+		field.Bool("cross_file_analysis").Default(false).Comment("has_deepsemgrep in the contract"),
+		field.Bool("dependency_query").Default(false),
+		field.Bytes("products").Optional().Comment("palisade.deployments.v1.DeploymentProductConfig; empty: the defaults"),
 		timestamp("created_at").Immutable(),
 	}
 }

@@ -18,6 +18,7 @@ func (User) Fields() []ent.Field {
 		field.String("name"),
 		field.String("issuer").Optional().Nillable().Comment("OIDC issuer that vouches for the user"),
 		field.String("subject").Optional().Nillable().Comment("the user's id at the issuer"),
+		field.Bytes("settings").Optional().Comment("palisade.identity.v1.UserSettings; empty: the defaults"),
 		timestamp("created_at").Immutable(),
 	}
 }

@@ -20,6 +20,8 @@ const (
 	FieldIssuer = "issuer"
 	// FieldSubject holds the string denoting the subject field in the database.
 	FieldSubject = "subject"
+	// FieldSettings holds the string denoting the settings field in the database.
+	FieldSettings = "settings"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the user in the database.
@@ -33,6 +35,7 @@ var Columns = []string{
 	FieldName,
 	FieldIssuer,
 	FieldSubject,
+	FieldSettings,
 	FieldCreatedAt,
 }
 

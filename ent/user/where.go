@@ -72,6 +72,11 @@ func Subject(v string) predicate.User {
 	return predicate.User(sql.FieldEQ(FieldSubject, v))
 }
 
+// Settings applies equality check predicate on the "settings" field. It's identical to SettingsEQ.
+func Settings(v []byte) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldSettings, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v int64) predicate.User {
 	return predicate.User(sql.FieldEQ(FieldCreatedAt, v))
@@ -355,6 +360,56 @@ func SubjectEqualFold(v string) predicate.User {
 // SubjectContainsFold applies the ContainsFold predicate on the "subject" field.
 func SubjectContainsFold(v string) predicate.User {
 	return predicate.User(sql.FieldContainsFold(FieldSubject, v))
+}
+
+// SettingsEQ applies the EQ predicate on the "settings" field.
+func SettingsEQ(v []byte) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldSettings, v))
+}
+
+// SettingsNEQ applies the NEQ predicate on the "settings" field.
+func SettingsNEQ(v []byte) predicate.User {
+	return predicate.User(sql.FieldNEQ(FieldSettings, v))
+}
+
+// SettingsIn applies the In predicate on the "settings" field.
+func SettingsIn(vs ...[]byte) predicate.User {
+	return predicate.User(sql.FieldIn(FieldSettings, vs...))
+}
+
+// SettingsNotIn applies the NotIn predicate on the "settings" field.
+func SettingsNotIn(vs ...[]byte) predicate.User {
+	return predicate.User(sql.FieldNotIn(FieldSettings, vs...))
+}
+
+// SettingsGT applies the GT predicate on the "settings" field.
+func SettingsGT(v []byte) predicate.User {
+	return predicate.User(sql.FieldGT(FieldSettings, v))
+}
+
+// SettingsGTE applies the GTE predicate on the "settings" field.
+func SettingsGTE(v []byte) predicate.User {
+	return predicate.User(sql.FieldGTE(FieldSettings, v))
+}
+
+// SettingsLT applies the LT predicate on the "settings" field.
+func SettingsLT(v []byte) predicate.User {
+	return predicate.User(sql.FieldLT(FieldSettings, v))
+}
+
+// SettingsLTE applies the LTE predicate on the "settings" field.
+func SettingsLTE(v []byte) predicate.User {
+	return predicate.User(sql.FieldLTE(FieldSettings, v))
+}
+
+// SettingsIsNil applies the IsNil predicate on the "settings" field.
+func SettingsIsNil() predicate.User {
+	return predicate.User(sql.FieldIsNull(FieldSettings))
+}
+
+// SettingsNotNil applies the NotNil predicate on the "settings" field.
+func SettingsNotNil() predicate.User {
+	return predicate.User(sql.FieldNotNull(FieldSettings))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/palisade/palisade/ent/finding"
@@ -79,6 +81,62 @@ func TestUpdateProject(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestUpdateMaskDecides(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
+		s := caller{server}
+		client := projectsv1.NewProjectsServiceClient(s.Conn)
+		s.Upload(t, "acme/web", "main", []byte(report))
+		update := func(paths ...string) (*projectsv1.UpdateProjectResponse, error) {
+			return client.UpdateProject(s.Context(t, s.Token), &projectsv1.UpdateProjectRequest{
+				DeploymentSlug: "acme", ProjectName: "acme/web", Tags: []string{"a"}, PrimaryBranch: "dev",
+				ManagedScanConfig: &projectsv1.ManagedScanConfig{
+					DiffScan: &projectsv1.DiffScan{Enabled: true}, FullScan: &projectsv1.FullScan{Enabled: true},
+				},
+				UpdateMask: &fieldmaskpb.FieldMask{Paths: paths},
+			})
+		}
+		for _, step := range []struct {
+			path string
+			want string
+		}{
+			{"tags", `[a] refs/heads/main false false`},
+			{"managed_scan_config.diff_scan", `[a] refs/heads/main true false`},
+			{"managed_scan_config", `[a] refs/heads/main true true`},
+			{"primary_branch", `[a] refs/heads/dev true true`},
+		} {
+			answer, err := update(step.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := answer.GetProject()
+			got := fmt.Sprint(p.GetTags(), " ", p.GetPrimaryBranch(), " ", p.GetManagedScanConfig().GetDiffScan().GetEnabled(), " ",
+				p.GetManagedScanConfig().GetFullScan().GetEnabled())
+			if got != step.want {
+				t.Errorf("after a mask of %s: %s, want %s", step.path, got, step.want)
+			}
+		}
+		_, err := update("tags", "name")
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), `update_mask must name only primary_branch, tags`) ||
+			!strings.Contains(err.Error(), `got "name"`) {
+			t.Errorf("a mask of what cannot be changed: %v", err)
+		}
+	})
+}
+
+func TestPrimaryBranchIsARef(t *testing.T) {
+	s := caller{apitest.Start(t, nil)}
+	s.Upload(t, "acme/web", "main", []byte(report))
+	for _, branch := range []string{"a b", " main", `a\tb`, `refs/heads/a\nb`} {
+		got := s.body(t, s.Token, http.MethodPatch, base+"/acme/web", `{"primary_branch":"`+branch+`","tags":["x"]}`, 400)
+		if !strings.Contains(got, `primary_branch must have no spaces and no control characters`) {
+			t.Errorf("%q: %s", branch, got)
+		}
+	}
+	if got := s.Get(t, base+"/acme/web"); !strings.Contains(got, `"tags":[]`) || !strings.Contains(got, `"primary_branch":"refs/heads/main"`) {
+		t.Errorf("a refused change was made in part: %s", got)
+	}
 }
 
 func TestProjectNamesInPaths(t *testing.T) {

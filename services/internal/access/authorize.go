@@ -9,10 +9,11 @@ import (
 
 // allowed says which roles hold a permission inside a deployment (contract facts, 2.1 and 3.15).
 var allowed = map[optionsv1.Permission][]Role{
-	optionsv1.Permission_PERMISSION_READ:   Roles,
-	optionsv1.Permission_PERMISSION_TRIAGE: {RoleAdmin, RoleMember, RoleImpersonator},
-	optionsv1.Permission_PERMISSION_UPLOAD: {RoleAdmin, RoleMember},
-	optionsv1.Permission_PERMISSION_MANAGE: {RoleAdmin},
+	optionsv1.Permission_PERMISSION_READ:         Roles,
+	optionsv1.Permission_PERMISSION_TRIAGE:       {RoleAdmin, RoleMember, RoleImpersonator},
+	optionsv1.Permission_PERMISSION_UPLOAD:       {RoleAdmin, RoleMember},
+	optionsv1.Permission_PERMISSION_MANAGE:       {RoleAdmin},
+	optionsv1.Permission_PERMISSION_MANAGE_TEAMS: {RoleAdmin, RoleMember},
 }
 
 // ResolveGrant finds the deployment that a request names by slug, by id or by both (which must then agree). Naming

@@ -41,11 +41,13 @@ func newAuditor(st *store.Store, metrics *telemetry.Metrics, log *slog.Logger) (
 
 // audited reports whether calls of an RPC are recorded: those that can change something.
 func audited(rule *optionsv1.MethodRule) bool {
-	switch rule.GetPermission() {
-	case optionsv1.Permission_PERMISSION_TRIAGE, optionsv1.Permission_PERMISSION_UPLOAD, optionsv1.Permission_PERMISSION_MANAGE:
+	switch rule.GetAudit() {
+	case optionsv1.Audit_AUDIT_ALWAYS:
 		return true
-	default:
+	case optionsv1.Audit_AUDIT_NEVER:
 		return false
+	default:
+		return rule.GetPermission() >= optionsv1.Permission_PERMISSION_TRIAGE
 	}
 }
 

@@ -64,11 +64,12 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 		}
 		periodic = append(periodic, w.Periodic...)
 	}
+	j := &Jobs{store: st, log: log, worked: make(chan struct{})}
 	config := &river.Config{
 		FetchPollInterval: pollInterval,
 		JobTimeout:        jobTimeout,
 		Logger:            riverLogger(log),
-		Middleware:        []rivertype.Middleware{&runner{store: st}},
+		Middleware:        []rivertype.Middleware{&runner{jobs: j}},
 		PeriodicJobs:      periodic,
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: maxWorkers}},
 		Workers:           workers,
@@ -80,7 +81,8 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("job queue: %w", err)
 	}
-	return &Jobs{store: st, log: log, client: client, worked: make(chan struct{})}, nil
+	j.client = client
+	return j, nil
 }
 
 // newDriver chooses River's driver. Neither listens for notifications: SQLite has none, and on PostgreSQL they would need

@@ -10,7 +10,6 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
-	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
@@ -36,14 +35,23 @@ func OnceWaiting() river.InsertOpts {
 // runner is around every run of a job.
 type runner struct {
 	river.MiddlewareDefaults
-	store *store.Store
+	jobs *Jobs
+}
+
+type jobsKey struct{}
+
+// FromContext returns the queue whose job runs, so that it can cause others; nil outside of a job.
+func FromContext(ctx context.Context) *Jobs {
+	j, _ := ctx.Value(jobsKey{}).(*Jobs)
+	return j
 }
 
 // Work lets the next job of OnceWaiting in, and gives what the job logs the job's name.
 func (r *runner) Work(ctx context.Context, job *rivertype.JobRow, doInner func(context.Context) error) error {
+	ctx = context.WithValue(ctx, jobsKey{}, r.jobs)
 	ctx = telemetry.WithAttrs(ctx, slog.String("job", job.Kind), slog.Int64("job_id", job.ID))
 	if slices.Contains(job.Tags, onceTag) {
-		_, writer := r.store.DB()
+		_, writer := r.jobs.store.DB()
 		if _, err := writer.ExecContext(ctx, "UPDATE river_job SET unique_key = NULL WHERE id = "+strconv.FormatInt(job.ID, 10)); err != nil {
 			return fmt.Errorf("give up being the only %s: %w", job.Kind, err)
 		}

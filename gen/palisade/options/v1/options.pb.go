@@ -25,6 +25,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Which calls of an RPC become entries of the audit trail, whether they are allowed or refused.
+type Audit int32
+
+const (
+	// By permission: PERMISSION_TRIAGE and everything after it, and nothing before.
+	Audit_AUDIT_UNSPECIFIED Audit = 0
+	// Calls change something although the permission does not say so.
+	Audit_AUDIT_ALWAYS Audit = 1
+	// Calls change nothing although the permission says so.
+	Audit_AUDIT_NEVER Audit = 2
+)
+
+// Enum value maps for Audit.
+var (
+	Audit_name = map[int32]string{
+		0: "AUDIT_UNSPECIFIED",
+		1: "AUDIT_ALWAYS",
+		2: "AUDIT_NEVER",
+	}
+	Audit_value = map[string]int32{
+		"AUDIT_UNSPECIFIED": 0,
+		"AUDIT_ALWAYS":      1,
+		"AUDIT_NEVER":       2,
+	}
+)
+
+func (x Audit) Enum() *Audit {
+	p := new(Audit)
+	*p = x
+	return p
+}
+
+func (x Audit) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Audit) Descriptor() protoreflect.EnumDescriptor {
+	return file_palisade_options_v1_options_proto_enumTypes[0].Descriptor()
+}
+
+func (Audit) Type() protoreflect.EnumType {
+	return &file_palisade_options_v1_options_proto_enumTypes[0]
+}
+
+func (x Audit) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Audit.Descriptor instead.
+func (Audit) EnumDescriptor() ([]byte, []int) {
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{0}
+}
+
 // What a caller must be allowed to do. Everything after PERMISSION_AUTHENTICATED acts inside one deployment,
 // and the request of such an RPC names it (deployment_id or deployment_slug).
 type Permission int32
@@ -44,6 +97,8 @@ const (
 	Permission_PERMISSION_UPLOAD Permission = 5
 	// Change projects and settings: administrators.
 	Permission_PERMISSION_MANAGE Permission = 6
+	// Change teams: administrators, and members for the teams that they manage (the handler checks which).
+	Permission_PERMISSION_MANAGE_TEAMS Permission = 7
 )
 
 // Enum value maps for Permission.
@@ -56,6 +111,7 @@ var (
 		4: "PERMISSION_TRIAGE",
 		5: "PERMISSION_UPLOAD",
 		6: "PERMISSION_MANAGE",
+		7: "PERMISSION_MANAGE_TEAMS",
 	}
 	Permission_value = map[string]int32{
 		"PERMISSION_UNSPECIFIED":   0,
@@ -65,6 +121,7 @@ var (
 		"PERMISSION_TRIAGE":        4,
 		"PERMISSION_UPLOAD":        5,
 		"PERMISSION_MANAGE":        6,
+		"PERMISSION_MANAGE_TEAMS":  7,
 	}
 )
 
@@ -79,11 +136,11 @@ func (x Permission) String() string {
 }
 
 func (Permission) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[0].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[1].Descriptor()
 }
 
 func (Permission) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[0]
+	return &file_palisade_options_v1_options_proto_enumTypes[1]
 }
 
 func (x Permission) Number() protoreflect.EnumNumber {
@@ -92,7 +149,7 @@ func (x Permission) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Permission.Descriptor instead.
 func (Permission) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{0}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{1}
 }
 
 // The kinds of credentials of the contract's section on authentication.
@@ -132,11 +189,11 @@ func (x Scheme) String() string {
 }
 
 func (Scheme) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[1].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[2].Descriptor()
 }
 
 func (Scheme) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[1]
+	return &file_palisade_options_v1_options_proto_enumTypes[2]
 }
 
 func (x Scheme) Number() protoreflect.EnumNumber {
@@ -145,7 +202,7 @@ func (x Scheme) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Scheme.Descriptor instead.
 func (Scheme) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{1}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{2}
 }
 
 // The maturity levels of the contract's section on versioning.
@@ -189,11 +246,11 @@ func (x Maturity) String() string {
 }
 
 func (Maturity) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[2].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[3].Descriptor()
 }
 
 func (Maturity) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[2]
+	return &file_palisade_options_v1_options_proto_enumTypes[3]
 }
 
 func (x Maturity) Number() protoreflect.EnumNumber {
@@ -202,7 +259,7 @@ func (x Maturity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Maturity.Descriptor instead.
 func (Maturity) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{2}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{3}
 }
 
 // What to write for a field that is not set (or holds the zero value, where it has no presence).
@@ -246,11 +303,11 @@ func (x Unset) String() string {
 }
 
 func (Unset) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[3].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[4].Descriptor()
 }
 
 func (Unset) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[3]
+	return &file_palisade_options_v1_options_proto_enumTypes[4]
 }
 
 func (x Unset) Number() protoreflect.EnumNumber {
@@ -259,7 +316,7 @@ func (x Unset) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Unset.Descriptor instead.
 func (Unset) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{3}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{4}
 }
 
 // What the server enforces before a handler runs.
@@ -276,7 +333,9 @@ type MethodRule struct {
 	// True leaves the RPC out of the access log (probes).
 	NoLog bool `protobuf:"varint,5,opt,name=no_log,json=noLog,proto3" json:"no_log,omitempty"`
 	// For client-streaming RPCs, which google.api.http cannot map: the path of the POST whose raw body is the stream.
-	UploadPath    string `protobuf:"bytes,6,opt,name=upload_path,json=uploadPath,proto3" json:"upload_path,omitempty"`
+	UploadPath string `protobuf:"bytes,6,opt,name=upload_path,json=uploadPath,proto3" json:"upload_path,omitempty"`
+	// Which calls become entries of the audit trail.
+	Audit         Audit `protobuf:"varint,7,opt,name=audit,proto3,enum=palisade.options.v1.Audit" json:"audit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -351,6 +410,13 @@ func (x *MethodRule) GetUploadPath() string {
 		return x.UploadPath
 	}
 	return ""
+}
+
+func (x *MethodRule) GetAudit() Audit {
+	if x != nil {
+		return x.Audit
+	}
+	return Audit_AUDIT_UNSPECIFIED
 }
 
 // The JSON form of a field. Without it: scalars, lists and maps are always present, unset messages and unset
@@ -487,7 +553,7 @@ var File_palisade_options_v1_options_proto protoreflect.FileDescriptor
 
 const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\n" +
-	"!palisade/options/v1/options.proto\x12\x13palisade.options.v1\x1a google/protobuf/descriptor.proto\"\x9a\x02\n" +
+	"!palisade/options/v1/options.proto\x12\x13palisade.options.v1\x1a google/protobuf/descriptor.proto\"\xcc\x02\n" +
 	"\n" +
 	"MethodRule\x12?\n" +
 	"\n" +
@@ -498,11 +564,16 @@ const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\fsuccess_code\x18\x04 \x01(\x05R\vsuccessCode\x12\x15\n" +
 	"\x06no_log\x18\x05 \x01(\bR\x05noLog\x12\x1f\n" +
 	"\vupload_path\x18\x06 \x01(\tR\n" +
-	"uploadPath\"p\n" +
+	"uploadPath\x120\n" +
+	"\x05audit\x18\a \x01(\x0e2\x1a.palisade.options.v1.AuditR\x05audit\"p\n" +
 	"\bJsonForm\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\bR\x06number\x120\n" +
 	"\x05unset\x18\x02 \x01(\x0e2\x1a.palisade.options.v1.UnsetR\x05unset\x12\x1a\n" +
-	"\bvariants\x18\x03 \x03(\tR\bvariants*\xb7\x01\n" +
+	"\bvariants\x18\x03 \x03(\tR\bvariants*A\n" +
+	"\x05Audit\x12\x15\n" +
+	"\x11AUDIT_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fAUDIT_ALWAYS\x10\x01\x12\x0f\n" +
+	"\vAUDIT_NEVER\x10\x02*\xd4\x01\n" +
 	"\n" +
 	"Permission\x12\x1a\n" +
 	"\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -511,7 +582,8 @@ const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\x0fPERMISSION_READ\x10\x03\x12\x15\n" +
 	"\x11PERMISSION_TRIAGE\x10\x04\x12\x15\n" +
 	"\x11PERMISSION_UPLOAD\x10\x05\x12\x15\n" +
-	"\x11PERMISSION_MANAGE\x10\x06*F\n" +
+	"\x11PERMISSION_MANAGE\x10\x06\x12\x1b\n" +
+	"\x17PERMISSION_MANAGE_TEAMS\x10\a*F\n" +
 	"\x06Scheme\x12\x16\n" +
 	"\x12SCHEME_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10SCHEME_WEB_TOKEN\x10\x01\x12\x0e\n" +
@@ -548,35 +620,37 @@ func file_palisade_options_v1_options_proto_rawDescGZIP() []byte {
 	return file_palisade_options_v1_options_proto_rawDescData
 }
 
-var file_palisade_options_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_palisade_options_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
 var file_palisade_options_v1_options_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_palisade_options_v1_options_proto_goTypes = []any{
-	(Permission)(0),                     // 0: palisade.options.v1.Permission
-	(Scheme)(0),                         // 1: palisade.options.v1.Scheme
-	(Maturity)(0),                       // 2: palisade.options.v1.Maturity
-	(Unset)(0),                          // 3: palisade.options.v1.Unset
-	(*MethodRule)(nil),                  // 4: palisade.options.v1.MethodRule
-	(*JsonForm)(nil),                    // 5: palisade.options.v1.JsonForm
-	(*descriptorpb.MethodOptions)(nil),  // 6: google.protobuf.MethodOptions
-	(*descriptorpb.FieldOptions)(nil),   // 7: google.protobuf.FieldOptions
-	(*descriptorpb.MessageOptions)(nil), // 8: google.protobuf.MessageOptions
+	(Audit)(0),                          // 0: palisade.options.v1.Audit
+	(Permission)(0),                     // 1: palisade.options.v1.Permission
+	(Scheme)(0),                         // 2: palisade.options.v1.Scheme
+	(Maturity)(0),                       // 3: palisade.options.v1.Maturity
+	(Unset)(0),                          // 4: palisade.options.v1.Unset
+	(*MethodRule)(nil),                  // 5: palisade.options.v1.MethodRule
+	(*JsonForm)(nil),                    // 6: palisade.options.v1.JsonForm
+	(*descriptorpb.MethodOptions)(nil),  // 7: google.protobuf.MethodOptions
+	(*descriptorpb.FieldOptions)(nil),   // 8: google.protobuf.FieldOptions
+	(*descriptorpb.MessageOptions)(nil), // 9: google.protobuf.MessageOptions
 }
 var file_palisade_options_v1_options_proto_depIdxs = []int32{
-	0,  // 0: palisade.options.v1.MethodRule.permission:type_name -> palisade.options.v1.Permission
-	1,  // 1: palisade.options.v1.MethodRule.schemes:type_name -> palisade.options.v1.Scheme
-	2,  // 2: palisade.options.v1.MethodRule.maturity:type_name -> palisade.options.v1.Maturity
-	3,  // 3: palisade.options.v1.JsonForm.unset:type_name -> palisade.options.v1.Unset
-	6,  // 4: palisade.options.v1.rule:extendee -> google.protobuf.MethodOptions
-	7,  // 5: palisade.options.v1.json:extendee -> google.protobuf.FieldOptions
-	7,  // 6: palisade.options.v1.secret:extendee -> google.protobuf.FieldOptions
-	8,  // 7: palisade.options.v1.variant_by:extendee -> google.protobuf.MessageOptions
-	4,  // 8: palisade.options.v1.rule:type_name -> palisade.options.v1.MethodRule
-	5,  // 9: palisade.options.v1.json:type_name -> palisade.options.v1.JsonForm
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	8,  // [8:10] is the sub-list for extension type_name
-	4,  // [4:8] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	1,  // 0: palisade.options.v1.MethodRule.permission:type_name -> palisade.options.v1.Permission
+	2,  // 1: palisade.options.v1.MethodRule.schemes:type_name -> palisade.options.v1.Scheme
+	3,  // 2: palisade.options.v1.MethodRule.maturity:type_name -> palisade.options.v1.Maturity
+	0,  // 3: palisade.options.v1.MethodRule.audit:type_name -> palisade.options.v1.Audit
+	4,  // 4: palisade.options.v1.JsonForm.unset:type_name -> palisade.options.v1.Unset
+	7,  // 5: palisade.options.v1.rule:extendee -> google.protobuf.MethodOptions
+	8,  // 6: palisade.options.v1.json:extendee -> google.protobuf.FieldOptions
+	8,  // 7: palisade.options.v1.secret:extendee -> google.protobuf.FieldOptions
+	9,  // 8: palisade.options.v1.variant_by:extendee -> google.protobuf.MessageOptions
+	5,  // 9: palisade.options.v1.rule:type_name -> palisade.options.v1.MethodRule
+	6,  // 10: palisade.options.v1.json:type_name -> palisade.options.v1.JsonForm
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	9,  // [9:11] is the sub-list for extension type_name
+	5,  // [5:9] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_palisade_options_v1_options_proto_init() }
@@ -589,7 +663,7 @@ func file_palisade_options_v1_options_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_options_v1_options_proto_rawDesc), len(file_palisade_options_v1_options_proto_rawDesc)),
-			NumEnums:      4,
+			NumEnums:      5,
 			NumMessages:   2,
 			NumExtensions: 4,
 			NumServices:   0,

@@ -29,6 +29,10 @@ func (x *MethodRule) AppendJSON(b []byte) []byte {
 	b = jsonappend.Bool(b, x.NoLog)
 	b = append(b, `,"uploadPath":`...)
 	b = jsonappend.String(b, x.UploadPath)
+	if x.Audit != 0 {
+		b = append(b, `,"audit":`...)
+		b = jsonappend.Enum(b, x.Audit, Audit_name)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -1,0 +1,38 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// NotificationRule says which events go where.
+type NotificationRule struct{ ent.Schema }
+
+// Mixin of a notification rule.
+func (NotificationRule) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a notification rule.
+func (NotificationRule) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.String("channel").Comment("CHANNEL_*"),
+		field.String("name"),
+		field.JSON("config", map[string]string{}).Comment("the keys of the channel that are no secrets"),
+		field.Bytes("secrets").Optional().Sensitive().Comment("sealed: JSON of the keys that are"),
+		field.Bool("is_enabled").Default(false),
+		field.JSON("policy_slugs", []string{}).Comment("empty: all"),
+		field.Bool("use_network_broker").Default(false),
+		field.Bool("send_scan_completion").Default(true),
+		timestamp("created_at").Immutable(),
+		timestamp("updated_at"),
+	}
+}
+
+// Indexes of a notification rule.
+func (NotificationRule) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("deployment_id", "id").StorageKey("notification_rules_list"),
+		index.Fields("deployment_id", "channel", "id").StorageKey("notification_rules_by_channel"),
+	}
+}

@@ -1,0 +1,31 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// NotificationWebhook is a receiver of webhooks that notification rules can name.
+type NotificationWebhook struct{ ent.Schema }
+
+// Mixin of a notification webhook.
+func (NotificationWebhook) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a notification webhook.
+func (NotificationWebhook) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.String("name").NotEmpty(),
+		field.String("url"),
+		field.Bytes("secret").Optional().Sensitive().Comment("sealed: what deliveries are signed with"),
+		field.Bool("use_network_broker").Default(false),
+		timestamp("created_at").Immutable(),
+		timestamp("updated_at"),
+	}
+}
+
+// Indexes of a notification webhook.
+func (NotificationWebhook) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("deployment_id", "name").Unique().StorageKey("notification_webhooks_by_name")}
+}

@@ -1,0 +1,31 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// WebhookReceipt remembers a webhook that came in, so that the same one is not taken twice.
+type WebhookReceipt struct{ ent.Schema }
+
+// Mixin of a webhook receipt.
+func (WebhookReceipt) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a webhook receipt.
+func (WebhookReceipt) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.String("webhook_key").Immutable(),
+		field.String("delivery_id").Immutable().Comment("the host's id, or the hash of the body where it gives none"),
+		timestamp("received_at").Immutable(),
+	}
+}
+
+// Indexes of a webhook receipt.
+func (WebhookReceipt) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("deployment_id", "webhook_key", "delivery_id").Unique().StorageKey("webhook_receipts_by_delivery"),
+		index.Fields("received_at").StorageKey("webhook_receipts_by_time"),
+	}
+}
