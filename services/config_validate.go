@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/egress"
+	"github.com/palisade/palisade/services/notifications/channel"
 )
 
 var (
@@ -31,6 +33,7 @@ func (c Config) Validate() error {
 	c.validateAddresses(&p)
 	c.validateStore(&p)
 	c.validateIdentity(&p)
+	c.validateOutgoing(&p)
 	c.validateLimits(&p)
 	return configError(p)
 }
@@ -112,6 +115,25 @@ func (c Config) validateIdentity(p *problemList) {
 	if c.OIDCIssuer != "" {
 		if problem := checkURL(c.OIDCIssuer, false); problem != "" {
 			p.add("oidc-issuer", "got %q, %s", redactURL(c.OIDCIssuer), problem)
+		}
+	}
+}
+
+func (c Config) validateOutgoing(p *problemList) {
+	if _, err := egress.New(egress.Config{Allow: c.EgressAllow}); err != nil {
+		p.add("egress-allow", "%v", err)
+	}
+	if (c.SMTP == "") != (c.SMTPFrom == "") {
+		p.add("smtp, smtp-from", "only one of the two is set; e-mail needs a server and an address that it is sent from")
+	}
+	if c.SMTP != "" {
+		if err := channel.CheckSMTP(c.SMTP); err != nil {
+			p.add("smtp", "%v", err)
+		}
+	}
+	if c.SMTPFrom != "" {
+		if err := channel.CheckFrom(c.SMTPFrom); err != nil {
+			p.add("smtp-from", "%v", err)
 		}
 	}
 }

@@ -19,6 +19,9 @@ func TestValidateAccepts(t *testing.T) {
 		"OIDC":                func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "https://id.example.com/realm", "palisade" },
 		"OIDC on loopback":    func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://127.0.0.1:5556", "palisade" },
 		"public URL":          func(c *Config) { c.PublicURL = "https://palisade.example.com/sec/" },
+		"egress":              func(c *Config) { c.EgressAllow = "git.internal, hooks.internal:8443,10.1.0.0/16, [fd00::1]:443" },
+		"mail":                func(c *Config) { c.SMTP, c.SMTPFrom = "smtp://u:p%40@mail.internal", "palisade@example.com" },
+		"mail over TLS":       func(c *Config) { c.SMTP, c.SMTPFrom = "smtps://[::1]:1465", "Palisade <palisade@example.com>" },
 		"no rate limit":       func(c *Config) { c.RateLimit = 0 },
 		"fraction of request": func(c *Config) { c.RateLimit = 0.5 },
 	} {
@@ -71,6 +74,16 @@ func TestValidateRefuses(t *testing.T) {
 		"connections":          {func(c *Config) { c.DBMaxOpen = -2 }, []string{"db-max-open: got -2"}},
 		"public URL":           {func(c *Config) { c.PublicURL = "palisade.example.com" }, []string{"public-url"}},
 		"public URL with user": {func(c *Config) { c.PublicURL = "https://u:hunter22@x" }, []string{"public-url", "without user"}},
+		"egress URL":           {func(c *Config) { c.EgressAllow = "ok.internal,https://git.internal/" }, []string{`egress-allow: "https://git.internal/"`, "without scheme"}},
+		"egress range":         {func(c *Config) { c.EgressAllow = "10.1.2.3/8" }, []string{"egress-allow", "10.0.0.0/8"}},
+		"mail without sender":  {func(c *Config) { c.SMTP = "smtp://mail.internal" }, []string{"smtp, smtp-from", "only one"}},
+		"sender without mail":  {func(c *Config) { c.SMTPFrom = "palisade@example.com" }, []string{"smtp, smtp-from"}},
+		"mail scheme":          {func(c *Config) { c.SMTP, c.SMTPFrom = "https://u:hunter22@mail.internal", "p@example.com" }, []string{`smtp: got a URL of scheme "https"`, "smtps://"}},
+		"mail password":        {func(c *Config) { c.SMTP, c.SMTPFrom = "smtp://u:hunter22%@mail.internal", "p@example.com" }, []string{"smtp:", "percent-encoded"}},
+		"mail path":            {func(c *Config) { c.SMTP, c.SMTPFrom = "smtp://u:hunter22@mail.internal/x", "p@example.com" }, []string{"smtp:", "host"}},
+		"mail port":            {func(c *Config) { c.SMTP, c.SMTPFrom = "smtp://u:hunter22@mail.internal:70000", "p@example.com" }, []string{`smtp: got port "70000"`}},
+		"mail user alone":      {func(c *Config) { c.SMTP, c.SMTPFrom = "smtp://hunter22@mail.internal", "p@example.com" }, []string{"smtp:", "password"}},
+		"sender":               {func(c *Config) { c.SMTP, c.SMTPFrom = "smtp://mail.internal", "palisade" }, []string{`smtp-from: got "palisade"`}},
 		"several":              {func(c *Config) { c.LogLevel, c.MaxStreams = "x", -1 }, []string{"2 problems", "log-level", "max-streams"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,47 +1,106 @@
-// Package egress is the only way out: every call to another host goes through its Guard.
 package egress
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
+	"strings"
+	"syscall"
 	"time"
 )
 
 // Config says what a Guard lets out.
 type Config struct {
-	// Allow lists hosts, host:port pairs and CIDR ranges, separated by commas, that may be private addresses.
+	// Allow lists what may be called although its addresses are private, separated by commas: host, host:port, address,
+	// address:port, range (10.0.0.0/8) and range:port. A host allows whatever its name resolves to at the time of the call.
 	Allow string
 	// UserAgent names us to the hosts that are called.
 	UserAgent string
+	// Log gets a line for each refused connection, with the address that the caller is never told; nil is slog.Default().
+	Log *slog.Logger
+
+	resolver *net.Resolver // of tests; nil is that of the system
 }
 
-// Guard makes the connections of all outbound calls.
-type Guard struct{ config Config }
+// Limits of Guard, beside those of a call.
+const (
+	connectTimeout = 10 * time.Second
+	maxHeaderBytes = 64 << 10
+	// maxConnsPerHost keeps one slow receiver from holding all sockets.
+	maxConnsPerHost = 32
+)
 
-// New returns a Guard.
-func New(c Config) (*Guard, error) { return &Guard{config: c}, nil }
-
-// Limits bound one kind of call.
-type Limits struct {
-	// Timeout is for the whole call, body included.
-	Timeout time.Duration
-	// MaxResponse is in bytes.
-	MaxResponse int64
-	// MaxRedirects is how many redirects are followed; each target is checked.
-	MaxRedirects int
+// Guard makes the connections of all outbound calls. It is safe for use by several goroutines.
+type Guard struct {
+	config    Config
+	allow     allowList
+	transport *http.Transport
 }
 
-// Client returns a client whose every connection the guard checks.
-func (g *Guard) Client(l Limits) *http.Client { return &http.Client{Timeout: l.Timeout} }
+// New returns a Guard. The error names every entry of the allow list that is not understood.
+func New(c Config) (*Guard, error) {
+	allow, err := parseAllowList(c.Allow)
+	if err != nil {
+		return nil, err
+	}
+	g := &Guard{config: c, allow: allow}
+	g.transport = newTransport(g.DialContext)
+	return g, nil
+}
 
-// DialContext connects, for protocols other than HTTP.
+// Allowing returns a guard that lets out to one more host:port too, whatever it resolves to: for a host that the operator
+// names elsewhere than in the allow list, such as the mail server.
+func (g *Guard) Allowing(hostPort string) (*Guard, error) {
+	c := g.config
+	c.Allow = strings.Trim(c.Allow+","+hostPort, ",")
+	return New(c)
+}
+
+// Listed tells whether the operator's allow list names the host, or holds its address when host is one. port is the one
+// to be called.
+func (g *Guard) Listed(host string, port uint16) bool {
+	return g.allow.hostListed(normalHost(host), port) || g.allow.literalListed(host, port)
+}
+
+// DialContext connects over TCP, for protocols other than HTTP. The address is checked after it was resolved and before
+// the first packet is sent, so a name that resolves differently each time gains nothing. A refused address gives an
+// error that is [ErrRefused].
 func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	return (&net.Dialer{}).DialContext(ctx, network, address)
+	if network != "tcp" && network != "tcp4" && network != "tcp6" {
+		return nil, g.refuse(ctx, &RefusedError{Host: address, Reason: "network " + network + " is not TCP"})
+	}
+	host, portText, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := parsePort(portText)
+	if err != nil {
+		return nil, &net.AddrError{Err: "invalid port", Addr: address}
+	}
+	listed := g.allow.hostListed(normalHost(host), port)
+	d := net.Dialer{
+		Timeout:  connectTimeout,
+		Resolver: g.config.resolver,
+		ControlContext: func(ctx context.Context, _, resolved string, _ syscall.RawConn) error {
+			if listed {
+				return nil
+			}
+			if reason := g.allow.refusal(resolved); reason != "" {
+				return g.refuse(ctx, &RefusedError{Host: host, Address: resolved, Reason: reason})
+			}
+			return nil
+		},
+	}
+	return d.DialContext(ctx, network, address)
 }
 
-// CheckURL says why the URL of a setting cannot be called, in words for the person who set it; nil when it can.
-func (g *Guard) CheckURL(raw string) error { return nil }
-
-// Describe says why a call failed, for the tenant: nothing in it tells an open port from a closed one.
-func Describe(err error) string { return "the host could not be reached" }
+// refuse tells the operator what the caller is not told.
+func (g *Guard) refuse(ctx context.Context, r *RefusedError) error {
+	log := g.config.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	log.WarnContext(ctx, "outbound connection refused; the setting egress-allow can permit it", "host", r.Host, "address", r.Address, "reason", r.Reason)
+	return r
+}
