@@ -22,11 +22,15 @@ import (
 	_ "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	_ "github.com/palisade/palisade/gen/palisade/errors/v1"
 	_ "github.com/palisade/palisade/gen/palisade/findings/v1"
+	_ "github.com/palisade/palisade/gen/palisade/identity/v1"
+	_ "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	_ "github.com/palisade/palisade/gen/palisade/options/v1"
 	_ "github.com/palisade/palisade/gen/palisade/platform/v1"
 	_ "github.com/palisade/palisade/gen/palisade/projects/v1"
 	_ "github.com/palisade/palisade/gen/palisade/scans/v1"
+	_ "github.com/palisade/palisade/gen/palisade/scm/v1"
 	_ "github.com/palisade/palisade/gen/palisade/store/v1"
+	_ "github.com/palisade/palisade/gen/palisade/supplychain/v1"
 )
 
 // TestEveryProtoIsTested checks that the imports above name the package of every proto of ours.

@@ -20,6 +20,7 @@ const (
 	optionRule      = "palisade.options.v1.rule"
 	optionJSON      = "palisade.options.v1.json"
 	optionSecret    = "palisade.options.v1.secret"
+	optionHeader    = "palisade.options.v1.header"
 	optionVariantBy = "palisade.options.v1.variant_by"
 )
 
@@ -87,6 +88,15 @@ func (r *Reader) Secret(field protoreflect.FieldDescriptor) (bool, error) {
 		return false, err
 	}
 	return value.Bool(), nil
+}
+
+// Header gives the request header that fills a field of an upload; empty for a field of the query.
+func (r *Reader) Header(field protoreflect.FieldDescriptor) (string, error) {
+	value, err := r.option(field, optionHeader)
+	if err != nil || !value.IsValid() {
+		return "", err
+	}
+	return value.String(), nil
 }
 
 // VariantBy gives the field that says which variant a message is, or nil when the message has no variants.

@@ -174,6 +174,22 @@ func TestUploadReport(t *testing.T) {
 	}
 }
 
+func TestReceiveWebhook(t *testing.T) {
+	doc := document(t, nil, ourProtos(t)...)
+	operation := doc.Paths.Value("/api/scm/webhooks/{webhookKey}").Post
+	for _, parameter := range operation.Parameters {
+		if parameter.Value.In == "query" {
+			t.Errorf("the header of %s is a query parameter", parameter.Value.Name)
+		}
+	}
+	if operation.Parameters.GetByInAndName("header", "X-Hub-Signature-256") == nil {
+		t.Error("no header X-Hub-Signature-256")
+	}
+	if len(operation.RequestBody.Value.Content) != 1 || operation.RequestBody.Value.Content["application/json"] == nil {
+		t.Errorf("body %v", operation.RequestBody.Value.Content)
+	}
+}
+
 func TestPublicOperation(t *testing.T) {
 	doc := document(t, nil, ourProtos(t)...)
 	ping := doc.Paths.Value("/api/v1/ping").Get

@@ -89,10 +89,14 @@ func verbAndTemplate(rule *httpannotations.HttpRule) (verb, template string) {
 type variable struct {
 	fields  []*protogen.Field // the way from the request to the field, mostly one step
 	slashes bool              // true for {field=**}, which matches several segments
+	shownAs string            // the name in the document, where it is not the field's (see samePath)
 }
 
 // name gives the name under which clients know the variable: JSON names joined by dots.
 func (v variable) name() string {
+	if v.shownAs != "" {
+		return v.shownAs
+	}
 	var names []string
 	for _, field := range v.fields {
 		names = append(names, field.Desc.JSONName())
@@ -120,6 +124,24 @@ func (bound binding) path() (string, []variable, error) {
 		path = strings.Replace(path, match[0], "{"+found.name()+"}", 1)
 	}
 	return path, variables, nil
+}
+
+// samePath gives the path and its variables the names that they have in the first operation on that path.
+func (b *builder) samePath(path string, variables []variable) string {
+	nameless := variablePattern.ReplaceAllString(path, "{}")
+	names, known := b.paths[nameless]
+	if !known {
+		for _, v := range variables {
+			names = append(names, v.name())
+		}
+		b.paths[nameless] = names
+		return path
+	}
+	for i := range variables {
+		path = strings.Replace(path, "{"+variables[i].name()+"}", "{"+names[i]+"}", 1)
+		variables[i].shownAs = names[i]
+	}
+	return path
 }
 
 // walkFields follows a dotted field path.

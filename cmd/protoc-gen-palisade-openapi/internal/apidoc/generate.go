@@ -48,6 +48,7 @@ func Generate(plugin *protogen.Plugin) error {
 	}
 	b := &builder{
 		reader: reader, doc: newDocument(), usage: make(map[string]usage), operations: make(map[string]string),
+		paths: make(map[string][]string),
 	}
 	if err := b.document(plugin.Files); err != nil {
 		return err
@@ -71,6 +72,9 @@ type builder struct {
 	usage map[string]usage
 	// operations gives the RPC that has an operation id; ids are unique in a document.
 	operations map[string]string
+	// paths gives, by path with nameless variables, the names that the first operation on it has for them: OpenAPI takes
+	// /x/{a} and /x/{b} for the same path, and refuses both in one document.
+	paths map[string][]string
 }
 
 func newDocument() *openapi3.T {

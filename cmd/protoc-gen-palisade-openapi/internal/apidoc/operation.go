@@ -42,6 +42,7 @@ func (b *builder) operation(bound binding) error {
 	if err != nil {
 		return err
 	}
+	path = b.samePath(path, variables)
 	text := comment(bound.method.Comments)
 	operation := &openapi3.Operation{
 		OperationID: bound.operationID,

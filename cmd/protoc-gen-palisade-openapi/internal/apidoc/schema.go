@@ -114,11 +114,11 @@ func (b *builder) fieldSchema(field *protogen.Field) (*openapi3.SchemaRef, error
 	schema.Value.Description = sentences(text, schema.Value.Description)
 	schema.Value.Nullable = schema.Value.Nullable || nullable
 	schema.Value.Deprecated = isDeprecated(field)
-	schema.Value.WriteOnly = secret
-	if secret && schema.Value.Format == "" {
+	shown := b.usage[string(field.Parent.Desc.FullName())].inResponse
+	schema.Value.WriteOnly = secret && !shown // a new token's value is shown, once
+	if secret && schema.Value.Format == "" && schema.Value.Type.Is("string") {
 		schema.Value.Format = "password"
 	}
-	shown := b.usage[string(field.Parent.Desc.FullName())].inResponse
 	applyRules(schema, field, shown && form.Unset == annotations.UnsetDefault)
 	if nullable && len(schema.Value.Enum) > 0 {
 		schema.Value.Enum = append(schema.Value.Enum, nil)

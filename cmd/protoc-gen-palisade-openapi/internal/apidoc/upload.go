@@ -15,20 +15,23 @@ const encodingField = "content_encoding"
 var reportTypes = []string{"application/sarif+json", "application/json", "application/gzip"}
 
 // upload describes a client-streaming RPC as the POST that it is over HTTP: the bytes field of the request is
-// the raw body; the fields of its messages are query parameters.
+// the raw body; the fields of its messages are query parameters, or the headers that they name.
 func (b *builder) upload(operation *openapi3.Operation, bound binding, variables []variable) error {
 	inPath := make(map[*protogen.Field]bool)
 	for _, v := range variables {
 		inPath[v.field()] = true
 	}
-	chunks := 0
+	chunks, body := 0, rawBody()
 	for _, field := range bound.method.Input.Fields {
 		switch {
 		case inPath[field]:
 		case field.Desc.Kind() == protoreflect.BytesKind && !field.Desc.IsList():
 			chunks++
-			operation.RequestBody = &openapi3.RequestBodyRef{Value: rawBody()}
+			operation.RequestBody = &openapi3.RequestBodyRef{Value: body}
 		case field.Message != nil && !field.Desc.IsList() && !field.Desc.IsMap():
+			if fieldNamed(field.Message, encodingField) != nil {
+				*body = *rawReport()
+			}
 			if err := b.uploadTarget(operation, field.Message); err != nil {
 				return err
 			}
@@ -52,10 +55,34 @@ func (b *builder) uploadTarget(operation *openapi3.Operation, target *protogen.M
 		operation.AddParameter(openapi3.NewHeaderParameter("Content-Encoding").
 			WithDescription("gzip when the body is compressed.").WithSchema(schema))
 	}
+	for _, field := range target.Fields {
+		name, err := b.reader.Header(field.Desc)
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			continue
+		}
+		skip[field] = true
+		schema, err := b.parameterSchema(field)
+		if err != nil {
+			return err
+		}
+		operation.AddParameter(&openapi3.Parameter{
+			Name: name, In: openapi3.ParameterInHeader, Description: comment(field.Comments), Schema: schema, Deprecated: isDeprecated(field),
+		})
+	}
 	return b.queryParameters(operation, target, "", skip, nil)
 }
 
 func rawBody() *openapi3.RequestBody {
+	return &openapi3.RequestBody{
+		Required: true, Description: "The raw body.",
+		Content: openapi3.NewContentWithSchema(openapi3.NewStringSchema().WithFormat("binary"), []string{"application/json"}),
+	}
+}
+
+func rawReport() *openapi3.RequestBody {
 	schema := openapi3.NewStringSchema().WithFormat("binary")
 	return &openapi3.RequestBody{
 		Required:    true,

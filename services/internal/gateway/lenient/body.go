@@ -215,7 +215,7 @@ func (r *reader) listField(msg protoreflect.Message, field protoreflect.FieldDes
 func (r *reader) mapField(msg protoreflect.Message, field protoreflect.FieldDescriptor, value any, path string) error {
 	object, ok := value.(map[string]any)
 	if !ok {
-		return wrongType(field, path, "an object", value)
+		return notObject(path, value)
 	}
 	entries := msg.NewField(field).Map()
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -256,7 +256,7 @@ func (r *reader) value(field protoreflect.FieldDescriptor, value any, path strin
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return protoreflect.Value{}, false, wrongType(field, path, "an object", value)
+		return protoreflect.Value{}, false, notObject(path, value)
 	}
 	msg := newMessage(field)
 	_, err := r.message(msg, object, path)

@@ -201,6 +201,23 @@ func asText(value any) string {
 	return ""
 }
 
+// notObject refuses what came in place of a message or a map. It is not repeated: it may be a credential that belongs
+// into it.
+func notObject(path string, value any) error {
+	what := "something else"
+	switch value.(type) {
+	case string:
+		what = "a string"
+	case json.Number:
+		what = "a number"
+	case bool:
+		what = "true or false"
+	case []any:
+		what = "a list"
+	}
+	return apierr.InvalidArgument(path, "%s must be an object, got %s", path, what)
+}
+
 // wrongType refuses value; want is what the field takes. The value of a credential is not repeated.
 func wrongType(field protoreflect.FieldDescriptor, path, want string, value any) error {
 	if apierr.IsSecret(field) {
