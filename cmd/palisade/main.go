@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -11,9 +12,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit statuses. A pipeline must be able to tell a policy's "no" (1, not given yet) from a failure to ask (2).
+// Exit statuses. A pipeline must be able to tell a "no" (1: the audit trail is broken) from a failure to ask (2).
 const (
 	exitOK    = 0
+	exitNo    = 1
 	exitError = 2
 )
 
@@ -33,6 +35,9 @@ func run(ctx context.Context, args []string, std streams) int {
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
+	}
+	if errors.Is(err, errNo) {
+		return exitNo
 	}
 	if text := err.Error(); text != "" { // a command that has said everything itself returns errReported
 		_, _ = fmt.Fprintln(std.err, "palisade: "+strings.TrimSuffix(text, "\n"))
@@ -60,7 +65,7 @@ across scans, and answers over HTTP/JSON and gRPC.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddGroup(&cobra.Group{ID: "server", Title: "On the server:"}, &cobra.Group{ID: "client", Title: "Through the API:"})
-	for _, c := range []*cobra.Command{newServe(std), newMigrate(std), newToken(std), newJWT(std), newDoctor(std)} {
+	for _, c := range []*cobra.Command{newServe(std), newMigrate(std), newToken(std), newJWT(std), newAudit(std), newDoctor(std)} {
 		c.GroupID = "server"
 		root.AddCommand(c)
 	}
@@ -68,6 +73,6 @@ across scans, and answers over HTTP/JSON and gRPC.`,
 		c.GroupID = "client"
 		root.AddCommand(c)
 	}
-	root.AddCommand(newVersion(std), newConfigTable(std))
+	root.AddCommand(newListen(std), newVersion(std), newConfigTable(std))
 	return root
 }

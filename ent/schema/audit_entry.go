@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
@@ -30,7 +31,9 @@ func (AuditEntry) Fields() []ent.Field {
 		field.String("request").Immutable().Comment("JSON of the request, secrets redacted, cut at 4 KiB"),
 		field.String("request_id").Immutable(),
 		field.String("remote").Immutable().Comment("address of the caller"),
-		field.JSON("changes", []column.AuditChange{}).Immutable().Optional().Comment("what the transaction changed"),
+		field.JSON("changes", []column.AuditChange{}).Immutable().Optional().
+			SchemaType(map[string]string{dialect.Postgres: "json"}). // jsonb would rewrite the text that the hash is of
+			Comment("what the transaction changed"),
 		timestamp("at").Immutable(),
 		field.Bytes("previous_hash").Immutable().Optional(),
 		field.Bytes("hash").Immutable().Optional().Comment("HMAC-SHA256 over all the fields above"),
@@ -41,6 +44,7 @@ func (AuditEntry) Fields() []ent.Field {
 func (AuditEntry) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("deployment_id", "at", "id").StorageKey("audit_entries_by_time"),
+		index.Fields("deployment_id", "request_id", "at", "id").StorageKey("audit_entries_by_request"),
 		index.Fields("deployment_id", "sequence").Unique().StorageKey("audit_entries_chain").Annotations(entsql.IndexWhere("sequence > 0")),
 	}
 }

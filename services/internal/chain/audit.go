@@ -8,12 +8,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
-	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/tenant"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
-	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
@@ -28,15 +27,15 @@ const (
 // auditor records every call that could change something: what reached the handler, and the attempts of known callers
 // that the tenant or the access rule refused.
 type auditor struct {
-	store   *store.Store
+	trail   *audit.Trail
 	metrics *telemetry.Metrics
 	log     *slog.Logger
 	denials *limiter
 }
 
-func newAuditor(st *store.Store, metrics *telemetry.Metrics, log *slog.Logger) (*auditor, error) {
+func newAuditor(trail *audit.Trail, metrics *telemetry.Metrics, log *slog.Logger) (*auditor, error) {
 	denials, err := newLimiter(deniedPerSecond, metrics.AuditFailures.WithLabelValues("throttled").Inc)
-	return &auditor{store: st, metrics: metrics, log: log, denials: denials}, err
+	return &auditor{trail: trail, metrics: metrics, log: log, denials: denials}, err
 }
 
 // audited reports whether calls of an RPC are recorded: those that can change something.
@@ -56,41 +55,46 @@ func (a *auditor) link() Link {
 	return Link{
 		Name: "audit",
 		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
-			err = a.around(ctx, func() error {
+			if c := callFrom(ctx); c.request == nil { // outside of a deployment: the tenant link has not looked at it
+				c.request, _ = req.(proto.Message)
+			}
+			err = a.around(ctx, func(ctx context.Context) error {
 				resp, err = handler(ctx, req)
 				return err
 			})
 			return resp, err
 		},
 		Stream: func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			return a.around(ss.Context(), func() error { return handler(srv, ss) })
+			return a.around(ss.Context(), func(ctx context.Context) error { return handler(srv, withContext(ss, ctx)) })
 		},
 	}
 }
 
-// around records what handle did. The entry is not part of the handler's transaction: when it cannot be written, the
-// change has happened, and an error would make the caller repeat it. So a success stays one, and the loss is logged and
-// counted.
-func (a *auditor) around(ctx context.Context, handle func() error) error {
+// around lets handle write its entries together with its changes (audit.Change), and writes one afterwards where that
+// left something untold: about a call that failed or changed nothing. That one is not part of a transaction; when it
+// cannot be written, the call has ended, and an error would make the caller repeat it. So a success stays one, and the
+// loss is logged and counted.
+func (a *auditor) around(ctx context.Context, handle func(context.Context) error) error {
 	c := callFrom(ctx)
+	ctx, recorder := a.trail.Record(ctx, c.audit())
 	if !audited(c.rule) {
-		return handle()
+		return handle(ctx)
 	}
 	returned := false
 	defer func() {
 		if !returned { // a panic goes by, with its stack untouched
-			a.record(ctx, c, c.grant.DeploymentID, codes.Internal)
+			a.record(ctx, c, codes.Internal)
 		}
 	}()
-	err := handle()
+	err := handle(ctx)
 	returned = true
-	a.record(ctx, c, c.grant.DeploymentID, status.Code(apierr.Map(err)))
+	if code := status.Code(apierr.Map(err)); code != codes.OK || recorder.Written() == 0 {
+		a.record(ctx, c, code)
+	}
 	return err
 }
 
-// denied records that a known caller was refused. The entry belongs to the deployment that the call named if the caller
-// is part of it, else to his own: the administrators there are answerable for the credential, and those of the other
-// deployment should not learn who its strangers are.
+// denied records that a known caller was refused.
 func (a *auditor) denied(ctx context.Context, c *call, err error) {
 	if c.principal == nil || !audited(c.rule) {
 		return
@@ -99,34 +103,38 @@ func (a *auditor) denied(ctx context.Context, c *call, err error) {
 		a.denials.refused()
 		return
 	}
-	switch {
-	case c.grant != nil:
-		a.record(ctx, c, c.grant.DeploymentID, status.Code(apierr.Map(err)))
-	case len(c.principal.Grants) > 0:
-		a.record(ctx, c, c.principal.Grants[0].DeploymentID, status.Code(apierr.Map(err)))
-	default:
-		a.metrics.AuditFailures.WithLabelValues("unowned").Inc()
-	}
+	a.record(ctx, c, status.Code(apierr.Map(err)))
 }
 
-func (a *auditor) record(ctx context.Context, c *call, deploymentID int64, code codes.Code) {
+// record writes an entry of a call in a transaction of its own.
+func (a *auditor) record(ctx context.Context, c *call, code codes.Code) {
+	call := c.audit()
+	if call.Home == 0 {
+		a.metrics.AuditFailures.WithLabelValues("unowned").Inc()
+		return
+	}
 	// The entry is owed even when the caller is gone or his time is up.
-	ctx, cancel := context.WithTimeout(tenant.NewContext(context.WithoutCancel(ctx), deploymentID), auditTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTimeout)
 	defer cancel()
-	err := a.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.AuditEntry.Create().
-			SetActorKind(string(c.principal.Kind)).
-			SetActorID(c.principal.ID).
-			SetMethod(c.method).
-			SetCode(code.String()).
-			SetRequest(redactedJSON(c.request)).
-			SetRequestID(c.id).
-			SetRemote(c.remote).
-			SetAt(store.Now()).
-			Exec(ctx)
-	})
-	if err != nil {
+	if err := a.trail.Append(ctx, call, call.Home, code); err != nil {
 		a.metrics.AuditFailures.WithLabelValues("write").Inc()
 		a.log.ErrorContext(ctx, "an audit entry was lost", "actor", principalName(c), "code", code.String(), "error", err)
 	}
+}
+
+// audit describes the call for its entries. It belongs to the deployment in which it acts; one that acts in none, or was
+// refused by another, to the first of the caller's own: the administrators there are answerable for the credential, and
+// those of the other deployment should not learn who its strangers are.
+func (c *call) audit() audit.Call {
+	out := audit.Call{Method: c.method, RequestID: c.id, Remote: c.remote, Request: c.request}
+	if p := c.principal; p != nil {
+		out.Actor = audit.Actor{Kind: string(p.Kind), ID: p.ID, Name: p.Name, UserID: p.UserID}
+		if len(p.Grants) > 0 {
+			out.Home = p.Grants[0].DeploymentID
+		}
+	}
+	if c.grant != nil {
+		out.Home = c.grant.DeploymentID
+	}
+	return out
 }

@@ -2,8 +2,10 @@ package chain_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,8 +13,13 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 func TestAudit(t *testing.T) {
@@ -75,7 +82,112 @@ func TestAuditRequest(t *testing.T) {
 	}
 }
 
-// A change that happened is not undone by an audit that fails: the answer is a success, the loss is logged and counted.
+// tagging is a handler that makes a change as handlers do; fail is what it returns afterwards.
+func (f *fixture) tagging(fail error) func(context.Context, *projectsv1.UpdateProjectRequest) error {
+	return func(ctx context.Context, _ *projectsv1.UpdateProjectRequest) error {
+		if err := f.tag(ctx, nil); err != nil {
+			return err
+		}
+		return fail
+	}
+}
+
+// tag makes a tag in a transaction that ends with fail.
+func (f *fixture) tag(ctx context.Context, fail error) error {
+	return f.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := tx.Tag.Create().SetName(rand.Text()).SetCreatedAt(store.Now()).Save(ctx)
+		if err != nil {
+			return err
+		}
+		audit.Change(ctx, "tag", row.ID, nil, &projectsv1.Project{Name: "made"})
+		return fail
+	})
+}
+
+func (f *fixture) tags() int {
+	f.t.Helper()
+	n, err := f.store.Reader.Tag.Query().Count(tenant.System(context.Background()))
+	must(f.t, err)
+	return n
+}
+
+// TestAuditOfChanges: an entry for each transaction that changes something, and one more only when that leaves something
+// untold.
+func TestAuditOfChanges(t *testing.T) {
+	f := newFixture(t)
+	broken := errors.New("x")
+	for _, c := range []struct {
+		name    string
+		handler func(context.Context, *projectsv1.UpdateProjectRequest) error
+		want    []string // codes; "+" marks those with a change
+		tags    int
+	}{
+		{"a change", f.tagging(nil), []string{"OK+"}, 1},
+		{"no change", func(context.Context, *projectsv1.UpdateProjectRequest) error { return nil }, []string{"OK"}, 0},
+		{"two transactions", func(ctx context.Context, _ *projectsv1.UpdateProjectRequest) error {
+			return errors.Join(f.tag(ctx, nil), f.tag(ctx, nil))
+		}, []string{"OK+", "OK+"}, 2},
+		{"a transaction that fails", func(ctx context.Context, _ *projectsv1.UpdateProjectRequest) error { return f.tag(ctx, broken) }, []string{"Internal"}, 0},
+		{"one that fails and is tried again", func(ctx context.Context, _ *projectsv1.UpdateProjectRequest) error {
+			_ = f.tag(ctx, broken)
+			return f.tag(ctx, nil)
+		}, []string{"OK+"}, 1},
+		{"a failure after the change", f.tagging(broken), []string{"OK+", "Internal"}, 1},
+		{"a panic after the change", func(ctx context.Context, _ *projectsv1.UpdateProjectRequest) error {
+			must(t, f.tag(ctx, nil))
+			panic("x")
+		}, []string{"OK+", "Internal"}, 1},
+		{"a change in the name of the server", func(ctx context.Context, _ *projectsv1.UpdateProjectRequest) error {
+			return f.store.Write(tenant.System(ctx), func(ctx context.Context, _ *ent.Tx) error {
+				audit.Change(ctx, "user", 1, nil, nil)
+				return nil
+			})
+		}, []string{"OK+"}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, conn := range f.conns {
+				f.handlers.update = c.handler
+				before := f.tags()
+				_ = goodUpdate(as(t.Context(), f.admin), conn) // how it ends is in the entries
+				var got []string
+				for _, e := range f.audit(f.acme) {
+					code := e.Code
+					if len(e.Changes) > 0 {
+						code += "+"
+					}
+					got = append(got, code)
+					if e.ActorName == "" || e.UserID == 0 || e.RequestID == "" || !strings.Contains(e.Request, "web") {
+						t.Errorf("got %+v", e)
+					}
+				}
+				if !slices.Equal(got, c.want) || f.tags()-before != c.tags {
+					t.Errorf("got %v and %d tags, want %v and %d", got, f.tags()-before, c.want, c.tags)
+				}
+			}
+		})
+	}
+}
+
+// Calls whose rule does not ask for entries get them all the same when they change something.
+func TestAuditOfUnexpectedChanges(t *testing.T) {
+	f := newFixture(t)
+	f.handlers.get = func(ctx context.Context, _ *projectsv1.GetProjectRequest) error { return f.tag(ctx, nil) }
+	f.handlers.list = func(ctx context.Context) error { return f.tag(tenant.NewContext(ctx, f.globex), nil) }
+	for _, conn := range f.conns {
+		must(t, getProject(as(t.Context(), f.admin), conn, "acme"))
+		if entries := f.audit(f.acme); len(entries) != 1 || len(entries[0].Changes) != 1 {
+			t.Errorf("got %v", entries)
+		}
+		_, err := deploymentsv1.NewDeploymentsServiceClient(conn).ListDeployments(as(t.Context(), f.admin), &deploymentsv1.ListDeploymentsRequest{})
+		must(t, err)
+		if here, there := f.audit(f.acme), f.audit(f.globex); len(here) != 0 || len(there) != 1 {
+			t.Errorf("got %v in the caller's deployment and %v in that of the change", here, there)
+		}
+	}
+}
+
+// A change without its entry is rolled back. One that is told of only afterwards is not undone by an audit that fails: the
+// answer is a success, the loss is logged and counted.
 func TestAuditFailure(t *testing.T) {
 	f := newFixture(t)
 	for _, pool := range f.store.Pools() {
@@ -85,13 +197,19 @@ func TestAuditFailure(t *testing.T) {
 	}
 	f.logs.take(t)
 	f.each(func(t *testing.T, conn grpc.ClientConnInterface, _ string) {
+		f.handlers.update = f.tagging(nil)
+		wantCode(t, goodUpdate(as(t.Context(), f.admin), conn), codes.Internal)
+		if n := f.tags(); n != 0 {
+			t.Errorf("%d changes without an entry", n)
+		}
+		f.handlers.update = nil
 		wantCode(t, goodUpdate(as(t.Context(), f.admin), conn), codes.OK)
-		if _, raw := f.logs.take(t); !strings.Contains(raw, "an audit entry was lost") {
-			t.Errorf("the log says nothing: %s", raw)
+		if _, raw := f.logs.take(t); strings.Count(raw, "an audit entry was lost") != 2 {
+			t.Errorf("the log says %s, want two losses", raw)
 		}
 	})
-	if got := testutil.ToFloat64(f.metrics.AuditFailures.WithLabelValues("write")); got != 2 {
-		t.Errorf("palisade_audit_failures_total is %v, want 2", got)
+	if got := testutil.ToFloat64(f.metrics.AuditFailures.WithLabelValues("write")); got != 4 {
+		t.Errorf("palisade_audit_failures_total is %v, want 4", got)
 	}
 }
 

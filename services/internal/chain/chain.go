@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
@@ -29,6 +30,8 @@ type Deps struct {
 	Rules         *access.Rules
 	Authenticator *access.Authenticator
 	Store         *store.Store
+	// Trail takes the audit entries.
+	Trail *audit.Trail
 	// Validator checks requests; see NewValidator.
 	Validator protovalidate.Validator
 	// RateLimit is in calls per second and credential; 0 means no limit.
@@ -49,7 +52,7 @@ func New(d Deps) ([]Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rate limit: %w", err)
 	}
-	audit, err := newAuditor(d.Store, d.Metrics, d.Log)
+	auditor, err := newAuditor(d.Trail, d.Metrics, d.Log)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
@@ -59,10 +62,10 @@ func New(d Deps) ([]Link, error) {
 		recoverPanics(d),
 		mapErrors(),
 		authenticate(d),
-		resolveTenant(d, audit),
-		applyRule(audit),
+		resolveTenant(d, auditor),
+		applyRule(auditor),
 		limitRate(limits),
-		audit.link(),
+		auditor.link(),
 		validate(d.Validator),
 	}, nil
 }

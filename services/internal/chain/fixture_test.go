@@ -33,6 +33,7 @@ import (
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/chain"
 	"github.com/palisade/palisade/services/internal/gateway"
 	"github.com/palisade/palisade/services/internal/secret"
@@ -44,6 +45,7 @@ import (
 type fixture struct {
 	t       testing.TB
 	store   *store.Store
+	trail   *audit.Trail
 	tokens  *access.Tokens
 	issuer  *access.Issuer
 	metrics *telemetry.Metrics
@@ -148,7 +150,7 @@ func newFixture(t testing.TB, change ...func(*chain.Deps)) *fixture {
 	authenticator := access.NewAuthenticator(f.store, f.issuer, nil, log)
 	t.Cleanup(func() { _ = authenticator.Close(context.Background()) })
 	d := chain.Deps{
-		Log: log, Metrics: f.metrics, Rules: rules, Authenticator: authenticator, Store: f.store, Validator: validator,
+		Log: log, Metrics: f.metrics, Rules: rules, Authenticator: authenticator, Store: f.store, Trail: f.trail, Validator: validator,
 		RequestTimeout: time.Minute, UploadTimeout: time.Minute,
 	}
 	for _, fn := range change {
@@ -168,6 +170,8 @@ func (f *fixture) openStore(ctx context.Context) {
 	_, err = st.Migrate(ctx)
 	must(t, err)
 	keyring, err := secret.Open(filepath.Join(t.TempDir(), "key"), true)
+	must(t, err)
+	f.trail, err = audit.Open(ctx, st, keyring, slog.New(slog.DiscardHandler))
 	must(t, err)
 	f.store, f.tokens, f.issuer = st, access.NewTokens(st), access.NewIssuer(st, keyring, "http://issuer.test")
 	must(t, f.issuer.EnsureKey(ctx))

@@ -16,24 +16,27 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
 // resolveTenant finds the deployment that the request names among those of the caller and walls the context to it. RPCs
-// that act in no deployment get none, so that a query of theirs on a tenant's table is denied.
+// that act in no deployment get none, so that a query of theirs on a tenant's table is denied. Inside the deployment,
+// users are limited to the projects of their teams.
 func resolveTenant(d Deps, audit *auditor) Link {
-	t := tenants{rules: d.Rules, audit: audit}
+	t := tenants{rules: d.Rules, store: d.Store, audit: audit}
 	return Link{Name: "tenant", Unary: t.unary, Stream: t.stream}
 }
 
 type tenants struct {
 	rules *access.Rules
+	store *store.Store
 	audit *auditor
 }
 
 // scoped reports whether an RPC acts in one deployment.
 func scoped(rule *optionsv1.MethodRule) bool {
-	return rule.GetPermission() > optionsv1.Permission_PERMISSION_AUTHENTICATED
+	return rule.GetPermission() > optionsv1.Permission_PERMISSION_AUTHENTICATED && rule.GetPermission() != optionsv1.Permission_PERMISSION_JOIN
 }
 
 // enter resolves the deployment of a request.
@@ -47,7 +50,32 @@ func (t tenants) enter(ctx context.Context, c *call, request proto.Message) (con
 	}
 	c.grant = grant
 	ctx = access.WithGrant(tenant.NewContext(ctx, grant.DeploymentID), grant)
+	if ctx, err = t.limitToTeams(ctx, c); err != nil {
+		return nil, err
+	}
 	return telemetry.WithAttrs(ctx, slog.String("deployment", grant.Slug)), nil
+}
+
+// limitToTeams lets whoever is not an administrator see only the projects of his teams, and triage only where he is more
+// than read-only, once the deployment has teams (contract facts, 2.1 and section 4). It is asked anew for each call, so
+// that a change of a team holds from the next call on. Uploads are not limited: a pipeline sends results of any project.
+// Operations of administrators need no limit: the access rule refuses everybody else.
+func (t tenants) limitToTeams(ctx context.Context, c *call) (context.Context, error) {
+	least := access.TeamRead
+	switch c.rule.GetPermission() {
+	case optionsv1.Permission_PERMISSION_UPLOAD, optionsv1.Permission_PERMISSION_MANAGE:
+		return ctx, nil
+	case optionsv1.Permission_PERMISSION_TRIAGE:
+		least = access.TeamTriage
+	}
+	if c.grant.Role == access.RoleAdmin {
+		return ctx, nil
+	}
+	teams, err := access.TeamsOf(ctx, t.store.Reader, c.grant.DeploymentID, c.principal.UserID)
+	if err != nil || !teams.Enabled {
+		return ctx, err
+	}
+	return tenant.WithTeams(ctx, teams.IDs(least)), nil
 }
 
 func (t tenants) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

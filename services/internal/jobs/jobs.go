@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -50,6 +51,7 @@ type Jobs struct {
 	store  *store.Store
 	log    *slog.Logger
 	client *river.Client[*sql.Tx]
+	trail  *audit.Trail // nil: what jobs change is not audited
 	// worked is closed when no job runs any more and how each ended is written down.
 	worked chan struct{}
 }

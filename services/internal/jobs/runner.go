@@ -10,6 +10,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
@@ -46,9 +47,18 @@ func FromContext(ctx context.Context) *Jobs {
 	return j
 }
 
-// Work lets the next job of OnceWaiting in, and gives what the job logs the job's name.
+// Audited makes what jobs change part of the audit trail: of those that call audit.Change. It is called before Start.
+func (j *Jobs) Audited(trail *audit.Trail) { j.trail = trail }
+
+// Work lets the next job of OnceWaiting in, and gives what the job logs and changes the job's name.
 func (r *runner) Work(ctx context.Context, job *rivertype.JobRow, doInner func(context.Context) error) error {
 	ctx = context.WithValue(ctx, jobsKey{}, r.jobs)
+	if r.jobs.trail != nil {
+		ctx, _ = r.jobs.trail.Record(ctx, audit.Call{
+			Actor:  audit.Actor{Kind: audit.KindJob, ID: job.ID, Name: job.Kind},
+			Method: job.Kind, RequestID: "job-" + strconv.FormatInt(job.ID, 10),
+		})
+	}
 	ctx = telemetry.WithAttrs(ctx, slog.String("job", job.Kind), slog.Int64("job_id", job.ID))
 	if slices.Contains(job.Tags, onceTag) {
 		_, writer := r.jobs.store.DB()

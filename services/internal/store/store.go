@@ -103,30 +103,36 @@ func (s *Store) Close() error {
 
 // Write runs fn in one transaction: committed when fn returns nil, else rolled back, also on panic. On SQLite there is
 // one writer at a time; others wait for it as long as ctx allows. The context that fn gets carries the transaction (see
-// Tx and ent.TxFromContext).
+// Tx, CurrentTransaction and ent.TxFromContext).
 func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) (err error) {
-	ctx = context.WithValue(ctx, txKey{}, &txHolder{store: s})
+	current := &Transaction{store: s}
+	ctx = context.WithValue(ctx, txKey{}, current)
 	tx, err := s.writer.Tx(ctx)
 	if err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
-	done := false
+	ctx = ent.NewTxContext(ctx, tx)
+	done, committed := false, false
 	defer func() {
 		if !done {
 			_ = tx.Rollback() // a panic is on its way; it is the error that counts
 		}
+		current.end(committed)
 	}()
-	if err := fn(ent.NewTxContext(ctx, tx), tx); err != nil {
-		done = true
+	if err = fn(ctx, tx); err == nil {
+		err = current.beforeCommit(ctx, tx)
+	}
+	done = true
+	if err != nil {
 		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) {
 			err = errors.Join(err, fmt.Errorf("roll back: %w", rollback))
 		}
 		return err
 	}
-	done = true
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
+	committed = true
 	return nil
 }
 

@@ -6,29 +6,65 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
 )
 
 // txKey is the context key of the transaction of Write.
 type txKey struct{}
 
-// txHolder is filled when the transaction begins: ent hides the *sql.Tx that it works on, and a library that writes with
-// SQL of its own (the job queue) needs it to take part in the transaction.
-type txHolder struct {
+// Transaction is that of one Write. Its methods are for the goroutine that runs the function of that Write.
+type Transaction struct {
 	store *Store
-	tx    *sql.Tx
+	// tx is filled when the transaction begins: ent hides the *sql.Tx that it works on, and a library that writes with SQL
+	// of its own (the job queue) needs it to take part in the transaction.
+	tx     *sql.Tx
+	before []func(ctx context.Context, tx *ent.Tx) error
+	ended  []func(committed bool)
+}
+
+// CurrentTransaction returns the transaction of the Write that ctx comes from; ok is false outside of one.
+func CurrentTransaction(ctx context.Context) (t *Transaction, ok bool) {
+	t, _ = ctx.Value(txKey{}).(*Transaction)
+	return t, t != nil && t.tx != nil
+}
+
+// BeforeCommit lets fn write what belongs to everything that the transaction has changed, as its last statements: when
+// the function of the Write has returned nil. An error of fn rolls the transaction back.
+func (t *Transaction) BeforeCommit(fn func(ctx context.Context, tx *ent.Tx) error) {
+	t.before = append(t.before, fn)
+}
+
+// OnEnd tells fn whether the transaction was committed, when it has ended.
+func (t *Transaction) OnEnd(fn func(committed bool)) { t.ended = append(t.ended, fn) }
+
+func (t *Transaction) beforeCommit(ctx context.Context, tx *ent.Tx) error {
+	for _, fn := range t.before {
+		if err := fn(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Transaction) end(committed bool) {
+	t.tx = nil
+	for _, fn := range t.ended {
+		fn(committed)
+	}
 }
 
 // Tx returns the transaction of the Write that ctx comes from; ok is false outside of one, and in that of another store.
 // It ends with that Write: never commit it, roll it back or keep it.
 func (s *Store) Tx(ctx context.Context) (_ *sql.Tx, ok bool) {
-	holder, _ := ctx.Value(txKey{}).(*txHolder)
-	if holder == nil || holder.store != s || holder.tx == nil {
+	current, ok := CurrentTransaction(ctx)
+	if !ok || current.store != s {
 		return nil, false
 	}
-	return holder.tx, true
+	return current.tx, true
 }
 
-// writerDriver tells the holder in the context which transaction was begun.
+// writerDriver tells the Transaction in the context which transaction was begun.
 type writerDriver struct{ *entsql.Driver }
 
 // Tx begins a transaction.
@@ -37,9 +73,9 @@ func (d writerDriver) Tx(ctx context.Context) (dialect.Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	if holder, ok := ctx.Value(txKey{}).(*txHolder); ok {
+	if current, ok := ctx.Value(txKey{}).(*Transaction); ok {
 		if tx, ok := begun.(*entsql.Tx); ok {
-			holder.tx, _ = tx.Tx.(*sql.Tx)
+			current.tx, _ = tx.Tx.(*sql.Tx)
 		}
 	}
 	return begun, nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
 )
 
@@ -81,5 +82,72 @@ func TestRefreshStatistics(t *testing.T) {
 		if err := st.readerDB.QueryRowContext(ctx, query).Scan(&statistics); err != nil || statistics[0] != '1' {
 			t.Errorf("statistics are %q, %v; want those of one row", statistics, err)
 		}
+	})
+}
+
+func TestBeforeCommitAndOnEnd(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, o Options) {
+		st := open(t, o)
+		if _, err := st.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx := tenant.System(t.Context())
+		if _, ok := CurrentTransaction(ctx); ok {
+			t.Error("there is a transaction outside of Write")
+		}
+		broken := errors.New("broken")
+		for _, c := range []struct {
+			name        string
+			inFn, later error
+			ran, stored bool
+		}{
+			{"all is well", nil, nil, true, true},
+			{"the function fails", broken, nil, false, false},
+			{"the last step fails", nil, broken, true, false},
+		} {
+			ran, ends := false, []bool(nil)
+			err := st.Write(ctx, func(ctx context.Context, _ *ent.Tx) error {
+				current, ok := CurrentTransaction(ctx)
+				if !ok {
+					t.Fatal("no transaction")
+				}
+				current.OnEnd(func(committed bool) { ends = append(ends, committed) })
+				current.BeforeCommit(func(ctx context.Context, tx *ent.Tx) error {
+					ran = true
+					if own, ok := st.Tx(ctx); !ok || own == nil {
+						t.Error("the last step is outside of the transaction")
+					}
+					if err := tx.Setting.Create().SetName(c.name).SetValue([]byte("x")).Exec(ctx); err != nil {
+						return err
+					}
+					return c.later
+				})
+				return c.inFn
+			})
+			if ran != c.ran || len(ends) != 1 || ends[0] != c.stored || errors.Is(err, broken) == c.stored {
+				t.Errorf("%s: ran %v, ended %v, %v", c.name, ran, ends, err)
+			}
+			if found := st.Reader.Setting.Query().Where(setting.Name(c.name)).ExistX(ctx); found != c.stored {
+				t.Errorf("%s: stored %v", c.name, found)
+			}
+		}
+	})
+}
+
+func TestOnEndAfterAPanic(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, o Options) {
+		st, ended := open(t, o), false
+		defer func() {
+			if recover() == nil || !ended {
+				t.Error("the end of a transaction that panicked is not told")
+			}
+		}()
+		_ = st.Write(t.Context(), func(ctx context.Context, _ *ent.Tx) error {
+			current, _ := CurrentTransaction(ctx)
+			current.OnEnd(func(committed bool) { ended = !committed })
+			panic("broken")
+		})
 	})
 }

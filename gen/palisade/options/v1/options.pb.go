@@ -99,6 +99,9 @@ const (
 	Permission_PERMISSION_MANAGE Permission = 6
 	// Change teams: administrators, and members for the teams that they manage (the handler checks which).
 	Permission_PERMISSION_MANAGE_TEAMS Permission = 7
+	// Join the deployment that the request names: whoever has an open invitation, or belongs to it already. The handler
+	// checks, and answers all others as if the deployment did not exist.
+	Permission_PERMISSION_JOIN Permission = 8
 )
 
 // Enum value maps for Permission.
@@ -112,6 +115,7 @@ var (
 		5: "PERMISSION_UPLOAD",
 		6: "PERMISSION_MANAGE",
 		7: "PERMISSION_MANAGE_TEAMS",
+		8: "PERMISSION_JOIN",
 	}
 	Permission_value = map[string]int32{
 		"PERMISSION_UNSPECIFIED":   0,
@@ -122,6 +126,7 @@ var (
 		"PERMISSION_UPLOAD":        5,
 		"PERMISSION_MANAGE":        6,
 		"PERMISSION_MANAGE_TEAMS":  7,
+		"PERMISSION_JOIN":          8,
 	}
 )
 
@@ -511,6 +516,14 @@ var file_palisade_options_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Filename:      "palisade/options/v1/options.proto",
 	},
 	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*string)(nil),
+		Field:         50005,
+		Name:          "palisade.options.v1.header",
+		Tag:           "bytes,50005,opt,name=header",
+		Filename:      "palisade/options/v1/options.proto",
+	},
+	{
 		ExtendedType:  (*descriptorpb.MessageOptions)(nil),
 		ExtensionType: (*string)(nil),
 		Field:         50004,
@@ -538,6 +551,11 @@ var (
 	//
 	// optional bool secret = 50003;
 	E_Secret = &file_palisade_options_v1_options_proto_extTypes[2]
+	// For fields of the target of an upload (MethodRule.upload_path): the request header that fills the field over HTTP,
+	// where it is no query parameter then.
+	//
+	// optional string header = 50005;
+	E_Header = &file_palisade_options_v1_options_proto_extTypes[3]
 )
 
 // Extension fields to descriptorpb.MessageOptions.
@@ -546,7 +564,7 @@ var (
 	// appear in JSON; fields whose JsonForm lists variants appear only for those.
 	//
 	// optional string variant_by = 50004;
-	E_VariantBy = &file_palisade_options_v1_options_proto_extTypes[3]
+	E_VariantBy = &file_palisade_options_v1_options_proto_extTypes[4]
 )
 
 var File_palisade_options_v1_options_proto protoreflect.FileDescriptor
@@ -573,7 +591,7 @@ const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\x05Audit\x12\x15\n" +
 	"\x11AUDIT_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fAUDIT_ALWAYS\x10\x01\x12\x0f\n" +
-	"\vAUDIT_NEVER\x10\x02*\xd4\x01\n" +
+	"\vAUDIT_NEVER\x10\x02*\xe9\x01\n" +
 	"\n" +
 	"Permission\x12\x1a\n" +
 	"\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -583,7 +601,8 @@ const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\x11PERMISSION_TRIAGE\x10\x04\x12\x15\n" +
 	"\x11PERMISSION_UPLOAD\x10\x05\x12\x15\n" +
 	"\x11PERMISSION_MANAGE\x10\x06\x12\x1b\n" +
-	"\x17PERMISSION_MANAGE_TEAMS\x10\a*F\n" +
+	"\x17PERMISSION_MANAGE_TEAMS\x10\a\x12\x13\n" +
+	"\x0fPERMISSION_JOIN\x10\b*F\n" +
 	"\x06Scheme\x12\x16\n" +
 	"\x12SCHEME_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10SCHEME_WEB_TOKEN\x10\x01\x12\x0e\n" +
@@ -603,7 +622,8 @@ const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\fUNSET_OBJECT\x10\x03:U\n" +
 	"\x04rule\x12\x1e.google.protobuf.MethodOptions\x18ц\x03 \x01(\v2\x1f.palisade.options.v1.MethodRuleR\x04rule:R\n" +
 	"\x04json\x12\x1d.google.protobuf.FieldOptions\x18҆\x03 \x01(\v2\x1d.palisade.options.v1.JsonFormR\x04json:7\n" +
-	"\x06secret\x12\x1d.google.protobuf.FieldOptions\x18ӆ\x03 \x01(\bR\x06secret:@\n" +
+	"\x06secret\x12\x1d.google.protobuf.FieldOptions\x18ӆ\x03 \x01(\bR\x06secret:7\n" +
+	"\x06header\x12\x1d.google.protobuf.FieldOptions\x18Ն\x03 \x01(\tR\x06header:@\n" +
 	"\n" +
 	"variant_by\x12\x1f.google.protobuf.MessageOptions\x18Ԇ\x03 \x01(\tR\tvariantByB\xd5\x01\n" +
 	"\x17com.palisade.options.v1B\fOptionsProtoP\x01Z>github.com/palisade/palisade/gen/palisade/options/v1;optionsv1\xa2\x02\x03POX\xaa\x02\x13Palisade.Options.V1\xca\x02\x13Palisade\\Options\\V1\xe2\x02\x1fPalisade\\Options\\V1\\GPBMetadata\xea\x02\x15Palisade::Options::V1b\x06proto3"
@@ -643,13 +663,14 @@ var file_palisade_options_v1_options_proto_depIdxs = []int32{
 	7,  // 5: palisade.options.v1.rule:extendee -> google.protobuf.MethodOptions
 	8,  // 6: palisade.options.v1.json:extendee -> google.protobuf.FieldOptions
 	8,  // 7: palisade.options.v1.secret:extendee -> google.protobuf.FieldOptions
-	9,  // 8: palisade.options.v1.variant_by:extendee -> google.protobuf.MessageOptions
-	5,  // 9: palisade.options.v1.rule:type_name -> palisade.options.v1.MethodRule
-	6,  // 10: palisade.options.v1.json:type_name -> palisade.options.v1.JsonForm
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	9,  // [9:11] is the sub-list for extension type_name
-	5,  // [5:9] is the sub-list for extension extendee
+	8,  // 8: palisade.options.v1.header:extendee -> google.protobuf.FieldOptions
+	9,  // 9: palisade.options.v1.variant_by:extendee -> google.protobuf.MessageOptions
+	5,  // 10: palisade.options.v1.rule:type_name -> palisade.options.v1.MethodRule
+	6,  // 11: palisade.options.v1.json:type_name -> palisade.options.v1.JsonForm
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	10, // [10:12] is the sub-list for extension type_name
+	5,  // [5:10] is the sub-list for extension extendee
 	0,  // [0:5] is the sub-list for field type_name
 }
 
@@ -665,7 +686,7 @@ func file_palisade_options_v1_options_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_options_v1_options_proto_rawDesc), len(file_palisade_options_v1_options_proto_rawDesc)),
 			NumEnums:      5,
 			NumMessages:   2,
-			NumExtensions: 4,
+			NumExtensions: 5,
 			NumServices:   0,
 		},
 		GoTypes:           file_palisade_options_v1_options_proto_goTypes,

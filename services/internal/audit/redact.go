@@ -1,6 +1,8 @@
-package chain
+package audit
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
@@ -12,31 +14,36 @@ import (
 )
 
 const (
-	maxAuditRequest  = 4 << 10 // bytes of JSON in one entry
-	maxAuditElements = 100     // of a list or map
-	maxAuditText     = 1 << 10 // bytes of one string
-	redactedText     = "[redacted]"
-	cutMark          = "…"
+	maxRequest   = 4 << 10 // bytes of JSON in one entry
+	maxElements  = 100     // of a list or map
+	maxText      = 1 << 10 // bytes of one string
+	redactedText = "[redacted]"
+	cutMark      = "…"
 )
 
-// redactedJSON is the request for the audit: without bytes, with secrets replaced, and cut at 4 KiB (it is then no
-// longer valid JSON, and ends in an ellipsis).
-func redactedJSON(request proto.Message) string {
-	if request == nil {
+// requestJSON is the request for an entry: without bytes, with secrets replaced, and cut at 4 KiB (it is then no longer
+// valid JSON, and ends in an ellipsis).
+func requestJSON(request proto.Message) string {
+	if request == nil || !request.ProtoReflect().IsValid() {
 		return "{}"
 	}
-	source := request.ProtoReflect()
-	if !source.IsValid() {
-		return "{}"
-	}
-	// A copy of what may be shown, not a clone of everything: a request may carry 200,000 ids.
-	shown := source.New()
-	copyShown(shown, source)
-	text, err := protojson.MarshalOptions{UseProtoNames: true, AllowPartial: true}.Marshal(shown.Interface())
+	text, err := protojson.MarshalOptions{UseProtoNames: true, AllowPartial: true}.Marshal(shown(request))
 	if err != nil {
 		return "{}"
 	}
-	return cut(string(text), maxAuditRequest)
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil { // protojson adds blanks at random
+		return "{}"
+	}
+	return cut(compact.String(), maxRequest)
+}
+
+// shown is a copy of what may be shown of a message, not a clone of everything: a request may carry 200,000 ids.
+func shown(m proto.Message) proto.Message {
+	source := m.ProtoReflect()
+	out := source.New()
+	copyShown(out, source)
+	return out.Interface()
 }
 
 func copyShown(to, from protoreflect.Message) {
@@ -63,7 +70,7 @@ func copyList(to, from protoreflect.List, field protoreflect.FieldDescriptor) {
 	if field.Kind() == protoreflect.BytesKind {
 		return
 	}
-	for i := range min(from.Len(), maxAuditElements) {
+	for i := range min(from.Len(), maxElements) {
 		if field.Message() != nil {
 			copyShown(to.AppendMutable().Message(), from.Get(i).Message())
 		} else {
@@ -84,7 +91,7 @@ func copyMap(to, from protoreflect.Map, field protoreflect.FieldDescriptor) {
 			to.Set(key, shownScalar(field, value))
 		}
 		n++
-		return n < maxAuditElements
+		return n < maxElements
 	})
 }
 
@@ -92,13 +99,18 @@ func shownScalar(field protoreflect.FieldDescriptor, value protoreflect.Value) p
 	if field.Kind() != protoreflect.StringKind {
 		return value
 	}
-	return protoreflect.ValueOfString(cut(value.String(), maxAuditText))
+	return protoreflect.ValueOfString(cut(clean(value.String()), maxText))
 }
 
 // isSecret reads our option (palisade.options.v1.secret).
 func isSecret(field protoreflect.FieldDescriptor) bool {
 	secret, _ := proto.GetExtension(field.Options(), optionsv1.E_Secret).(bool)
 	return secret
+}
+
+// clean makes text storable everywhere: PostgreSQL has no NUL, and JSON no invalid UTF-8.
+func clean(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // cut shortens text to at most limit bytes, at the end of a character.

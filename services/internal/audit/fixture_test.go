@@ -1,0 +1,184 @@
+package audit_test
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/auditentry"
+	"github.com/palisade/palisade/ent/tenant"
+	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// The deployments of these tests. Nothing here needs more of them than their numbers.
+const (
+	acme   = int64(1)
+	globex = int64(2)
+)
+
+// node is one process on a database.
+type node struct {
+	t       *testing.T
+	store   *store.Store
+	keyring *secret.Keyring
+	trail   *audit.Trail
+	log     *logBuffer
+}
+
+// onEachDatabase runs a test with two nodes on the same database.
+func onEachDatabase(t *testing.T, test func(t *testing.T, first, second *node)) {
+	t.Helper()
+	run := func(t *testing.T, o store.Options) {
+		t.Parallel()
+		keyFile := filepath.Join(t.TempDir(), "key")
+		test(t, newNode(t, o, keyFile), newNode(t, o, keyFile))
+	}
+	t.Run("sqlite", func(t *testing.T) { run(t, store.Options{DataDir: t.TempDir()}) })
+	t.Run("postgres", func(t *testing.T) { run(t, store.Options{Database: pgtest.NewDatabase(t)}) })
+}
+
+func newNode(t *testing.T, o store.Options, keyFile string) *node {
+	t.Helper()
+	n := &node{t: t, log: &logBuffer{}}
+	var err error
+	n.store, err = store.Open(t.Context(), o)
+	must(t, err)
+	t.Cleanup(func() { _ = n.store.Close() })
+	_, err = n.store.Migrate(t.Context())
+	must(t, err)
+	n.keyring, err = secret.Open(keyFile, true)
+	must(t, err)
+	n.trail, err = audit.Open(t.Context(), n.store, n.keyring, slog.New(slog.NewTextHandler(n.log, nil)))
+	must(t, err)
+	return n
+}
+
+// fresh is the node for a subtest, on a database without entries.
+func (n *node) fresh(t *testing.T) *node {
+	of := *n
+	of.t = t
+	for _, table := range []string{"audit_entries", "audit_heads", "tags"} {
+		of.sql("DELETE FROM " + table)
+	}
+	return &of
+}
+
+func ada(home int64) audit.Call {
+	return audit.Call{
+		Actor:  audit.Actor{Kind: "user", ID: 7, Name: "ada@acme.test", UserID: 7},
+		Method: projectsv1.ProjectsService_UpdateProject_FullMethodName, RequestID: "r-1", Remote: "192.0.2.7",
+		Request: &projectsv1.UpdateProjectRequest{DeploymentSlug: "acme", ProjectName: "acme/web"}, Home: home,
+	}
+}
+
+// call begins a call of ada's in a deployment.
+func (n *node) call(deployment int64) (context.Context, *audit.Recorder) {
+	return n.trail.Record(tenant.NewContext(n.t.Context(), deployment), ada(deployment))
+}
+
+// tag makes a change: a tag of that name, and the note about it.
+func (n *node) tag(ctx context.Context, name string) error {
+	return n.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error { return makeTag(ctx, tx, name) })
+}
+
+func makeTag(ctx context.Context, tx *ent.Tx, name string) error {
+	row, err := tx.Tag.Create().SetName(name).SetCreatedAt(store.Now()).Save(ctx)
+	if err != nil {
+		return err
+	}
+	audit.Change(ctx, "tag", row.ID, nil, &projectsv1.Project{Name: name})
+	return nil
+}
+
+// tags makes as many changes, each in a call of its own.
+func (n *node) tags(deployment int64, names ...string) {
+	n.t.Helper()
+	for _, name := range names {
+		ctx, _ := n.call(deployment)
+		must(n.t, n.tag(ctx, name))
+	}
+}
+
+func (n *node) entries(deployment int64) []*ent.AuditEntry {
+	n.t.Helper()
+	rows, err := n.store.Reader.AuditEntry.Query().Order(ent.Asc(auditentry.FieldSequence)).All(tenant.NewContext(n.t.Context(), deployment))
+	must(n.t, err)
+	return rows
+}
+
+func (n *node) countTags() int {
+	n.t.Helper()
+	count, err := n.store.Reader.Tag.Query().Count(tenant.System(n.t.Context()))
+	must(n.t, err)
+	return count
+}
+
+func (n *node) verify(deployment int64) audit.Report {
+	n.t.Helper()
+	found, err := n.trail.Verify(n.t.Context(), deployment, audit.Anchor{}, nil)
+	must(n.t, err)
+	return found
+}
+
+// wantBroken requires that a verification finds the trail broken, for a reason that holds every part.
+func (n *node) wantBroken(deployment int64, parts ...string) {
+	n.t.Helper()
+	found := n.verify(deployment)
+	if found.Broken == nil {
+		n.t.Fatalf("nothing is found, want %q", parts)
+	}
+	for _, part := range parts {
+		if !strings.Contains(found.Broken.Reason, part) {
+			n.t.Errorf("got %q, want %q in it", found.Broken.Reason, part)
+		}
+	}
+}
+
+func (n *node) wantWhole(deployment, entries int64) {
+	n.t.Helper()
+	if found := n.verify(deployment); found.Broken != nil || found.Entries != entries {
+		n.t.Fatalf("got %d entries, %+v; want %d and nothing broken", found.Entries, found.Broken, entries)
+	}
+}
+
+// sql changes the database behind the back of the server.
+func (n *node) sql(statement string) {
+	n.t.Helper()
+	_, writer := n.store.DB()
+	if _, err := writer.ExecContext(n.t.Context(), statement); err != nil {
+		n.t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logBuffer collects what is logged.
+type logBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

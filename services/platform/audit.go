@@ -1,0 +1,112 @@
+package platform
+
+import (
+	"context"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/auditentry"
+	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
+	"github.com/palisade/palisade/services/internal/page"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const (
+	defaultAuditLimit = 100
+	// auditWindow is how many entries one page looks at when the filter has no index, so that a rare thing in a long trail
+	// costs many short requests and not one that never ends.
+	auditWindow = 20_000
+)
+
+// Audit is the service group "audit".
+type Audit struct {
+	platformv1.UnimplementedAuditServiceServer
+	store *store.Store
+}
+
+// NewAudit serves the audit trail from the store.
+func NewAudit(st *store.Store) *Audit { return &Audit{store: st} }
+
+// ListAuditEntries lists entries, the newest first.
+func (s *Audit) ListAuditEntries(ctx context.Context, r *platformv1.ListAuditEntriesRequest) (*platformv1.ListAuditEntriesResponse, error) {
+	filter := proto.CloneOf(r)
+	filter.Cursor, filter.Limit = "", nil
+	digest, err := page.DigestOf("audit", filter)
+	if err != nil {
+		return nil, err
+	}
+	key, continued, err := page.Decode(digest, r.GetCursor())
+	if err != nil {
+		return nil, err
+	}
+	query := s.store.Reader.AuditEntry.Query().Where(inTime(r)...)
+	if continued {
+		query.Where(auditBefore(key))
+	}
+	query.Order(ent.Desc(auditentry.FieldAt, auditentry.FieldID))
+	end, err := windowEnd(ctx, r, query)
+	if err != nil {
+		return nil, err
+	}
+	if end != nil {
+		query.Where(auditNotBefore(*end))
+	}
+	limit := defaultAuditLimit
+	if r.Limit != nil {
+		limit = int(r.GetLimit())
+	}
+	rows, err := query.Where(exceptTime(r)...).Limit(limit + 1).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &platformv1.ListAuditEntriesResponse{}
+	switch {
+	case len(rows) > limit:
+		rows = rows[:limit]
+		out.Cursor = page.Encode(digest, page.Key{Order: rows[limit-1].At, ID: rows[limit-1].ID})
+	case end != nil:
+		out.Cursor = page.Encode(digest, *end)
+	}
+	for _, row := range rows {
+		if !AuditMatches(r, row) {
+			continue
+		}
+		entry, err := AuditEntryOf(row)
+		if err != nil {
+			return nil, err
+		}
+		out.Entries = append(out.Entries, entry)
+	}
+	return out, nil
+}
+
+// windowEnd finds the last entry that this page looks at; nil when it may look at all of them, because an index finds
+// what is asked for, or because there are not that many.
+func windowEnd(ctx context.Context, r *platformv1.ListAuditEntriesRequest, query *ent.AuditEntryQuery) (*page.Key, error) {
+	if r.GetRequestId() != "" || r.GetActor()+r.GetMethod()+r.GetObjectKind()+r.GetCode() == "" {
+		return nil, nil
+	}
+	var last []struct {
+		At int64 `sql:"at"`
+		ID int64 `sql:"id"`
+	}
+	err := query.Clone().Offset(auditWindow-1).Limit(1).Select(auditentry.FieldAt, auditentry.FieldID).Scan(ctx, &last)
+	if err != nil || len(last) == 0 {
+		return nil, err
+	}
+	return &page.Key{Order: last[0].At, ID: last[0].ID}, nil
+}
+
+func auditBefore(key page.Key) func(*entsql.Selector) {
+	return func(s *entsql.Selector) {
+		s.Where(entsql.CompositeLT([]string{s.C(auditentry.FieldAt), s.C(auditentry.FieldID)}, key.Order, key.ID))
+	}
+}
+
+func auditNotBefore(key page.Key) func(*entsql.Selector) {
+	return func(s *entsql.Selector) {
+		s.Where(entsql.CompositeGT([]string{s.C(auditentry.FieldAt), s.C(auditentry.FieldID)}, key.Order, key.ID-1))
+	}
+}
