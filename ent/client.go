@@ -24,6 +24,7 @@ import (
 	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
+	"github.com/palisade/palisade/ent/notificationevent"
 	"github.com/palisade/palisade/ent/notificationrule"
 	"github.com/palisade/palisade/ent/notificationseen"
 	"github.com/palisade/palisade/ent/notificationwebhook"
@@ -75,6 +76,8 @@ type Client struct {
 	Membership *MembershipClient
 	// Notification is the client for interacting with the Notification builders.
 	Notification *NotificationClient
+	// NotificationEvent is the client for interacting with the NotificationEvent builders.
+	NotificationEvent *NotificationEventClient
 	// NotificationRule is the client for interacting with the NotificationRule builders.
 	NotificationRule *NotificationRuleClient
 	// NotificationSeen is the client for interacting with the NotificationSeen builders.
@@ -140,6 +143,7 @@ func (c *Client) init() {
 	c.Invitation = NewInvitationClient(c.config)
 	c.Membership = NewMembershipClient(c.config)
 	c.Notification = NewNotificationClient(c.config)
+	c.NotificationEvent = NewNotificationEventClient(c.config)
 	c.NotificationRule = NewNotificationRuleClient(c.config)
 	c.NotificationSeen = NewNotificationSeenClient(c.config)
 	c.NotificationWebhook = NewNotificationWebhookClient(c.config)
@@ -264,6 +268,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Invitation:           NewInvitationClient(cfg),
 		Membership:           NewMembershipClient(cfg),
 		Notification:         NewNotificationClient(cfg),
+		NotificationEvent:    NewNotificationEventClient(cfg),
 		NotificationRule:     NewNotificationRuleClient(cfg),
 		NotificationSeen:     NewNotificationSeenClient(cfg),
 		NotificationWebhook:  NewNotificationWebhookClient(cfg),
@@ -315,6 +320,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Invitation:           NewInvitationClient(cfg),
 		Membership:           NewMembershipClient(cfg),
 		Notification:         NewNotificationClient(cfg),
+		NotificationEvent:    NewNotificationEventClient(cfg),
 		NotificationRule:     NewNotificationRuleClient(cfg),
 		NotificationSeen:     NewNotificationSeenClient(cfg),
 		NotificationWebhook:  NewNotificationWebhookClient(cfg),
@@ -368,11 +374,11 @@ func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.AuditEntry, c.AuditHead, c.Delivery, c.DeliveryAttempt, c.Deployment,
 		c.Finding, c.FindingEvent, c.Invitation, c.Membership, c.Notification,
-		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
-		c.OnboardingTask, c.PackageManagerConfig, c.ProductFeedback, c.Project,
-		c.ProjectTag, c.ReviewCommentContent, c.Rule, c.Scan, c.ScmApp, c.ScmConfig,
-		c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
-		c.User, c.WebhookReceipt,
+		c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
+		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
+		c.ProductFeedback, c.Project, c.ProjectTag, c.ReviewCommentContent, c.Rule,
+		c.Scan, c.ScmApp, c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team,
+		c.TeamMember, c.TeamProject, c.Token, c.User, c.WebhookReceipt,
 	} {
 		n.Use(hooks...)
 	}
@@ -384,11 +390,11 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.AuditEntry, c.AuditHead, c.Delivery, c.DeliveryAttempt, c.Deployment,
 		c.Finding, c.FindingEvent, c.Invitation, c.Membership, c.Notification,
-		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
-		c.OnboardingTask, c.PackageManagerConfig, c.ProductFeedback, c.Project,
-		c.ProjectTag, c.ReviewCommentContent, c.Rule, c.Scan, c.ScmApp, c.ScmConfig,
-		c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
-		c.User, c.WebhookReceipt,
+		c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
+		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
+		c.ProductFeedback, c.Project, c.ProjectTag, c.ReviewCommentContent, c.Rule,
+		c.Scan, c.ScmApp, c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team,
+		c.TeamMember, c.TeamProject, c.Token, c.User, c.WebhookReceipt,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -417,6 +423,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Membership.mutate(ctx, m)
 	case *NotificationMutation:
 		return c.Notification.mutate(ctx, m)
+	case *NotificationEventMutation:
+		return c.NotificationEvent.mutate(ctx, m)
 	case *NotificationRuleMutation:
 		return c.NotificationRule.mutate(ctx, m)
 	case *NotificationSeenMutation:
@@ -1803,6 +1811,140 @@ func (c *NotificationClient) mutate(ctx context.Context, m *NotificationMutation
 		return (&NotificationDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Notification mutation op: %q", m.Op())
+	}
+}
+
+// NotificationEventClient is a client for the NotificationEvent schema.
+type NotificationEventClient struct {
+	config
+}
+
+// NewNotificationEventClient returns a client for the NotificationEvent from the given config.
+func NewNotificationEventClient(c config) *NotificationEventClient {
+	return &NotificationEventClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `notificationevent.Hooks(f(g(h())))`.
+func (c *NotificationEventClient) Use(hooks ...Hook) {
+	c.hooks.NotificationEvent = append(c.hooks.NotificationEvent, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `notificationevent.Intercept(f(g(h())))`.
+func (c *NotificationEventClient) Intercept(interceptors ...Interceptor) {
+	c.inters.NotificationEvent = append(c.inters.NotificationEvent, interceptors...)
+}
+
+// Create returns a builder for creating a NotificationEvent entity.
+func (c *NotificationEventClient) Create() *NotificationEventCreate {
+	mutation := newNotificationEventMutation(c.config, OpCreate)
+	return &NotificationEventCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of NotificationEvent entities.
+func (c *NotificationEventClient) CreateBulk(builders ...*NotificationEventCreate) *NotificationEventCreateBulk {
+	return &NotificationEventCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NotificationEventClient) MapCreateBulk(slice any, setFunc func(*NotificationEventCreate, int)) *NotificationEventCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NotificationEventCreateBulk{err: fmt.Errorf("calling to NotificationEventClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NotificationEventCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NotificationEventCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for NotificationEvent.
+func (c *NotificationEventClient) Update() *NotificationEventUpdate {
+	mutation := newNotificationEventMutation(c.config, OpUpdate)
+	return &NotificationEventUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NotificationEventClient) UpdateOne(_m *NotificationEvent) *NotificationEventUpdateOne {
+	mutation := newNotificationEventMutation(c.config, OpUpdateOne, withNotificationEvent(_m))
+	return &NotificationEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NotificationEventClient) UpdateOneID(id int64) *NotificationEventUpdateOne {
+	mutation := newNotificationEventMutation(c.config, OpUpdateOne, withNotificationEventID(id))
+	return &NotificationEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for NotificationEvent.
+func (c *NotificationEventClient) Delete() *NotificationEventDelete {
+	mutation := newNotificationEventMutation(c.config, OpDelete)
+	return &NotificationEventDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NotificationEventClient) DeleteOne(_m *NotificationEvent) *NotificationEventDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NotificationEventClient) DeleteOneID(id int64) *NotificationEventDeleteOne {
+	builder := c.Delete().Where(notificationevent.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NotificationEventDeleteOne{builder}
+}
+
+// Query returns a query builder for NotificationEvent.
+func (c *NotificationEventClient) Query() *NotificationEventQuery {
+	return &NotificationEventQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNotificationEvent},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a NotificationEvent entity by its id.
+func (c *NotificationEventClient) Get(ctx context.Context, id int64) (*NotificationEvent, error) {
+	return c.Query().Where(notificationevent.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NotificationEventClient) GetX(ctx context.Context, id int64) *NotificationEvent {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *NotificationEventClient) Hooks() []Hook {
+	hooks := c.hooks.NotificationEvent
+	return append(hooks[:len(hooks):len(hooks)], notificationevent.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *NotificationEventClient) Interceptors() []Interceptor {
+	return c.inters.NotificationEvent
+}
+
+func (c *NotificationEventClient) mutate(ctx context.Context, m *NotificationEventMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NotificationEventCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NotificationEventUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NotificationEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NotificationEventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown NotificationEvent mutation op: %q", m.Op())
 	}
 }
 
@@ -4758,19 +4900,19 @@ func (c *WebhookReceiptClient) mutate(ctx context.Context, m *WebhookReceiptMuta
 type (
 	hooks struct {
 		AuditEntry, AuditHead, Delivery, DeliveryAttempt, Deployment, Finding,
-		FindingEvent, Invitation, Membership, Notification, NotificationRule,
-		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
-		ProductFeedback, Project, ProjectTag, ReviewCommentContent, Rule, Scan, ScmApp,
-		ScmConfig, Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Token,
-		User, WebhookReceipt []ent.Hook
+		FindingEvent, Invitation, Membership, Notification, NotificationEvent,
+		NotificationRule, NotificationSeen, NotificationWebhook, OnboardingTask,
+		PackageManagerConfig, ProductFeedback, Project, ProjectTag,
+		ReviewCommentContent, Rule, Scan, ScmApp, ScmConfig, Setting, SigningKey, Tag,
+		Team, TeamMember, TeamProject, Token, User, WebhookReceipt []ent.Hook
 	}
 	inters struct {
 		AuditEntry, AuditHead, Delivery, DeliveryAttempt, Deployment, Finding,
-		FindingEvent, Invitation, Membership, Notification, NotificationRule,
-		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
-		ProductFeedback, Project, ProjectTag, ReviewCommentContent, Rule, Scan, ScmApp,
-		ScmConfig, Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Token,
-		User, WebhookReceipt []ent.Interceptor
+		FindingEvent, Invitation, Membership, Notification, NotificationEvent,
+		NotificationRule, NotificationSeen, NotificationWebhook, OnboardingTask,
+		PackageManagerConfig, ProductFeedback, Project, ProjectTag,
+		ReviewCommentContent, Rule, Scan, ScmApp, ScmConfig, Setting, SigningKey, Tag,
+		Team, TeamMember, TeamProject, Token, User, WebhookReceipt []ent.Interceptor
 	}
 )
 

@@ -22,6 +22,7 @@ import (
 	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
+	"github.com/palisade/palisade/ent/notificationevent"
 	"github.com/palisade/palisade/ent/notificationrule"
 	"github.com/palisade/palisade/ent/notificationseen"
 	"github.com/palisade/palisade/ent/notificationwebhook"
@@ -114,6 +115,7 @@ func checkColumn(t, c string) error {
 			invitation.Table:           invitation.ValidColumn,
 			membership.Table:           membership.ValidColumn,
 			notification.Table:         notification.ValidColumn,
+			notificationevent.Table:    notificationevent.ValidColumn,
 			notificationrule.Table:     notificationrule.ValidColumn,
 			notificationseen.Table:     notificationseen.ValidColumn,
 			notificationwebhook.Table:  notificationwebhook.ValidColumn,

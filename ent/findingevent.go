@@ -20,7 +20,7 @@ type FindingEvent struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// FindingID holds the value of the "finding_id" field.
 	FindingID int64 `json:"finding_id,omitempty"`
-	// created, updated, reopened, fixed, muted, unmuted, triaged, triage_spread, triage_inherited, noted
+	// created, updated, reopened, fixed, removed, muted, unmuted, triaged, triage_spread, triage_inherited, noted
 	Kind string `json:"kind,omitempty"`
 	// empty for created
 	FromStatus string `json:"from_status,omitempty"`
@@ -30,10 +30,12 @@ type FindingEvent struct {
 	Reason string `json:"reason,omitempty"`
 	// Note holds the value of the "note" field.
 	Note string `json:"note,omitempty"`
-	// scan, user, token
+	// scan, user, token, host (a source-code host's webhook)
 	ActorKind string `json:"actor_kind,omitempty"`
-	// ActorID holds the value of the "actor_id" field.
+	// of the scan, user or token; 0 for a host
 	ActorID int64 `json:"actor_id,omitempty"`
+	// login of the person at the host; empty for other kinds
+	ActorName string `json:"actor_name,omitempty"`
 	// ScanID holds the value of the "scan_id" field.
 	ScanID *int64 `json:"scan_id,omitempty"`
 	// At holds the value of the "at" field.
@@ -48,7 +50,7 @@ func (*FindingEvent) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case findingevent.FieldID, findingevent.FieldDeploymentID, findingevent.FieldFindingID, findingevent.FieldActorID, findingevent.FieldScanID, findingevent.FieldAt:
 			values[i] = new(sql.NullInt64)
-		case findingevent.FieldKind, findingevent.FieldFromStatus, findingevent.FieldToStatus, findingevent.FieldReason, findingevent.FieldNote, findingevent.FieldActorKind:
+		case findingevent.FieldKind, findingevent.FieldFromStatus, findingevent.FieldToStatus, findingevent.FieldReason, findingevent.FieldNote, findingevent.FieldActorKind, findingevent.FieldActorName:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -125,6 +127,12 @@ func (_m *FindingEvent) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ActorID = value.Int64
 			}
+		case findingevent.FieldActorName:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field actor_name", values[i])
+			} else if value.Valid {
+				_m.ActorName = value.String
+			}
 		case findingevent.FieldScanID:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field scan_id", values[i])
@@ -200,6 +208,9 @@ func (_m *FindingEvent) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("actor_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ActorID))
+	builder.WriteString(", ")
+	builder.WriteString("actor_name=")
+	builder.WriteString(_m.ActorName)
 	builder.WriteString(", ")
 	if v := _m.ScanID; v != nil {
 		builder.WriteString("scan_id=")

@@ -91,6 +91,20 @@ func (_c *FindingEventCreate) SetActorID(v int64) *FindingEventCreate {
 	return _c
 }
 
+// SetActorName sets the "actor_name" field.
+func (_c *FindingEventCreate) SetActorName(v string) *FindingEventCreate {
+	_c.mutation.SetActorName(v)
+	return _c
+}
+
+// SetNillableActorName sets the "actor_name" field if the given value is not nil.
+func (_c *FindingEventCreate) SetNillableActorName(v *string) *FindingEventCreate {
+	if v != nil {
+		_c.SetActorName(*v)
+	}
+	return _c
+}
+
 // SetScanID sets the "scan_id" field.
 func (_c *FindingEventCreate) SetScanID(v int64) *FindingEventCreate {
 	_c.mutation.SetScanID(v)
@@ -162,6 +176,10 @@ func (_c *FindingEventCreate) defaults() error {
 		v := findingevent.DefaultNote
 		_c.mutation.SetNote(v)
 	}
+	if _, ok := _c.mutation.ActorName(); !ok {
+		v := findingevent.DefaultActorName
+		_c.mutation.SetActorName(v)
+	}
 	return nil
 }
 
@@ -193,6 +211,9 @@ func (_c *FindingEventCreate) check() error {
 	}
 	if _, ok := _c.mutation.ActorID(); !ok {
 		return &ValidationError{Name: "actor_id", err: errors.New(`ent: missing required field "FindingEvent.actor_id"`)}
+	}
+	if _, ok := _c.mutation.ActorName(); !ok {
+		return &ValidationError{Name: "actor_name", err: errors.New(`ent: missing required field "FindingEvent.actor_name"`)}
 	}
 	if _, ok := _c.mutation.At(); !ok {
 		return &ValidationError{Name: "at", err: errors.New(`ent: missing required field "FindingEvent.at"`)}
@@ -265,6 +286,10 @@ func (_c *FindingEventCreate) createSpec() (*FindingEvent, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.ActorID(); ok {
 		_spec.SetField(findingevent.FieldActorID, field.TypeInt64, value)
 		_node.ActorID = value
+	}
+	if value, ok := _c.mutation.ActorName(); ok {
+		_spec.SetField(findingevent.FieldActorName, field.TypeString, value)
+		_node.ActorName = value
 	}
 	if value, ok := _c.mutation.ScanID(); ok {
 		_spec.SetField(findingevent.FieldScanID, field.TypeInt64, value)
@@ -369,6 +394,9 @@ func (u *FindingEventUpsertOne) UpdateNewValues() *FindingEventUpsertOne {
 		}
 		if _, exists := u.create.mutation.ActorID(); exists {
 			s.SetIgnore(findingevent.FieldActorID)
+		}
+		if _, exists := u.create.mutation.ActorName(); exists {
+			s.SetIgnore(findingevent.FieldActorName)
 		}
 		if _, exists := u.create.mutation.ScanID(); exists {
 			s.SetIgnore(findingevent.FieldScanID)
@@ -615,6 +643,9 @@ func (u *FindingEventUpsertBulk) UpdateNewValues() *FindingEventUpsertBulk {
 			}
 			if _, exists := b.mutation.ActorID(); exists {
 				s.SetIgnore(findingevent.FieldActorID)
+			}
+			if _, exists := b.mutation.ActorName(); exists {
+				s.SetIgnore(findingevent.FieldActorName)
 			}
 			if _, exists := b.mutation.ScanID(); exists {
 				s.SetIgnore(findingevent.FieldScanID)

@@ -23,7 +23,9 @@ type Membership struct {
 	// ORG_ROLE_*
 	Role string `json:"role,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
-	CreatedAt    int64 `json:"created_at,omitempty"`
+	CreatedAt int64 `json:"created_at,omitempty"`
+	// of the role; null before its first change
+	UpdatedAt    *int64 `json:"updated_at,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -32,7 +34,7 @@ func (*Membership) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case membership.FieldID, membership.FieldDeploymentID, membership.FieldUserID, membership.FieldCreatedAt:
+		case membership.FieldID, membership.FieldDeploymentID, membership.FieldUserID, membership.FieldCreatedAt, membership.FieldUpdatedAt:
 			values[i] = new(sql.NullInt64)
 		case membership.FieldRole:
 			values[i] = new(sql.NullString)
@@ -81,6 +83,13 @@ func (_m *Membership) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.CreatedAt = value.Int64
 			}
+		case membership.FieldUpdatedAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field updated_at", values[i])
+			} else if value.Valid {
+				_m.UpdatedAt = new(int64)
+				*_m.UpdatedAt = value.Int64
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -128,6 +137,11 @@ func (_m *Membership) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))
+	builder.WriteString(", ")
+	if v := _m.UpdatedAt; v != nil {
+		builder.WriteString("updated_at=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteByte(')')
 	return builder.String()
 }

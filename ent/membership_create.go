@@ -45,6 +45,20 @@ func (_c *MembershipCreate) SetCreatedAt(v int64) *MembershipCreate {
 	return _c
 }
 
+// SetUpdatedAt sets the "updated_at" field.
+func (_c *MembershipCreate) SetUpdatedAt(v int64) *MembershipCreate {
+	_c.mutation.SetUpdatedAt(v)
+	return _c
+}
+
+// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
+func (_c *MembershipCreate) SetNillableUpdatedAt(v *int64) *MembershipCreate {
+	if v != nil {
+		_c.SetUpdatedAt(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *MembershipCreate) SetID(v int64) *MembershipCreate {
 	_c.mutation.SetID(v)
@@ -146,6 +160,10 @@ func (_c *MembershipCreate) createSpec() (*Membership, *sqlgraph.CreateSpec) {
 		_spec.SetField(membership.FieldCreatedAt, field.TypeInt64, value)
 		_node.CreatedAt = value
 	}
+	if value, ok := _c.mutation.UpdatedAt(); ok {
+		_spec.SetField(membership.FieldUpdatedAt, field.TypeInt64, value)
+		_node.UpdatedAt = &value
+	}
 	return _node, _spec
 }
 
@@ -207,6 +225,30 @@ func (u *MembershipUpsert) SetRole(v string) *MembershipUpsert {
 // UpdateRole sets the "role" field to the value that was provided on create.
 func (u *MembershipUpsert) UpdateRole() *MembershipUpsert {
 	u.SetExcluded(membership.FieldRole)
+	return u
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (u *MembershipUpsert) SetUpdatedAt(v int64) *MembershipUpsert {
+	u.Set(membership.FieldUpdatedAt, v)
+	return u
+}
+
+// UpdateUpdatedAt sets the "updated_at" field to the value that was provided on create.
+func (u *MembershipUpsert) UpdateUpdatedAt() *MembershipUpsert {
+	u.SetExcluded(membership.FieldUpdatedAt)
+	return u
+}
+
+// AddUpdatedAt adds v to the "updated_at" field.
+func (u *MembershipUpsert) AddUpdatedAt(v int64) *MembershipUpsert {
+	u.Add(membership.FieldUpdatedAt, v)
+	return u
+}
+
+// ClearUpdatedAt clears the value of the "updated_at" field.
+func (u *MembershipUpsert) ClearUpdatedAt() *MembershipUpsert {
+	u.SetNull(membership.FieldUpdatedAt)
 	return u
 }
 
@@ -278,6 +320,34 @@ func (u *MembershipUpsertOne) SetRole(v string) *MembershipUpsertOne {
 func (u *MembershipUpsertOne) UpdateRole() *MembershipUpsertOne {
 	return u.Update(func(s *MembershipUpsert) {
 		s.UpdateRole()
+	})
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (u *MembershipUpsertOne) SetUpdatedAt(v int64) *MembershipUpsertOne {
+	return u.Update(func(s *MembershipUpsert) {
+		s.SetUpdatedAt(v)
+	})
+}
+
+// AddUpdatedAt adds v to the "updated_at" field.
+func (u *MembershipUpsertOne) AddUpdatedAt(v int64) *MembershipUpsertOne {
+	return u.Update(func(s *MembershipUpsert) {
+		s.AddUpdatedAt(v)
+	})
+}
+
+// UpdateUpdatedAt sets the "updated_at" field to the value that was provided on create.
+func (u *MembershipUpsertOne) UpdateUpdatedAt() *MembershipUpsertOne {
+	return u.Update(func(s *MembershipUpsert) {
+		s.UpdateUpdatedAt()
+	})
+}
+
+// ClearUpdatedAt clears the value of the "updated_at" field.
+func (u *MembershipUpsertOne) ClearUpdatedAt() *MembershipUpsertOne {
+	return u.Update(func(s *MembershipUpsert) {
+		s.ClearUpdatedAt()
 	})
 }
 
@@ -514,6 +584,34 @@ func (u *MembershipUpsertBulk) SetRole(v string) *MembershipUpsertBulk {
 func (u *MembershipUpsertBulk) UpdateRole() *MembershipUpsertBulk {
 	return u.Update(func(s *MembershipUpsert) {
 		s.UpdateRole()
+	})
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (u *MembershipUpsertBulk) SetUpdatedAt(v int64) *MembershipUpsertBulk {
+	return u.Update(func(s *MembershipUpsert) {
+		s.SetUpdatedAt(v)
+	})
+}
+
+// AddUpdatedAt adds v to the "updated_at" field.
+func (u *MembershipUpsertBulk) AddUpdatedAt(v int64) *MembershipUpsertBulk {
+	return u.Update(func(s *MembershipUpsert) {
+		s.AddUpdatedAt(v)
+	})
+}
+
+// UpdateUpdatedAt sets the "updated_at" field to the value that was provided on create.
+func (u *MembershipUpsertBulk) UpdateUpdatedAt() *MembershipUpsertBulk {
+	return u.Update(func(s *MembershipUpsert) {
+		s.UpdateUpdatedAt()
+	})
+}
+
+// ClearUpdatedAt clears the value of the "updated_at" field.
+func (u *MembershipUpsertBulk) ClearUpdatedAt() *MembershipUpsertBulk {
+	return u.Update(func(s *MembershipUpsert) {
+		s.ClearUpdatedAt()
 	})
 }
 

@@ -42,6 +42,33 @@ func (_u *MembershipUpdate) SetNillableRole(v *string) *MembershipUpdate {
 	return _u
 }
 
+// SetUpdatedAt sets the "updated_at" field.
+func (_u *MembershipUpdate) SetUpdatedAt(v int64) *MembershipUpdate {
+	_u.mutation.ResetUpdatedAt()
+	_u.mutation.SetUpdatedAt(v)
+	return _u
+}
+
+// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
+func (_u *MembershipUpdate) SetNillableUpdatedAt(v *int64) *MembershipUpdate {
+	if v != nil {
+		_u.SetUpdatedAt(*v)
+	}
+	return _u
+}
+
+// AddUpdatedAt adds value to the "updated_at" field.
+func (_u *MembershipUpdate) AddUpdatedAt(v int64) *MembershipUpdate {
+	_u.mutation.AddUpdatedAt(v)
+	return _u
+}
+
+// ClearUpdatedAt clears the value of the "updated_at" field.
+func (_u *MembershipUpdate) ClearUpdatedAt() *MembershipUpdate {
+	_u.mutation.ClearUpdatedAt()
+	return _u
+}
+
 // Mutation returns the MembershipMutation object of the builder.
 func (_u *MembershipUpdate) Mutation() *MembershipMutation {
 	return _u.mutation
@@ -92,6 +119,15 @@ func (_u *MembershipUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if value, ok := _u.mutation.Role(); ok {
 		_spec.SetField(membership.FieldRole, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.UpdatedAt(); ok {
+		_spec.SetField(membership.FieldUpdatedAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedUpdatedAt(); ok {
+		_spec.AddField(membership.FieldUpdatedAt, field.TypeInt64, value)
+	}
+	if _u.mutation.UpdatedAtCleared() {
+		_spec.ClearField(membership.FieldUpdatedAt, field.TypeInt64)
+	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -125,6 +161,33 @@ func (_u *MembershipUpdateOne) SetNillableRole(v *string) *MembershipUpdateOne {
 	if v != nil {
 		_u.SetRole(*v)
 	}
+	return _u
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (_u *MembershipUpdateOne) SetUpdatedAt(v int64) *MembershipUpdateOne {
+	_u.mutation.ResetUpdatedAt()
+	_u.mutation.SetUpdatedAt(v)
+	return _u
+}
+
+// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
+func (_u *MembershipUpdateOne) SetNillableUpdatedAt(v *int64) *MembershipUpdateOne {
+	if v != nil {
+		_u.SetUpdatedAt(*v)
+	}
+	return _u
+}
+
+// AddUpdatedAt adds value to the "updated_at" field.
+func (_u *MembershipUpdateOne) AddUpdatedAt(v int64) *MembershipUpdateOne {
+	_u.mutation.AddUpdatedAt(v)
+	return _u
+}
+
+// ClearUpdatedAt clears the value of the "updated_at" field.
+func (_u *MembershipUpdateOne) ClearUpdatedAt() *MembershipUpdateOne {
+	_u.mutation.ClearUpdatedAt()
 	return _u
 }
 
@@ -207,6 +270,15 @@ func (_u *MembershipUpdateOne) sqlSave(ctx context.Context) (_node *Membership, 
 	}
 	if value, ok := _u.mutation.Role(); ok {
 		_spec.SetField(membership.FieldRole, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.UpdatedAt(); ok {
+		_spec.SetField(membership.FieldUpdatedAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedUpdatedAt(); ok {
+		_spec.AddField(membership.FieldUpdatedAt, field.TypeInt64, value)
+	}
+	if _u.mutation.UpdatedAtCleared() {
+		_spec.ClearField(membership.FieldUpdatedAt, field.TypeInt64)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Membership{config: _u.config}

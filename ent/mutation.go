@@ -21,6 +21,7 @@ import (
 	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
+	"github.com/palisade/palisade/ent/notificationevent"
 	"github.com/palisade/palisade/ent/notificationrule"
 	"github.com/palisade/palisade/ent/notificationseen"
 	"github.com/palisade/palisade/ent/notificationwebhook"
@@ -65,6 +66,7 @@ const (
 	TypeInvitation           = "Invitation"
 	TypeMembership           = "Membership"
 	TypeNotification         = "Notification"
+	TypeNotificationEvent    = "NotificationEvent"
 	TypeNotificationRule     = "NotificationRule"
 	TypeNotificationSeen     = "NotificationSeen"
 	TypeNotificationWebhook  = "NotificationWebhook"
@@ -7796,6 +7798,7 @@ type FindingEventMutation struct {
 	actor_kind       *string
 	actor_id         *int64
 	addactor_id      *int64
+	actor_name       *string
 	scan_id          *int64
 	addscan_id       *int64
 	at               *int64
@@ -8294,6 +8297,42 @@ func (m *FindingEventMutation) ResetActorID() {
 	m.addactor_id = nil
 }
 
+// SetActorName sets the "actor_name" field.
+func (m *FindingEventMutation) SetActorName(s string) {
+	m.actor_name = &s
+}
+
+// ActorName returns the value of the "actor_name" field in the mutation.
+func (m *FindingEventMutation) ActorName() (r string, exists bool) {
+	v := m.actor_name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorName returns the old "actor_name" field's value of the FindingEvent entity.
+// If the FindingEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingEventMutation) OldActorName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorName: %w", err)
+	}
+	return oldValue.ActorName, nil
+}
+
+// ResetActorName resets all changes to the "actor_name" field.
+func (m *FindingEventMutation) ResetActorName() {
+	m.actor_name = nil
+}
+
 // SetScanID sets the "scan_id" field.
 func (m *FindingEventMutation) SetScanID(i int64) {
 	m.scan_id = &i
@@ -8454,7 +8493,7 @@ func (m *FindingEventMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *FindingEventMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 12)
 	if m.deployment_id != nil {
 		fields = append(fields, findingevent.FieldDeploymentID)
 	}
@@ -8481,6 +8520,9 @@ func (m *FindingEventMutation) Fields() []string {
 	}
 	if m.actor_id != nil {
 		fields = append(fields, findingevent.FieldActorID)
+	}
+	if m.actor_name != nil {
+		fields = append(fields, findingevent.FieldActorName)
 	}
 	if m.scan_id != nil {
 		fields = append(fields, findingevent.FieldScanID)
@@ -8514,6 +8556,8 @@ func (m *FindingEventMutation) Field(name string) (ent.Value, bool) {
 		return m.ActorKind()
 	case findingevent.FieldActorID:
 		return m.ActorID()
+	case findingevent.FieldActorName:
+		return m.ActorName()
 	case findingevent.FieldScanID:
 		return m.ScanID()
 	case findingevent.FieldAt:
@@ -8545,6 +8589,8 @@ func (m *FindingEventMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldActorKind(ctx)
 	case findingevent.FieldActorID:
 		return m.OldActorID(ctx)
+	case findingevent.FieldActorName:
+		return m.OldActorName(ctx)
 	case findingevent.FieldScanID:
 		return m.OldScanID(ctx)
 	case findingevent.FieldAt:
@@ -8620,6 +8666,13 @@ func (m *FindingEventMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetActorID(v)
+		return nil
+	case findingevent.FieldActorName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorName(v)
 		return nil
 	case findingevent.FieldScanID:
 		v, ok := value.(int64)
@@ -8782,6 +8835,9 @@ func (m *FindingEventMutation) ResetField(name string) error {
 		return nil
 	case findingevent.FieldActorID:
 		m.ResetActorID()
+		return nil
+	case findingevent.FieldActorName:
+		m.ResetActorName()
 		return nil
 	case findingevent.FieldScanID:
 		m.ResetScanID()
@@ -9560,6 +9616,8 @@ type MembershipMutation struct {
 	role             *string
 	created_at       *int64
 	addcreated_at    *int64
+	updated_at       *int64
+	addupdated_at    *int64
 	clearedFields    map[string]struct{}
 	done             bool
 	oldValue         func(context.Context) (*Membership, error)
@@ -9874,6 +9932,76 @@ func (m *MembershipMutation) ResetCreatedAt() {
 	m.addcreated_at = nil
 }
 
+// SetUpdatedAt sets the "updated_at" field.
+func (m *MembershipMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *MembershipMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the Membership entity.
+// If the Membership object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MembershipMutation) OldUpdatedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *MembershipMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *MembershipMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearUpdatedAt clears the value of the "updated_at" field.
+func (m *MembershipMutation) ClearUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+	m.clearedFields[membership.FieldUpdatedAt] = struct{}{}
+}
+
+// UpdatedAtCleared returns if the "updated_at" field was cleared in this mutation.
+func (m *MembershipMutation) UpdatedAtCleared() bool {
+	_, ok := m.clearedFields[membership.FieldUpdatedAt]
+	return ok
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *MembershipMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+	delete(m.clearedFields, membership.FieldUpdatedAt)
+}
+
 // Where appends a list predicates to the MembershipMutation builder.
 func (m *MembershipMutation) Where(ps ...predicate.Membership) {
 	m.predicates = append(m.predicates, ps...)
@@ -9908,7 +10036,7 @@ func (m *MembershipMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *MembershipMutation) Fields() []string {
-	fields := make([]string, 0, 4)
+	fields := make([]string, 0, 5)
 	if m.deployment_id != nil {
 		fields = append(fields, membership.FieldDeploymentID)
 	}
@@ -9920,6 +10048,9 @@ func (m *MembershipMutation) Fields() []string {
 	}
 	if m.created_at != nil {
 		fields = append(fields, membership.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, membership.FieldUpdatedAt)
 	}
 	return fields
 }
@@ -9937,6 +10068,8 @@ func (m *MembershipMutation) Field(name string) (ent.Value, bool) {
 		return m.Role()
 	case membership.FieldCreatedAt:
 		return m.CreatedAt()
+	case membership.FieldUpdatedAt:
+		return m.UpdatedAt()
 	}
 	return nil, false
 }
@@ -9954,6 +10087,8 @@ func (m *MembershipMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldRole(ctx)
 	case membership.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
+	case membership.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
 	}
 	return nil, fmt.Errorf("unknown Membership field %s", name)
 }
@@ -9991,6 +10126,13 @@ func (m *MembershipMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCreatedAt(v)
 		return nil
+	case membership.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Membership field %s", name)
 }
@@ -10008,6 +10150,9 @@ func (m *MembershipMutation) AddedFields() []string {
 	if m.addcreated_at != nil {
 		fields = append(fields, membership.FieldCreatedAt)
 	}
+	if m.addupdated_at != nil {
+		fields = append(fields, membership.FieldUpdatedAt)
+	}
 	return fields
 }
 
@@ -10022,6 +10167,8 @@ func (m *MembershipMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedUserID()
 	case membership.FieldCreatedAt:
 		return m.AddedCreatedAt()
+	case membership.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
 	}
 	return nil, false
 }
@@ -10052,6 +10199,13 @@ func (m *MembershipMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddCreatedAt(v)
 		return nil
+	case membership.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Membership numeric field %s", name)
 }
@@ -10059,7 +10213,11 @@ func (m *MembershipMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *MembershipMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(membership.FieldUpdatedAt) {
+		fields = append(fields, membership.FieldUpdatedAt)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -10072,6 +10230,11 @@ func (m *MembershipMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *MembershipMutation) ClearField(name string) error {
+	switch name {
+	case membership.FieldUpdatedAt:
+		m.ClearUpdatedAt()
+		return nil
+	}
 	return fmt.Errorf("unknown Membership nullable field %s", name)
 }
 
@@ -10090,6 +10253,9 @@ func (m *MembershipMutation) ResetField(name string) error {
 		return nil
 	case membership.FieldCreatedAt:
 		m.ResetCreatedAt()
+		return nil
+	case membership.FieldUpdatedAt:
+		m.ResetUpdatedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown Membership field %s", name)
@@ -11028,6 +11194,722 @@ func (m *NotificationMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *NotificationMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Notification edge %s", name)
+}
+
+// NotificationEventMutation represents an operation that mutates the NotificationEvent nodes in the graph.
+type NotificationEventMutation struct {
+	config
+	op                  Op
+	typ                 string
+	id                  *int64
+	deployment_id       *int64
+	adddeployment_id    *int64
+	scan_id             *int64
+	addscan_id          *int64
+	after_finding_id    *int64
+	addafter_finding_id *int64
+	not_before          *int64
+	addnot_before       *int64
+	created_at          *int64
+	addcreated_at       *int64
+	clearedFields       map[string]struct{}
+	done                bool
+	oldValue            func(context.Context) (*NotificationEvent, error)
+	predicates          []predicate.NotificationEvent
+}
+
+var _ ent.Mutation = (*NotificationEventMutation)(nil)
+
+// notificationeventOption allows management of the mutation configuration using functional options.
+type notificationeventOption func(*NotificationEventMutation)
+
+// newNotificationEventMutation creates new mutation for the NotificationEvent entity.
+func newNotificationEventMutation(c config, op Op, opts ...notificationeventOption) *NotificationEventMutation {
+	m := &NotificationEventMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeNotificationEvent,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withNotificationEventID sets the ID field of the mutation.
+func withNotificationEventID(id int64) notificationeventOption {
+	return func(m *NotificationEventMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *NotificationEvent
+		)
+		m.oldValue = func(ctx context.Context) (*NotificationEvent, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().NotificationEvent.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withNotificationEvent sets the old NotificationEvent of the mutation.
+func withNotificationEvent(node *NotificationEvent) notificationeventOption {
+	return func(m *NotificationEventMutation) {
+		m.oldValue = func(context.Context) (*NotificationEvent, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m NotificationEventMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m NotificationEventMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of NotificationEvent entities.
+func (m *NotificationEventMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *NotificationEventMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *NotificationEventMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().NotificationEvent.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *NotificationEventMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *NotificationEventMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the NotificationEvent entity.
+// If the NotificationEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationEventMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *NotificationEventMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *NotificationEventMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *NotificationEventMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetScanID sets the "scan_id" field.
+func (m *NotificationEventMutation) SetScanID(i int64) {
+	m.scan_id = &i
+	m.addscan_id = nil
+}
+
+// ScanID returns the value of the "scan_id" field in the mutation.
+func (m *NotificationEventMutation) ScanID() (r int64, exists bool) {
+	v := m.scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanID returns the old "scan_id" field's value of the NotificationEvent entity.
+// If the NotificationEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationEventMutation) OldScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanID: %w", err)
+	}
+	return oldValue.ScanID, nil
+}
+
+// AddScanID adds i to the "scan_id" field.
+func (m *NotificationEventMutation) AddScanID(i int64) {
+	if m.addscan_id != nil {
+		*m.addscan_id += i
+	} else {
+		m.addscan_id = &i
+	}
+}
+
+// AddedScanID returns the value that was added to the "scan_id" field in this mutation.
+func (m *NotificationEventMutation) AddedScanID() (r int64, exists bool) {
+	v := m.addscan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetScanID resets all changes to the "scan_id" field.
+func (m *NotificationEventMutation) ResetScanID() {
+	m.scan_id = nil
+	m.addscan_id = nil
+}
+
+// SetAfterFindingID sets the "after_finding_id" field.
+func (m *NotificationEventMutation) SetAfterFindingID(i int64) {
+	m.after_finding_id = &i
+	m.addafter_finding_id = nil
+}
+
+// AfterFindingID returns the value of the "after_finding_id" field in the mutation.
+func (m *NotificationEventMutation) AfterFindingID() (r int64, exists bool) {
+	v := m.after_finding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAfterFindingID returns the old "after_finding_id" field's value of the NotificationEvent entity.
+// If the NotificationEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationEventMutation) OldAfterFindingID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAfterFindingID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAfterFindingID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAfterFindingID: %w", err)
+	}
+	return oldValue.AfterFindingID, nil
+}
+
+// AddAfterFindingID adds i to the "after_finding_id" field.
+func (m *NotificationEventMutation) AddAfterFindingID(i int64) {
+	if m.addafter_finding_id != nil {
+		*m.addafter_finding_id += i
+	} else {
+		m.addafter_finding_id = &i
+	}
+}
+
+// AddedAfterFindingID returns the value that was added to the "after_finding_id" field in this mutation.
+func (m *NotificationEventMutation) AddedAfterFindingID() (r int64, exists bool) {
+	v := m.addafter_finding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAfterFindingID resets all changes to the "after_finding_id" field.
+func (m *NotificationEventMutation) ResetAfterFindingID() {
+	m.after_finding_id = nil
+	m.addafter_finding_id = nil
+}
+
+// SetNotBefore sets the "not_before" field.
+func (m *NotificationEventMutation) SetNotBefore(i int64) {
+	m.not_before = &i
+	m.addnot_before = nil
+}
+
+// NotBefore returns the value of the "not_before" field in the mutation.
+func (m *NotificationEventMutation) NotBefore() (r int64, exists bool) {
+	v := m.not_before
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNotBefore returns the old "not_before" field's value of the NotificationEvent entity.
+// If the NotificationEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationEventMutation) OldNotBefore(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNotBefore is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNotBefore requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNotBefore: %w", err)
+	}
+	return oldValue.NotBefore, nil
+}
+
+// AddNotBefore adds i to the "not_before" field.
+func (m *NotificationEventMutation) AddNotBefore(i int64) {
+	if m.addnot_before != nil {
+		*m.addnot_before += i
+	} else {
+		m.addnot_before = &i
+	}
+}
+
+// AddedNotBefore returns the value that was added to the "not_before" field in this mutation.
+func (m *NotificationEventMutation) AddedNotBefore() (r int64, exists bool) {
+	v := m.addnot_before
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetNotBefore resets all changes to the "not_before" field.
+func (m *NotificationEventMutation) ResetNotBefore() {
+	m.not_before = nil
+	m.addnot_before = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *NotificationEventMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *NotificationEventMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the NotificationEvent entity.
+// If the NotificationEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationEventMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *NotificationEventMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *NotificationEventMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *NotificationEventMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// Where appends a list predicates to the NotificationEventMutation builder.
+func (m *NotificationEventMutation) Where(ps ...predicate.NotificationEvent) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the NotificationEventMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *NotificationEventMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.NotificationEvent, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *NotificationEventMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *NotificationEventMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (NotificationEvent).
+func (m *NotificationEventMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *NotificationEventMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.deployment_id != nil {
+		fields = append(fields, notificationevent.FieldDeploymentID)
+	}
+	if m.scan_id != nil {
+		fields = append(fields, notificationevent.FieldScanID)
+	}
+	if m.after_finding_id != nil {
+		fields = append(fields, notificationevent.FieldAfterFindingID)
+	}
+	if m.not_before != nil {
+		fields = append(fields, notificationevent.FieldNotBefore)
+	}
+	if m.created_at != nil {
+		fields = append(fields, notificationevent.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *NotificationEventMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case notificationevent.FieldDeploymentID:
+		return m.DeploymentID()
+	case notificationevent.FieldScanID:
+		return m.ScanID()
+	case notificationevent.FieldAfterFindingID:
+		return m.AfterFindingID()
+	case notificationevent.FieldNotBefore:
+		return m.NotBefore()
+	case notificationevent.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *NotificationEventMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case notificationevent.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case notificationevent.FieldScanID:
+		return m.OldScanID(ctx)
+	case notificationevent.FieldAfterFindingID:
+		return m.OldAfterFindingID(ctx)
+	case notificationevent.FieldNotBefore:
+		return m.OldNotBefore(ctx)
+	case notificationevent.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown NotificationEvent field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NotificationEventMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case notificationevent.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case notificationevent.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanID(v)
+		return nil
+	case notificationevent.FieldAfterFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAfterFindingID(v)
+		return nil
+	case notificationevent.FieldNotBefore:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNotBefore(v)
+		return nil
+	case notificationevent.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationEvent field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *NotificationEventMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, notificationevent.FieldDeploymentID)
+	}
+	if m.addscan_id != nil {
+		fields = append(fields, notificationevent.FieldScanID)
+	}
+	if m.addafter_finding_id != nil {
+		fields = append(fields, notificationevent.FieldAfterFindingID)
+	}
+	if m.addnot_before != nil {
+		fields = append(fields, notificationevent.FieldNotBefore)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, notificationevent.FieldCreatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *NotificationEventMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case notificationevent.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case notificationevent.FieldScanID:
+		return m.AddedScanID()
+	case notificationevent.FieldAfterFindingID:
+		return m.AddedAfterFindingID()
+	case notificationevent.FieldNotBefore:
+		return m.AddedNotBefore()
+	case notificationevent.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NotificationEventMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case notificationevent.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case notificationevent.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScanID(v)
+		return nil
+	case notificationevent.FieldAfterFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAfterFindingID(v)
+		return nil
+	case notificationevent.FieldNotBefore:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddNotBefore(v)
+		return nil
+	case notificationevent.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationEvent numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *NotificationEventMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *NotificationEventMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *NotificationEventMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown NotificationEvent nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *NotificationEventMutation) ResetField(name string) error {
+	switch name {
+	case notificationevent.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case notificationevent.FieldScanID:
+		m.ResetScanID()
+		return nil
+	case notificationevent.FieldAfterFindingID:
+		m.ResetAfterFindingID()
+		return nil
+	case notificationevent.FieldNotBefore:
+		m.ResetNotBefore()
+		return nil
+	case notificationevent.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown NotificationEvent field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *NotificationEventMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *NotificationEventMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *NotificationEventMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *NotificationEventMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *NotificationEventMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *NotificationEventMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *NotificationEventMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown NotificationEvent unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *NotificationEventMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown NotificationEvent edge %s", name)
 }
 
 // NotificationRuleMutation represents an operation that mutates the NotificationRule nodes in the graph.
@@ -20438,6 +21320,8 @@ type ScmAppMutation struct {
 	code_access             *bool
 	tenant_id               *string
 	client_id               *string
+	installation_id         *string
+	suspended               *bool
 	client_secret           *[]byte
 	private_key             *[]byte
 	webhook_key             *string
@@ -21175,6 +22059,78 @@ func (m *ScmAppMutation) ResetClientID() {
 	m.client_id = nil
 }
 
+// SetInstallationID sets the "installation_id" field.
+func (m *ScmAppMutation) SetInstallationID(s string) {
+	m.installation_id = &s
+}
+
+// InstallationID returns the value of the "installation_id" field in the mutation.
+func (m *ScmAppMutation) InstallationID() (r string, exists bool) {
+	v := m.installation_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInstallationID returns the old "installation_id" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldInstallationID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInstallationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInstallationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInstallationID: %w", err)
+	}
+	return oldValue.InstallationID, nil
+}
+
+// ResetInstallationID resets all changes to the "installation_id" field.
+func (m *ScmAppMutation) ResetInstallationID() {
+	m.installation_id = nil
+}
+
+// SetSuspended sets the "suspended" field.
+func (m *ScmAppMutation) SetSuspended(b bool) {
+	m.suspended = &b
+}
+
+// Suspended returns the value of the "suspended" field in the mutation.
+func (m *ScmAppMutation) Suspended() (r bool, exists bool) {
+	v := m.suspended
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSuspended returns the old "suspended" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldSuspended(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSuspended is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSuspended requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSuspended: %w", err)
+	}
+	return oldValue.Suspended, nil
+}
+
+// ResetSuspended resets all changes to the "suspended" field.
+func (m *ScmAppMutation) ResetSuspended() {
+	m.suspended = nil
+}
+
 // SetClientSecret sets the "client_secret" field.
 func (m *ScmAppMutation) SetClientSecret(b []byte) {
 	m.client_secret = &b
@@ -21693,7 +22649,7 @@ func (m *ScmAppMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ScmAppMutation) Fields() []string {
-	fields := make([]string, 0, 24)
+	fields := make([]string, 0, 26)
 	if m.deployment_id != nil {
 		fields = append(fields, scmapp.FieldDeploymentID)
 	}
@@ -21738,6 +22694,12 @@ func (m *ScmAppMutation) Fields() []string {
 	}
 	if m.client_id != nil {
 		fields = append(fields, scmapp.FieldClientID)
+	}
+	if m.installation_id != nil {
+		fields = append(fields, scmapp.FieldInstallationID)
+	}
+	if m.suspended != nil {
+		fields = append(fields, scmapp.FieldSuspended)
 	}
 	if m.client_secret != nil {
 		fields = append(fields, scmapp.FieldClientSecret)
@@ -21804,6 +22766,10 @@ func (m *ScmAppMutation) Field(name string) (ent.Value, bool) {
 		return m.TenantID()
 	case scmapp.FieldClientID:
 		return m.ClientID()
+	case scmapp.FieldInstallationID:
+		return m.InstallationID()
+	case scmapp.FieldSuspended:
+		return m.Suspended()
 	case scmapp.FieldClientSecret:
 		return m.ClientSecret()
 	case scmapp.FieldPrivateKey:
@@ -21861,6 +22827,10 @@ func (m *ScmAppMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldTenantID(ctx)
 	case scmapp.FieldClientID:
 		return m.OldClientID(ctx)
+	case scmapp.FieldInstallationID:
+		return m.OldInstallationID(ctx)
+	case scmapp.FieldSuspended:
+		return m.OldSuspended(ctx)
 	case scmapp.FieldClientSecret:
 		return m.OldClientSecret(ctx)
 	case scmapp.FieldPrivateKey:
@@ -21992,6 +22962,20 @@ func (m *ScmAppMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetClientID(v)
+		return nil
+	case scmapp.FieldInstallationID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInstallationID(v)
+		return nil
+	case scmapp.FieldSuspended:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSuspended(v)
 		return nil
 	case scmapp.FieldClientSecret:
 		v, ok := value.([]byte)
@@ -22281,6 +23265,12 @@ func (m *ScmAppMutation) ResetField(name string) error {
 		return nil
 	case scmapp.FieldClientID:
 		m.ResetClientID()
+		return nil
+	case scmapp.FieldInstallationID:
+		m.ResetInstallationID()
+		return nil
+	case scmapp.FieldSuspended:
+		m.ResetSuspended()
 		return nil
 	case scmapp.FieldClientSecret:
 		m.ResetClientSecret()

@@ -46,6 +46,10 @@ type ScmApp struct {
 	TenantID string `json:"tenant_id,omitempty"`
 	// ClientID holds the value of the "client_id" field.
 	ClientID string `json:"client_id,omitempty"`
+	// the host's id of the installation in the namespace; empty: not installed
+	InstallationID string `json:"installation_id,omitempty"`
+	// the host suspended that installation
+	Suspended bool `json:"suspended,omitempty"`
 	// sealed: of the application
 	ClientSecret []byte `json:"-"`
 	// sealed: PEM
@@ -74,11 +78,11 @@ func (*ScmApp) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case scmapp.FieldClientSecret, scmapp.FieldPrivateKey, scmapp.FieldWebhookSecret, scmapp.FieldPreviousWebhookSecret:
 			values[i] = new([]byte)
-		case scmapp.FieldCodeAccess:
+		case scmapp.FieldCodeAccess, scmapp.FieldSuspended:
 			values[i] = new(sql.NullBool)
 		case scmapp.FieldID, scmapp.FieldDeploymentID, scmapp.FieldScmConfigID, scmapp.FieldCreatedBy, scmapp.FieldWebhookRotatedAt, scmapp.FieldCreatedAt, scmapp.FieldExpiresAt, scmapp.FieldCompletedAt:
 			values[i] = new(sql.NullInt64)
-		case scmapp.FieldRequestID, scmapp.FieldState, scmapp.FieldScmType, scmapp.FieldBaseURL, scmapp.FieldNamespace, scmapp.FieldEntityType, scmapp.FieldSlug, scmapp.FieldAppID, scmapp.FieldName, scmapp.FieldTenantID, scmapp.FieldClientID, scmapp.FieldWebhookKey:
+		case scmapp.FieldRequestID, scmapp.FieldState, scmapp.FieldScmType, scmapp.FieldBaseURL, scmapp.FieldNamespace, scmapp.FieldEntityType, scmapp.FieldSlug, scmapp.FieldAppID, scmapp.FieldName, scmapp.FieldTenantID, scmapp.FieldClientID, scmapp.FieldInstallationID, scmapp.FieldWebhookKey:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -191,6 +195,18 @@ func (_m *ScmApp) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field client_id", values[i])
 			} else if value.Valid {
 				_m.ClientID = value.String
+			}
+		case scmapp.FieldInstallationID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field installation_id", values[i])
+			} else if value.Valid {
+				_m.InstallationID = value.String
+			}
+		case scmapp.FieldSuspended:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field suspended", values[i])
+			} else if value.Valid {
+				_m.Suspended = value.Bool
 			}
 		case scmapp.FieldClientSecret:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -330,6 +346,12 @@ func (_m *ScmApp) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("client_id=")
 	builder.WriteString(_m.ClientID)
+	builder.WriteString(", ")
+	builder.WriteString("installation_id=")
+	builder.WriteString(_m.InstallationID)
+	builder.WriteString(", ")
+	builder.WriteString("suspended=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Suspended))
 	builder.WriteString(", ")
 	builder.WriteString("client_secret=<sensitive>")
 	builder.WriteString(", ")

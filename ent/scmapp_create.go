@@ -175,6 +175,34 @@ func (_c *ScmAppCreate) SetNillableClientID(v *string) *ScmAppCreate {
 	return _c
 }
 
+// SetInstallationID sets the "installation_id" field.
+func (_c *ScmAppCreate) SetInstallationID(v string) *ScmAppCreate {
+	_c.mutation.SetInstallationID(v)
+	return _c
+}
+
+// SetNillableInstallationID sets the "installation_id" field if the given value is not nil.
+func (_c *ScmAppCreate) SetNillableInstallationID(v *string) *ScmAppCreate {
+	if v != nil {
+		_c.SetInstallationID(*v)
+	}
+	return _c
+}
+
+// SetSuspended sets the "suspended" field.
+func (_c *ScmAppCreate) SetSuspended(v bool) *ScmAppCreate {
+	_c.mutation.SetSuspended(v)
+	return _c
+}
+
+// SetNillableSuspended sets the "suspended" field if the given value is not nil.
+func (_c *ScmAppCreate) SetNillableSuspended(v *bool) *ScmAppCreate {
+	if v != nil {
+		_c.SetSuspended(*v)
+	}
+	return _c
+}
+
 // SetClientSecret sets the "client_secret" field.
 func (_c *ScmAppCreate) SetClientSecret(v []byte) *ScmAppCreate {
 	_c.mutation.SetClientSecret(v)
@@ -324,6 +352,14 @@ func (_c *ScmAppCreate) defaults() error {
 		v := scmapp.DefaultClientID
 		_c.mutation.SetClientID(v)
 	}
+	if _, ok := _c.mutation.InstallationID(); !ok {
+		v := scmapp.DefaultInstallationID
+		_c.mutation.SetInstallationID(v)
+	}
+	if _, ok := _c.mutation.Suspended(); !ok {
+		v := scmapp.DefaultSuspended
+		_c.mutation.SetSuspended(v)
+	}
 	if _, ok := _c.mutation.WebhookKey(); !ok {
 		v := scmapp.DefaultWebhookKey
 		_c.mutation.SetWebhookKey(v)
@@ -374,6 +410,12 @@ func (_c *ScmAppCreate) check() error {
 	}
 	if _, ok := _c.mutation.ClientID(); !ok {
 		return &ValidationError{Name: "client_id", err: errors.New(`ent: missing required field "ScmApp.client_id"`)}
+	}
+	if _, ok := _c.mutation.InstallationID(); !ok {
+		return &ValidationError{Name: "installation_id", err: errors.New(`ent: missing required field "ScmApp.installation_id"`)}
+	}
+	if _, ok := _c.mutation.Suspended(); !ok {
+		return &ValidationError{Name: "suspended", err: errors.New(`ent: missing required field "ScmApp.suspended"`)}
 	}
 	if _, ok := _c.mutation.WebhookKey(); !ok {
 		return &ValidationError{Name: "webhook_key", err: errors.New(`ent: missing required field "ScmApp.webhook_key"`)}
@@ -476,6 +518,14 @@ func (_c *ScmAppCreate) createSpec() (*ScmApp, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ClientID(); ok {
 		_spec.SetField(scmapp.FieldClientID, field.TypeString, value)
 		_node.ClientID = value
+	}
+	if value, ok := _c.mutation.InstallationID(); ok {
+		_spec.SetField(scmapp.FieldInstallationID, field.TypeString, value)
+		_node.InstallationID = value
+	}
+	if value, ok := _c.mutation.Suspended(); ok {
+		_spec.SetField(scmapp.FieldSuspended, field.TypeBool, value)
+		_node.Suspended = value
 	}
 	if value, ok := _c.mutation.ClientSecret(); ok {
 		_spec.SetField(scmapp.FieldClientSecret, field.TypeBytes, value)
@@ -646,6 +696,30 @@ func (u *ScmAppUpsert) SetClientID(v string) *ScmAppUpsert {
 // UpdateClientID sets the "client_id" field to the value that was provided on create.
 func (u *ScmAppUpsert) UpdateClientID() *ScmAppUpsert {
 	u.SetExcluded(scmapp.FieldClientID)
+	return u
+}
+
+// SetInstallationID sets the "installation_id" field.
+func (u *ScmAppUpsert) SetInstallationID(v string) *ScmAppUpsert {
+	u.Set(scmapp.FieldInstallationID, v)
+	return u
+}
+
+// UpdateInstallationID sets the "installation_id" field to the value that was provided on create.
+func (u *ScmAppUpsert) UpdateInstallationID() *ScmAppUpsert {
+	u.SetExcluded(scmapp.FieldInstallationID)
+	return u
+}
+
+// SetSuspended sets the "suspended" field.
+func (u *ScmAppUpsert) SetSuspended(v bool) *ScmAppUpsert {
+	u.Set(scmapp.FieldSuspended, v)
+	return u
+}
+
+// UpdateSuspended sets the "suspended" field to the value that was provided on create.
+func (u *ScmAppUpsert) UpdateSuspended() *ScmAppUpsert {
+	u.SetExcluded(scmapp.FieldSuspended)
 	return u
 }
 
@@ -954,6 +1028,34 @@ func (u *ScmAppUpsertOne) SetClientID(v string) *ScmAppUpsertOne {
 func (u *ScmAppUpsertOne) UpdateClientID() *ScmAppUpsertOne {
 	return u.Update(func(s *ScmAppUpsert) {
 		s.UpdateClientID()
+	})
+}
+
+// SetInstallationID sets the "installation_id" field.
+func (u *ScmAppUpsertOne) SetInstallationID(v string) *ScmAppUpsertOne {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.SetInstallationID(v)
+	})
+}
+
+// UpdateInstallationID sets the "installation_id" field to the value that was provided on create.
+func (u *ScmAppUpsertOne) UpdateInstallationID() *ScmAppUpsertOne {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.UpdateInstallationID()
+	})
+}
+
+// SetSuspended sets the "suspended" field.
+func (u *ScmAppUpsertOne) SetSuspended(v bool) *ScmAppUpsertOne {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.SetSuspended(v)
+	})
+}
+
+// UpdateSuspended sets the "suspended" field to the value that was provided on create.
+func (u *ScmAppUpsertOne) UpdateSuspended() *ScmAppUpsertOne {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.UpdateSuspended()
 	})
 }
 
@@ -1450,6 +1552,34 @@ func (u *ScmAppUpsertBulk) SetClientID(v string) *ScmAppUpsertBulk {
 func (u *ScmAppUpsertBulk) UpdateClientID() *ScmAppUpsertBulk {
 	return u.Update(func(s *ScmAppUpsert) {
 		s.UpdateClientID()
+	})
+}
+
+// SetInstallationID sets the "installation_id" field.
+func (u *ScmAppUpsertBulk) SetInstallationID(v string) *ScmAppUpsertBulk {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.SetInstallationID(v)
+	})
+}
+
+// UpdateInstallationID sets the "installation_id" field to the value that was provided on create.
+func (u *ScmAppUpsertBulk) UpdateInstallationID() *ScmAppUpsertBulk {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.UpdateInstallationID()
+	})
+}
+
+// SetSuspended sets the "suspended" field.
+func (u *ScmAppUpsertBulk) SetSuspended(v bool) *ScmAppUpsertBulk {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.SetSuspended(v)
+	})
+}
+
+// UpdateSuspended sets the "suspended" field to the value that was provided on create.
+func (u *ScmAppUpsertBulk) UpdateSuspended() *ScmAppUpsertBulk {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.UpdateSuspended()
 	})
 }
 

@@ -126,6 +126,34 @@ func (_u *ScmAppUpdate) SetNillableClientID(v *string) *ScmAppUpdate {
 	return _u
 }
 
+// SetInstallationID sets the "installation_id" field.
+func (_u *ScmAppUpdate) SetInstallationID(v string) *ScmAppUpdate {
+	_u.mutation.SetInstallationID(v)
+	return _u
+}
+
+// SetNillableInstallationID sets the "installation_id" field if the given value is not nil.
+func (_u *ScmAppUpdate) SetNillableInstallationID(v *string) *ScmAppUpdate {
+	if v != nil {
+		_u.SetInstallationID(*v)
+	}
+	return _u
+}
+
+// SetSuspended sets the "suspended" field.
+func (_u *ScmAppUpdate) SetSuspended(v bool) *ScmAppUpdate {
+	_u.mutation.SetSuspended(v)
+	return _u
+}
+
+// SetNillableSuspended sets the "suspended" field if the given value is not nil.
+func (_u *ScmAppUpdate) SetNillableSuspended(v *bool) *ScmAppUpdate {
+	if v != nil {
+		_u.SetSuspended(*v)
+	}
+	return _u
+}
+
 // SetClientSecret sets the "client_secret" field.
 func (_u *ScmAppUpdate) SetClientSecret(v []byte) *ScmAppUpdate {
 	_u.mutation.SetClientSecret(v)
@@ -313,6 +341,12 @@ func (_u *ScmAppUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.ClientID(); ok {
 		_spec.SetField(scmapp.FieldClientID, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.InstallationID(); ok {
+		_spec.SetField(scmapp.FieldInstallationID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Suspended(); ok {
+		_spec.SetField(scmapp.FieldSuspended, field.TypeBool, value)
+	}
 	if value, ok := _u.mutation.ClientSecret(); ok {
 		_spec.SetField(scmapp.FieldClientSecret, field.TypeBytes, value)
 	}
@@ -474,6 +508,34 @@ func (_u *ScmAppUpdateOne) SetClientID(v string) *ScmAppUpdateOne {
 func (_u *ScmAppUpdateOne) SetNillableClientID(v *string) *ScmAppUpdateOne {
 	if v != nil {
 		_u.SetClientID(*v)
+	}
+	return _u
+}
+
+// SetInstallationID sets the "installation_id" field.
+func (_u *ScmAppUpdateOne) SetInstallationID(v string) *ScmAppUpdateOne {
+	_u.mutation.SetInstallationID(v)
+	return _u
+}
+
+// SetNillableInstallationID sets the "installation_id" field if the given value is not nil.
+func (_u *ScmAppUpdateOne) SetNillableInstallationID(v *string) *ScmAppUpdateOne {
+	if v != nil {
+		_u.SetInstallationID(*v)
+	}
+	return _u
+}
+
+// SetSuspended sets the "suspended" field.
+func (_u *ScmAppUpdateOne) SetSuspended(v bool) *ScmAppUpdateOne {
+	_u.mutation.SetSuspended(v)
+	return _u
+}
+
+// SetNillableSuspended sets the "suspended" field if the given value is not nil.
+func (_u *ScmAppUpdateOne) SetNillableSuspended(v *bool) *ScmAppUpdateOne {
+	if v != nil {
+		_u.SetSuspended(*v)
 	}
 	return _u
 }
@@ -694,6 +756,12 @@ func (_u *ScmAppUpdateOne) sqlSave(ctx context.Context) (_node *ScmApp, err erro
 	}
 	if value, ok := _u.mutation.ClientID(); ok {
 		_spec.SetField(scmapp.FieldClientID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.InstallationID(); ok {
+		_spec.SetField(scmapp.FieldInstallationID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Suspended(); ok {
+		_spec.SetField(scmapp.FieldSuspended, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.ClientSecret(); ok {
 		_spec.SetField(scmapp.FieldClientSecret, field.TypeBytes, value)

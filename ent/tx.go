@@ -34,6 +34,8 @@ type Tx struct {
 	Membership *MembershipClient
 	// Notification is the client for interacting with the Notification builders.
 	Notification *NotificationClient
+	// NotificationEvent is the client for interacting with the NotificationEvent builders.
+	NotificationEvent *NotificationEventClient
 	// NotificationRule is the client for interacting with the NotificationRule builders.
 	NotificationRule *NotificationRuleClient
 	// NotificationSeen is the client for interacting with the NotificationSeen builders.
@@ -219,6 +221,7 @@ func (tx *Tx) init() {
 	tx.Invitation = NewInvitationClient(tx.config)
 	tx.Membership = NewMembershipClient(tx.config)
 	tx.Notification = NewNotificationClient(tx.config)
+	tx.NotificationEvent = NewNotificationEventClient(tx.config)
 	tx.NotificationRule = NewNotificationRuleClient(tx.config)
 	tx.NotificationSeen = NewNotificationSeenClient(tx.config)
 	tx.NotificationWebhook = NewNotificationWebhookClient(tx.config)

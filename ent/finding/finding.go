@@ -133,7 +133,7 @@ func ValidColumn(column string) bool {
 //
 //	import _ "github.com/palisade/palisade/ent/runtime"
 var (
-	Hooks  [2]ent.Hook
+	Hooks  [3]ent.Hook
 	Policy ent.Policy
 	// DefaultTriageState holds the default value on creation for the "triage_state" field.
 	DefaultTriageState string

@@ -30,6 +30,8 @@ const (
 	FieldActorKind = "actor_kind"
 	// FieldActorID holds the string denoting the actor_id field in the database.
 	FieldActorID = "actor_id"
+	// FieldActorName holds the string denoting the actor_name field in the database.
+	FieldActorName = "actor_name"
 	// FieldScanID holds the string denoting the scan_id field in the database.
 	FieldScanID = "scan_id"
 	// FieldAt holds the string denoting the at field in the database.
@@ -50,6 +52,7 @@ var Columns = []string{
 	FieldNote,
 	FieldActorKind,
 	FieldActorID,
+	FieldActorName,
 	FieldScanID,
 	FieldAt,
 }
@@ -70,12 +73,14 @@ func ValidColumn(column string) bool {
 //
 //	import _ "github.com/palisade/palisade/ent/runtime"
 var (
-	Hooks  [2]ent.Hook
+	Hooks  [3]ent.Hook
 	Policy ent.Policy
 	// DefaultReason holds the default value on creation for the "reason" field.
 	DefaultReason string
 	// DefaultNote holds the default value on creation for the "note" field.
 	DefaultNote string
+	// DefaultActorName holds the default value on creation for the "actor_name" field.
+	DefaultActorName string
 )
 
 // OrderOption defines the ordering options for the FindingEvent queries.
@@ -129,6 +134,11 @@ func ByActorKind(opts ...sql.OrderTermOption) OrderOption {
 // ByActorID orders the results by the actor_id field.
 func ByActorID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldActorID, opts...).ToFunc()
+}
+
+// ByActorName orders the results by the actor_name field.
+func ByActorName(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldActorName, opts...).ToFunc()
 }
 
 // ByScanID orders the results by the scan_id field.

@@ -97,6 +97,11 @@ func ActorID(v int64) predicate.FindingEvent {
 	return predicate.FindingEvent(sql.FieldEQ(FieldActorID, v))
 }
 
+// ActorName applies equality check predicate on the "actor_name" field. It's identical to ActorNameEQ.
+func ActorName(v string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldEQ(FieldActorName, v))
+}
+
 // ScanID applies equality check predicate on the "scan_id" field. It's identical to ScanIDEQ.
 func ScanID(v int64) predicate.FindingEvent {
 	return predicate.FindingEvent(sql.FieldEQ(FieldScanID, v))
@@ -615,6 +620,71 @@ func ActorIDLT(v int64) predicate.FindingEvent {
 // ActorIDLTE applies the LTE predicate on the "actor_id" field.
 func ActorIDLTE(v int64) predicate.FindingEvent {
 	return predicate.FindingEvent(sql.FieldLTE(FieldActorID, v))
+}
+
+// ActorNameEQ applies the EQ predicate on the "actor_name" field.
+func ActorNameEQ(v string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldEQ(FieldActorName, v))
+}
+
+// ActorNameNEQ applies the NEQ predicate on the "actor_name" field.
+func ActorNameNEQ(v string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldNEQ(FieldActorName, v))
+}
+
+// ActorNameIn applies the In predicate on the "actor_name" field.
+func ActorNameIn(vs ...string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldIn(FieldActorName, vs...))
+}
+
+// ActorNameNotIn applies the NotIn predicate on the "actor_name" field.
+func ActorNameNotIn(vs ...string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldNotIn(FieldActorName, vs...))
+}
+
+// ActorNameGT applies the GT predicate on the "actor_name" field.
+func ActorNameGT(v string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldGT(FieldActorName, v))
+}
+
+// ActorNameGTE applies the GTE predicate on the "actor_name" field.
+func ActorNameGTE(v string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldGTE(FieldActorName, v))
+}
+
+// ActorNameLT applies the LT predicate on the "actor_name" field.
+func ActorNameLT(v string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldLT(FieldActorName, v))
+}
+
+// ActorNameLTE applies the LTE predicate on the "actor_name" field.
+func ActorNameLTE(v string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldLTE(FieldActorName, v))
+}
+
+// ActorNameContains applies the Contains predicate on the "actor_name" field.
+func ActorNameContains(v string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldContains(FieldActorName, v))
+}
+
+// ActorNameHasPrefix applies the HasPrefix predicate on the "actor_name" field.
+func ActorNameHasPrefix(v string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldHasPrefix(FieldActorName, v))
+}
+
+// ActorNameHasSuffix applies the HasSuffix predicate on the "actor_name" field.
+func ActorNameHasSuffix(v string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldHasSuffix(FieldActorName, v))
+}
+
+// ActorNameEqualFold applies the EqualFold predicate on the "actor_name" field.
+func ActorNameEqualFold(v string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldEqualFold(FieldActorName, v))
+}
+
+// ActorNameContainsFold applies the ContainsFold predicate on the "actor_name" field.
+func ActorNameContainsFold(v string) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldContainsFold(FieldActorName, v))
 }
 
 // ScanIDEQ applies the EQ predicate on the "scan_id" field.

@@ -129,6 +129,18 @@ func (f NotificationFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.NotificationMutation", m)
 }
 
+// The NotificationEventFunc type is an adapter to allow the use of ordinary
+// function as NotificationEvent mutator.
+type NotificationEventFunc func(context.Context, *ent.NotificationEventMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f NotificationEventFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.NotificationEventMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.NotificationEventMutation", m)
+}
+
 // The NotificationRuleFunc type is an adapter to allow the use of ordinary
 // function as NotificationRule mutator.
 type NotificationRuleFunc func(context.Context, *ent.NotificationRuleMutation) (ent.Value, error)

@@ -23,7 +23,7 @@ var (
 		{Name: "request", Type: field.TypeString},
 		{Name: "request_id", Type: field.TypeString},
 		{Name: "remote", Type: field.TypeString},
-		{Name: "changes", Type: field.TypeJSON, Nullable: true},
+		{Name: "changes", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "json"}},
 		{Name: "at", Type: field.TypeInt64},
 		{Name: "previous_hash", Type: field.TypeBytes, Nullable: true},
 		{Name: "hash", Type: field.TypeBytes, Nullable: true},
@@ -38,6 +38,11 @@ var (
 				Name:    "audit_entries_by_time",
 				Unique:  false,
 				Columns: []*schema.Column{AuditEntriesColumns[1], AuditEntriesColumns[13], AuditEntriesColumns[0]},
+			},
+			{
+				Name:    "audit_entries_by_request",
+				Unique:  false,
+				Columns: []*schema.Column{AuditEntriesColumns[1], AuditEntriesColumns[10], AuditEntriesColumns[13], AuditEntriesColumns[0]},
 			},
 			{
 				Name:    "audit_entries_chain",
@@ -127,7 +132,15 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{DeliveriesColumns[10], DeliveriesColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "state = 'pending'",
+					Where: "finished_at IS NULL",
+				},
+			},
+			{
+				Name:    "deliveries_finished",
+				Unique:  false,
+				Columns: []*schema.Column{DeliveriesColumns[17], DeliveriesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "finished_at IS NOT NULL",
 				},
 			},
 		},
@@ -377,6 +390,7 @@ var (
 		{Name: "note", Type: field.TypeString, Default: ""},
 		{Name: "actor_kind", Type: field.TypeString},
 		{Name: "actor_id", Type: field.TypeInt64},
+		{Name: "actor_name", Type: field.TypeString, Default: ""},
 		{Name: "scan_id", Type: field.TypeInt64, Nullable: true},
 		{Name: "at", Type: field.TypeInt64},
 	}
@@ -394,7 +408,7 @@ var (
 			{
 				Name:    "finding_events_by_time",
 				Unique:  false,
-				Columns: []*schema.Column{FindingEventsColumns[1], FindingEventsColumns[11]},
+				Columns: []*schema.Column{FindingEventsColumns[1], FindingEventsColumns[12]},
 			},
 		},
 	}
@@ -432,6 +446,7 @@ var (
 		{Name: "user_id", Type: field.TypeInt64},
 		{Name: "role", Type: field.TypeString},
 		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64, Nullable: true},
 	}
 	// MembershipsTable holds the schema information for the "memberships" table.
 	MembershipsTable = &schema.Table{
@@ -480,6 +495,33 @@ var (
 				Name:    "notifications_list",
 				Unique:  false,
 				Columns: []*schema.Column{NotificationsColumns[1], NotificationsColumns[10], NotificationsColumns[0]},
+			},
+		},
+	}
+	// NotificationEventsColumns holds the columns for the "notification_events" table.
+	NotificationEventsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "scan_id", Type: field.TypeInt64},
+		{Name: "after_finding_id", Type: field.TypeInt64, Default: 0},
+		{Name: "not_before", Type: field.TypeInt64},
+		{Name: "created_at", Type: field.TypeInt64},
+	}
+	// NotificationEventsTable holds the schema information for the "notification_events" table.
+	NotificationEventsTable = &schema.Table{
+		Name:       "notification_events",
+		Columns:    NotificationEventsColumns,
+		PrimaryKey: []*schema.Column{NotificationEventsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "notification_events_of_scan",
+				Unique:  true,
+				Columns: []*schema.Column{NotificationEventsColumns[1], NotificationEventsColumns[2]},
+			},
+			{
+				Name:    "notification_events_due",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationEventsColumns[4], NotificationEventsColumns[0]},
 			},
 		},
 	}
@@ -822,6 +864,8 @@ var (
 		{Name: "code_access", Type: field.TypeBool, Default: false},
 		{Name: "tenant_id", Type: field.TypeString, Default: ""},
 		{Name: "client_id", Type: field.TypeString, Default: ""},
+		{Name: "installation_id", Type: field.TypeString, Default: ""},
+		{Name: "suspended", Type: field.TypeBool, Default: false},
 		{Name: "client_secret", Type: field.TypeBytes, Nullable: true},
 		{Name: "private_key", Type: field.TypeBytes, Nullable: true},
 		{Name: "webhook_key", Type: field.TypeString, Default: ""},
@@ -850,11 +894,8 @@ var (
 			},
 			{
 				Name:    "scm_apps_by_webhook",
-				Unique:  true,
-				Columns: []*schema.Column{ScmAppsColumns[18]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "webhook_key <> ''",
-				},
+				Unique:  false,
+				Columns: []*schema.Column{ScmAppsColumns[20]},
 			},
 		},
 	}
@@ -911,11 +952,8 @@ var (
 			},
 			{
 				Name:    "scm_configs_by_webhook",
-				Unique:  true,
+				Unique:  false,
 				Columns: []*schema.Column{ScmConfigsColumns[20]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "webhook_key <> ''",
-				},
 			},
 		},
 	}
@@ -1171,6 +1209,7 @@ var (
 		InvitationsTable,
 		MembershipsTable,
 		NotificationsTable,
+		NotificationEventsTable,
 		NotificationRulesTable,
 		NotificationSeensTable,
 		NotificationWebhooksTable,

@@ -36,6 +36,9 @@ type Membership func(*sql.Selector)
 // Notification is the predicate function for notification builders.
 type Notification func(*sql.Selector)
 
+// NotificationEvent is the predicate function for notificationevent builders.
+type NotificationEvent func(*sql.Selector)
+
 // NotificationRule is the predicate function for notificationrule builders.
 type NotificationRule func(*sql.Selector)
 

@@ -351,6 +351,30 @@ func (f NotificationMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mu
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.NotificationMutation", m)
 }
 
+// The NotificationEventQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type NotificationEventQueryRuleFunc func(context.Context, *ent.NotificationEventQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f NotificationEventQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.NotificationEventQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.NotificationEventQuery", q)
+}
+
+// The NotificationEventMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type NotificationEventMutationRuleFunc func(context.Context, *ent.NotificationEventMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f NotificationEventMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.NotificationEventMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.NotificationEventMutation", m)
+}
+
 // The NotificationRuleQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type NotificationRuleQueryRuleFunc func(context.Context, *ent.NotificationRuleQuery) error
@@ -934,6 +958,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.NotificationQuery:
 		return q.Filter(), nil
+	case *ent.NotificationEventQuery:
+		return q.Filter(), nil
 	case *ent.NotificationRuleQuery:
 		return q.Filter(), nil
 	case *ent.NotificationSeenQuery:
@@ -1004,6 +1030,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.MembershipMutation:
 		return m.Filter(), nil
 	case *ent.NotificationMutation:
+		return m.Filter(), nil
+	case *ent.NotificationEventMutation:
 		return m.Filter(), nil
 	case *ent.NotificationRuleMutation:
 		return m.Filter(), nil

@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
+	"github.com/palisade/palisade/ent/notificationevent"
 	"github.com/palisade/palisade/ent/notificationrule"
 	"github.com/palisade/palisade/ent/notificationseen"
 	"github.com/palisade/palisade/ent/notificationwebhook"
@@ -191,8 +192,11 @@ func init() {
 		})
 	}
 	findingMixinHooks0 := findingMixin[0].Hooks()
+	findingHooks := schema.Finding{}.Hooks()
 
 	finding.Hooks[1] = findingMixinHooks0[0]
+
+	finding.Hooks[2] = findingHooks[0]
 	findingFields := schema.Finding{}.Fields()
 	_ = findingFields
 	// findingDescTriageState is the schema descriptor for triage_state field.
@@ -210,8 +214,11 @@ func init() {
 		})
 	}
 	findingeventMixinHooks0 := findingeventMixin[0].Hooks()
+	findingeventHooks := schema.FindingEvent{}.Hooks()
 
 	findingevent.Hooks[1] = findingeventMixinHooks0[0]
+
+	findingevent.Hooks[2] = findingeventHooks[0]
 	findingeventFields := schema.FindingEvent{}.Fields()
 	_ = findingeventFields
 	// findingeventDescReason is the schema descriptor for reason field.
@@ -222,6 +229,10 @@ func init() {
 	findingeventDescNote := findingeventFields[6].Descriptor()
 	// findingevent.DefaultNote holds the default value on creation for the note field.
 	findingevent.DefaultNote = findingeventDescNote.Default.(string)
+	// findingeventDescActorName is the schema descriptor for actor_name field.
+	findingeventDescActorName := findingeventFields[9].Descriptor()
+	// findingevent.DefaultActorName holds the default value on creation for the actor_name field.
+	findingevent.DefaultActorName = findingeventDescActorName.Default.(string)
 	invitationMixin := schema.Invitation{}.Mixin()
 	invitation.Policy = privacy.NewPolicies(invitationMixin[0], schema.Invitation{})
 	invitation.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -261,6 +272,25 @@ func init() {
 	notificationMixinHooks0 := notificationMixin[0].Hooks()
 
 	notification.Hooks[1] = notificationMixinHooks0[0]
+	notificationeventMixin := schema.NotificationEvent{}.Mixin()
+	notificationevent.Policy = privacy.NewPolicies(notificationeventMixin[0], schema.NotificationEvent{})
+	notificationevent.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := notificationevent.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	notificationeventMixinHooks0 := notificationeventMixin[0].Hooks()
+
+	notificationevent.Hooks[1] = notificationeventMixinHooks0[0]
+	notificationeventFields := schema.NotificationEvent{}.Fields()
+	_ = notificationeventFields
+	// notificationeventDescAfterFindingID is the schema descriptor for after_finding_id field.
+	notificationeventDescAfterFindingID := notificationeventFields[2].Descriptor()
+	// notificationevent.DefaultAfterFindingID holds the default value on creation for the after_finding_id field.
+	notificationevent.DefaultAfterFindingID = notificationeventDescAfterFindingID.Default.(int64)
 	notificationruleMixin := schema.NotificationRule{}.Mixin()
 	notificationrule.Policy = privacy.NewPolicies(notificationruleMixin[0], schema.NotificationRule{})
 	notificationrule.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -392,8 +422,11 @@ func init() {
 		})
 	}
 	projectMixinHooks0 := projectMixin[0].Hooks()
+	projectHooks := schema.Project{}.Hooks()
 
 	project.Hooks[1] = projectMixinHooks0[0]
+
+	project.Hooks[2] = projectHooks[0]
 	projectFields := schema.Project{}.Fields()
 	_ = projectFields
 	// projectDescName is the schema descriptor for name field.
@@ -443,8 +476,11 @@ func init() {
 		})
 	}
 	projecttagMixinHooks0 := projecttagMixin[0].Hooks()
+	projecttagHooks := schema.ProjectTag{}.Hooks()
 
 	projecttag.Hooks[1] = projecttagMixinHooks0[0]
+
+	projecttag.Hooks[2] = projecttagHooks[0]
 	reviewcommentcontentMixin := schema.ReviewCommentContent{}.Mixin()
 	reviewcommentcontent.Policy = privacy.NewPolicies(reviewcommentcontentMixin[0], schema.ReviewCommentContent{})
 	reviewcommentcontent.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -482,8 +518,11 @@ func init() {
 		})
 	}
 	scanMixinHooks0 := scanMixin[0].Hooks()
+	scanHooks := schema.Scan{}.Hooks()
 
 	scan.Hooks[1] = scanMixinHooks0[0]
+
+	scan.Hooks[2] = scanHooks[0]
 	scanFields := schema.Scan{}.Fields()
 	_ = scanFields
 	// scanDescExitCode is the schema descriptor for exit_code field.
@@ -549,8 +588,16 @@ func init() {
 	scmappDescClientID := scmappFields[14].Descriptor()
 	// scmapp.DefaultClientID holds the default value on creation for the client_id field.
 	scmapp.DefaultClientID = scmappDescClientID.Default.(string)
+	// scmappDescInstallationID is the schema descriptor for installation_id field.
+	scmappDescInstallationID := scmappFields[15].Descriptor()
+	// scmapp.DefaultInstallationID holds the default value on creation for the installation_id field.
+	scmapp.DefaultInstallationID = scmappDescInstallationID.Default.(string)
+	// scmappDescSuspended is the schema descriptor for suspended field.
+	scmappDescSuspended := scmappFields[16].Descriptor()
+	// scmapp.DefaultSuspended holds the default value on creation for the suspended field.
+	scmapp.DefaultSuspended = scmappDescSuspended.Default.(bool)
 	// scmappDescWebhookKey is the schema descriptor for webhook_key field.
-	scmappDescWebhookKey := scmappFields[17].Descriptor()
+	scmappDescWebhookKey := scmappFields[19].Descriptor()
 	// scmapp.DefaultWebhookKey holds the default value on creation for the webhook_key field.
 	scmapp.DefaultWebhookKey = scmappDescWebhookKey.Default.(string)
 	scmconfigMixin := schema.ScmConfig{}.Mixin()

@@ -45,7 +45,9 @@ func (Delivery) Indexes() []ent.Index {
 		index.Fields("deployment_id", "event_id").StorageKey("deliveries_by_event"),
 		index.Fields("deployment_id", "scan_id", "rule_id").StorageKey("deliveries_of_scan"),
 		index.Fields("next_attempt_at", "id").StorageKey("deliveries_due").
-			Annotations(entsql.IndexWhere("state = 'pending'")),
+			Annotations(entsql.IndexWhere("finished_at IS NULL")),
+		index.Fields("finished_at", "id").StorageKey("deliveries_finished").
+			Annotations(entsql.IndexWhere("finished_at IS NOT NULL")),
 	}
 }
 

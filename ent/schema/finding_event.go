@@ -17,13 +17,14 @@ func (FindingEvent) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.Int64("finding_id").Immutable(),
-		field.String("kind").Immutable().Comment("created, updated, reopened, fixed, muted, unmuted, triaged, triage_spread, triage_inherited, noted"),
+		field.String("kind").Immutable().Comment("created, updated, reopened, fixed, removed, muted, unmuted, triaged, triage_spread, triage_inherited, noted"),
 		field.String("from_status").Immutable().Comment("empty for created"),
 		field.String("to_status").Immutable(),
 		field.String("reason").Immutable().Default("").Comment("triage reason, or why a scan changed it"),
 		field.String("note").Immutable().Default(""),
-		field.String("actor_kind").Immutable().Comment("scan, user, token"),
-		field.Int64("actor_id").Immutable(),
+		field.String("actor_kind").Immutable().Comment("scan, user, token, host (a source-code host's webhook)"),
+		field.Int64("actor_id").Immutable().Comment("of the scan, user or token; 0 for a host"),
+		field.String("actor_name").Immutable().Default("").Comment("login of the person at the host; empty for other kinds"),
 		field.Int64("scan_id").Immutable().Optional().Nillable(),
 		timestamp("at").Immutable(),
 	}

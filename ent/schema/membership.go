@@ -19,6 +19,7 @@ func (Membership) Fields() []ent.Field {
 		field.Int64("user_id").Immutable(),
 		field.String("role").Comment("ORG_ROLE_*"),
 		timestamp("created_at").Immutable(),
+		timestamp("updated_at").Optional().Nillable().Comment("of the role; null before its first change"),
 	}
 }
 

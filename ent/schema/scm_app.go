@@ -2,7 +2,6 @@ package schema
 
 import (
 	"entgo.io/ent"
-	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 )
@@ -31,6 +30,8 @@ func (ScmApp) Fields() []ent.Field {
 		field.Bool("code_access").Default(false),
 		field.String("tenant_id").Default(""),
 		field.String("client_id").Default(""),
+		field.String("installation_id").Default("").Comment("the host's id of the installation in the namespace; empty: not installed"),
+		field.Bool("suspended").Default(false).Comment("the host suspended that installation"),
 		field.Bytes("client_secret").Optional().Sensitive().Comment("sealed: of the application"),
 		field.Bytes("private_key").Optional().Sensitive().Comment("sealed: PEM"),
 		field.String("webhook_key").Default(""),
@@ -48,7 +49,6 @@ func (ScmApp) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("request_id").Unique().StorageKey("scm_apps_by_request"),
 		index.Fields("deployment_id", "id").StorageKey("scm_apps_list"),
-		index.Fields("webhook_key").Unique().StorageKey("scm_apps_by_webhook").
-			Annotations(entsql.IndexWhere("webhook_key <> ''")),
+		index.Fields("webhook_key").StorageKey("scm_apps_by_webhook"),
 	}
 }

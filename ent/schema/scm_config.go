@@ -2,7 +2,6 @@ package schema
 
 import (
 	"entgo.io/ent"
-	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 
@@ -53,7 +52,6 @@ func (ScmConfig) Indexes() []ent.Index {
 		index.Fields("deployment_id", "type", "base_url", "namespace").Unique().StorageKey("scm_configs_by_namespace"),
 		index.Fields("deployment_id", "namespace", "id").StorageKey("scm_configs_by_name"),
 		index.Fields("deployment_id", "last_successful_sync_at", "id").StorageKey("scm_configs_by_sync"),
-		index.Fields("webhook_key").Unique().StorageKey("scm_configs_by_webhook").
-			Annotations(entsql.IndexWhere("webhook_key <> ''")),
+		index.Fields("webhook_key").StorageKey("scm_configs_by_webhook"),
 	}
 }

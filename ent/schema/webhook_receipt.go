@@ -17,7 +17,7 @@ func (WebhookReceipt) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.String("webhook_key").Immutable(),
-		field.String("delivery_id").Immutable().Comment("the host's id, or the hash of the body where it gives none"),
+		field.String("delivery_id").Immutable().Comment("hash of the body: hosts do not sign the ids that they give"),
 		timestamp("received_at").Immutable(),
 	}
 }

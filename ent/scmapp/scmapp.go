@@ -42,6 +42,10 @@ const (
 	FieldTenantID = "tenant_id"
 	// FieldClientID holds the string denoting the client_id field in the database.
 	FieldClientID = "client_id"
+	// FieldInstallationID holds the string denoting the installation_id field in the database.
+	FieldInstallationID = "installation_id"
+	// FieldSuspended holds the string denoting the suspended field in the database.
+	FieldSuspended = "suspended"
 	// FieldClientSecret holds the string denoting the client_secret field in the database.
 	FieldClientSecret = "client_secret"
 	// FieldPrivateKey holds the string denoting the private_key field in the database.
@@ -82,6 +86,8 @@ var Columns = []string{
 	FieldCodeAccess,
 	FieldTenantID,
 	FieldClientID,
+	FieldInstallationID,
+	FieldSuspended,
 	FieldClientSecret,
 	FieldPrivateKey,
 	FieldWebhookKey,
@@ -125,6 +131,10 @@ var (
 	DefaultTenantID string
 	// DefaultClientID holds the default value on creation for the "client_id" field.
 	DefaultClientID string
+	// DefaultInstallationID holds the default value on creation for the "installation_id" field.
+	DefaultInstallationID string
+	// DefaultSuspended holds the default value on creation for the "suspended" field.
+	DefaultSuspended bool
 	// DefaultWebhookKey holds the default value on creation for the "webhook_key" field.
 	DefaultWebhookKey string
 )
@@ -210,6 +220,16 @@ func ByTenantID(opts ...sql.OrderTermOption) OrderOption {
 // ByClientID orders the results by the client_id field.
 func ByClientID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldClientID, opts...).ToFunc()
+}
+
+// ByInstallationID orders the results by the installation_id field.
+func ByInstallationID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldInstallationID, opts...).ToFunc()
+}
+
+// BySuspended orders the results by the suspended field.
+func BySuspended(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSuspended, opts...).ToFunc()
 }
 
 // ByWebhookKey orders the results by the webhook_key field.

@@ -127,6 +127,16 @@ func ClientID(v string) predicate.ScmApp {
 	return predicate.ScmApp(sql.FieldEQ(FieldClientID, v))
 }
 
+// InstallationID applies equality check predicate on the "installation_id" field. It's identical to InstallationIDEQ.
+func InstallationID(v string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldEQ(FieldInstallationID, v))
+}
+
+// Suspended applies equality check predicate on the "suspended" field. It's identical to SuspendedEQ.
+func Suspended(v bool) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldEQ(FieldSuspended, v))
+}
+
 // ClientSecret applies equality check predicate on the "client_secret" field. It's identical to ClientSecretEQ.
 func ClientSecret(v []byte) predicate.ScmApp {
 	return predicate.ScmApp(sql.FieldEQ(FieldClientSecret, v))
@@ -1025,6 +1035,81 @@ func ClientIDEqualFold(v string) predicate.ScmApp {
 // ClientIDContainsFold applies the ContainsFold predicate on the "client_id" field.
 func ClientIDContainsFold(v string) predicate.ScmApp {
 	return predicate.ScmApp(sql.FieldContainsFold(FieldClientID, v))
+}
+
+// InstallationIDEQ applies the EQ predicate on the "installation_id" field.
+func InstallationIDEQ(v string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldEQ(FieldInstallationID, v))
+}
+
+// InstallationIDNEQ applies the NEQ predicate on the "installation_id" field.
+func InstallationIDNEQ(v string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldNEQ(FieldInstallationID, v))
+}
+
+// InstallationIDIn applies the In predicate on the "installation_id" field.
+func InstallationIDIn(vs ...string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldIn(FieldInstallationID, vs...))
+}
+
+// InstallationIDNotIn applies the NotIn predicate on the "installation_id" field.
+func InstallationIDNotIn(vs ...string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldNotIn(FieldInstallationID, vs...))
+}
+
+// InstallationIDGT applies the GT predicate on the "installation_id" field.
+func InstallationIDGT(v string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldGT(FieldInstallationID, v))
+}
+
+// InstallationIDGTE applies the GTE predicate on the "installation_id" field.
+func InstallationIDGTE(v string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldGTE(FieldInstallationID, v))
+}
+
+// InstallationIDLT applies the LT predicate on the "installation_id" field.
+func InstallationIDLT(v string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldLT(FieldInstallationID, v))
+}
+
+// InstallationIDLTE applies the LTE predicate on the "installation_id" field.
+func InstallationIDLTE(v string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldLTE(FieldInstallationID, v))
+}
+
+// InstallationIDContains applies the Contains predicate on the "installation_id" field.
+func InstallationIDContains(v string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldContains(FieldInstallationID, v))
+}
+
+// InstallationIDHasPrefix applies the HasPrefix predicate on the "installation_id" field.
+func InstallationIDHasPrefix(v string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldHasPrefix(FieldInstallationID, v))
+}
+
+// InstallationIDHasSuffix applies the HasSuffix predicate on the "installation_id" field.
+func InstallationIDHasSuffix(v string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldHasSuffix(FieldInstallationID, v))
+}
+
+// InstallationIDEqualFold applies the EqualFold predicate on the "installation_id" field.
+func InstallationIDEqualFold(v string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldEqualFold(FieldInstallationID, v))
+}
+
+// InstallationIDContainsFold applies the ContainsFold predicate on the "installation_id" field.
+func InstallationIDContainsFold(v string) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldContainsFold(FieldInstallationID, v))
+}
+
+// SuspendedEQ applies the EQ predicate on the "suspended" field.
+func SuspendedEQ(v bool) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldEQ(FieldSuspended, v))
+}
+
+// SuspendedNEQ applies the NEQ predicate on the "suspended" field.
+func SuspendedNEQ(v bool) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldNEQ(FieldSuspended, v))
 }
 
 // ClientSecretEQ applies the EQ predicate on the "client_secret" field.

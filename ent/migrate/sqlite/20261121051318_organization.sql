@@ -11,6 +11,8 @@ DROP TABLE `audit_entries`;
 ALTER TABLE `new_audit_entries` RENAME TO `audit_entries`;
 -- create index "audit_entries_by_time" to table: "audit_entries"
 CREATE INDEX `audit_entries_by_time` ON `audit_entries` (`deployment_id`, `at`, `id`);
+-- create index "audit_entries_by_request" to table: "audit_entries"
+CREATE INDEX `audit_entries_by_request` ON `audit_entries` (`deployment_id`, `request_id`, `at`, `id`);
 -- create index "audit_entries_chain" to table: "audit_entries"
 CREATE UNIQUE INDEX `audit_entries_chain` ON `audit_entries` (`deployment_id`, `sequence`) WHERE sequence > 0;
 -- create "new_deployments" table
@@ -23,6 +25,20 @@ DROP TABLE `deployments`;
 ALTER TABLE `new_deployments` RENAME TO `deployments`;
 -- create index "deployments_by_slug" to table: "deployments"
 CREATE UNIQUE INDEX `deployments_by_slug` ON `deployments` (`slug`);
+-- create "new_finding_events" table
+CREATE TABLE `new_finding_events` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `finding_id` integer NOT NULL, `kind` text NOT NULL, `from_status` text NOT NULL, `to_status` text NOT NULL, `reason` text NOT NULL DEFAULT (''), `note` text NOT NULL DEFAULT (''), `actor_kind` text NOT NULL, `actor_id` integer NOT NULL, `actor_name` text NOT NULL DEFAULT (''), `scan_id` integer NULL, `at` integer NOT NULL);
+-- copy rows from old table "finding_events" to new temporary table "new_finding_events"
+INSERT INTO `new_finding_events` (`id`, `deployment_id`, `finding_id`, `kind`, `from_status`, `to_status`, `reason`, `note`, `actor_kind`, `actor_id`, `scan_id`, `at`) SELECT `id`, `deployment_id`, `finding_id`, `kind`, `from_status`, `to_status`, `reason`, `note`, `actor_kind`, `actor_id`, `scan_id`, `at` FROM `finding_events`;
+-- drop "finding_events" table after copying rows
+DROP TABLE `finding_events`;
+-- rename temporary table "new_finding_events" to "finding_events"
+ALTER TABLE `new_finding_events` RENAME TO `finding_events`;
+-- create index "finding_events_of_finding" to table: "finding_events"
+CREATE INDEX `finding_events_of_finding` ON `finding_events` (`deployment_id`, `finding_id`, `id`);
+-- create index "finding_events_by_time" to table: "finding_events"
+CREATE INDEX `finding_events_by_time` ON `finding_events` (`deployment_id`, `at`);
+-- add column "updated_at" to table: "memberships"
+ALTER TABLE `memberships` ADD COLUMN `updated_at` integer NULL;
 -- add column "settings" to table: "users"
 ALTER TABLE `users` ADD COLUMN `settings` blob NULL;
 -- create "audit_heads" table
@@ -42,7 +58,9 @@ CREATE INDEX `deliveries_by_event` ON `deliveries` (`deployment_id`, `event_id`)
 -- create index "deliveries_of_scan" to table: "deliveries"
 CREATE INDEX `deliveries_of_scan` ON `deliveries` (`deployment_id`, `scan_id`, `rule_id`);
 -- create index "deliveries_due" to table: "deliveries"
-CREATE INDEX `deliveries_due` ON `deliveries` (`next_attempt_at`, `id`) WHERE state = 'pending';
+CREATE INDEX `deliveries_due` ON `deliveries` (`next_attempt_at`, `id`) WHERE finished_at IS NULL;
+-- create index "deliveries_finished" to table: "deliveries"
+CREATE INDEX `deliveries_finished` ON `deliveries` (`finished_at`, `id`) WHERE finished_at IS NOT NULL;
 -- create "delivery_attempts" table
 CREATE TABLE `delivery_attempts` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `delivery_id` integer NOT NULL, `status` integer NOT NULL, `error` text NOT NULL, `duration_us` integer NOT NULL, `at` integer NOT NULL);
 -- create index "delivery_attempts_of_delivery" to table: "delivery_attempts"
@@ -59,6 +77,12 @@ CREATE TABLE `notifications` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `
 CREATE UNIQUE INDEX `notifications_by_key` ON `notifications` (`deployment_id`, `dedup_key`);
 -- create index "notifications_list" to table: "notifications"
 CREATE INDEX `notifications_list` ON `notifications` (`deployment_id`, `created_at`, `id`);
+-- create "notification_events" table
+CREATE TABLE `notification_events` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `scan_id` integer NOT NULL, `after_finding_id` integer NOT NULL DEFAULT (0), `not_before` integer NOT NULL, `created_at` integer NOT NULL);
+-- create index "notification_events_of_scan" to table: "notification_events"
+CREATE UNIQUE INDEX `notification_events_of_scan` ON `notification_events` (`deployment_id`, `scan_id`);
+-- create index "notification_events_due" to table: "notification_events"
+CREATE INDEX `notification_events_due` ON `notification_events` (`not_before`, `id`);
 -- create "notification_rules" table
 CREATE TABLE `notification_rules` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `channel` text NOT NULL, `name` text NOT NULL, `config` json NOT NULL, `secrets` blob NULL, `is_enabled` bool NOT NULL DEFAULT (false), `policy_slugs` json NOT NULL, `use_network_broker` bool NOT NULL DEFAULT (false), `send_scan_completion` bool NOT NULL DEFAULT (true), `created_at` integer NOT NULL, `updated_at` integer NOT NULL);
 -- create index "notification_rules_list" to table: "notification_rules"
@@ -90,13 +114,13 @@ CREATE TABLE `review_comment_contents` (`id` integer NOT NULL PRIMARY KEY AUTOIN
 -- create index "review_comment_contents_by_product" to table: "review_comment_contents"
 CREATE UNIQUE INDEX `review_comment_contents_by_product` ON `review_comment_contents` (`deployment_id`, `content_type`, `product_type`);
 -- create "scm_apps" table
-CREATE TABLE `scm_apps` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `request_id` text NOT NULL, `state` text NOT NULL, `scm_type` text NOT NULL, `base_url` text NOT NULL, `namespace` text NOT NULL, `entity_type` text NOT NULL DEFAULT (''), `scm_config_id` integer NULL, `created_by` integer NOT NULL, `slug` text NOT NULL DEFAULT (''), `app_id` text NOT NULL DEFAULT (''), `name` text NOT NULL DEFAULT (''), `code_access` bool NOT NULL DEFAULT (false), `tenant_id` text NOT NULL DEFAULT (''), `client_id` text NOT NULL DEFAULT (''), `client_secret` blob NULL, `private_key` blob NULL, `webhook_key` text NOT NULL DEFAULT (''), `webhook_secret` blob NULL, `previous_webhook_secret` blob NULL, `webhook_rotated_at` integer NULL, `created_at` integer NOT NULL, `expires_at` integer NOT NULL, `completed_at` integer NULL);
+CREATE TABLE `scm_apps` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `request_id` text NOT NULL, `state` text NOT NULL, `scm_type` text NOT NULL, `base_url` text NOT NULL, `namespace` text NOT NULL, `entity_type` text NOT NULL DEFAULT (''), `scm_config_id` integer NULL, `created_by` integer NOT NULL, `slug` text NOT NULL DEFAULT (''), `app_id` text NOT NULL DEFAULT (''), `name` text NOT NULL DEFAULT (''), `code_access` bool NOT NULL DEFAULT (false), `tenant_id` text NOT NULL DEFAULT (''), `client_id` text NOT NULL DEFAULT (''), `installation_id` text NOT NULL DEFAULT (''), `suspended` bool NOT NULL DEFAULT (false), `client_secret` blob NULL, `private_key` blob NULL, `webhook_key` text NOT NULL DEFAULT (''), `webhook_secret` blob NULL, `previous_webhook_secret` blob NULL, `webhook_rotated_at` integer NULL, `created_at` integer NOT NULL, `expires_at` integer NOT NULL, `completed_at` integer NULL);
 -- create index "scm_apps_by_request" to table: "scm_apps"
 CREATE UNIQUE INDEX `scm_apps_by_request` ON `scm_apps` (`request_id`);
 -- create index "scm_apps_list" to table: "scm_apps"
 CREATE INDEX `scm_apps_list` ON `scm_apps` (`deployment_id`, `id`);
 -- create index "scm_apps_by_webhook" to table: "scm_apps"
-CREATE UNIQUE INDEX `scm_apps_by_webhook` ON `scm_apps` (`webhook_key`) WHERE webhook_key <> '';
+CREATE INDEX `scm_apps_by_webhook` ON `scm_apps` (`webhook_key`);
 -- create "scm_configs" table
 CREATE TABLE `scm_configs` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `type` text NOT NULL, `namespace` text NOT NULL, `source_id` text NOT NULL DEFAULT (''), `base_url` text NOT NULL, `scm_id` text NOT NULL DEFAULT (''), `scm_app_id` integer NULL, `access_token` blob NULL, `installed` bool NOT NULL DEFAULT (false), `suspended` bool NOT NULL DEFAULT (false), `entity_type` text NOT NULL DEFAULT (''), `auto_scan` bool NOT NULL DEFAULT (false), `diff_enabled` bool NOT NULL DEFAULT (false), `use_network_broker` bool NOT NULL DEFAULT (false), `checked_at` integer NULL, `check_ok` bool NOT NULL DEFAULT (false), `check_error` text NOT NULL DEFAULT (''), `token_scopes` blob NULL, `last_successful_sync_at` integer NULL, `webhook_key` text NOT NULL DEFAULT (''), `webhook_secret` blob NULL, `previous_webhook_secret` blob NULL, `webhook_rotated_at` integer NULL, `subscriptions` json NULL, `created_at` integer NOT NULL, `updated_at` integer NOT NULL);
 -- create index "scm_configs_by_namespace" to table: "scm_configs"
@@ -106,7 +130,7 @@ CREATE INDEX `scm_configs_by_name` ON `scm_configs` (`deployment_id`, `namespace
 -- create index "scm_configs_by_sync" to table: "scm_configs"
 CREATE INDEX `scm_configs_by_sync` ON `scm_configs` (`deployment_id`, `last_successful_sync_at`, `id`);
 -- create index "scm_configs_by_webhook" to table: "scm_configs"
-CREATE UNIQUE INDEX `scm_configs_by_webhook` ON `scm_configs` (`webhook_key`) WHERE webhook_key <> '';
+CREATE INDEX `scm_configs_by_webhook` ON `scm_configs` (`webhook_key`);
 -- create "teams" table
 CREATE TABLE `teams` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `name` text NOT NULL, `slug` text NOT NULL, `parent_id` integer NULL, `is_project_default` bool NOT NULL DEFAULT (false), `is_user_default` bool NOT NULL DEFAULT (false), `created_at` integer NOT NULL, `updated_at` integer NOT NULL);
 -- create index "teams_by_slug" to table: "teams"
@@ -211,6 +235,12 @@ DROP INDEX `notification_rules_by_channel`;
 DROP INDEX `notification_rules_list`;
 -- reverse: create "notification_rules" table
 DROP TABLE `notification_rules`;
+-- reverse: create index "notification_events_due" to table: "notification_events"
+DROP INDEX `notification_events_due`;
+-- reverse: create index "notification_events_of_scan" to table: "notification_events"
+DROP INDEX `notification_events_of_scan`;
+-- reverse: create "notification_events" table
+DROP TABLE `notification_events`;
 -- reverse: create index "notifications_list" to table: "notifications"
 DROP INDEX `notifications_list`;
 -- reverse: create index "notifications_by_key" to table: "notifications"
@@ -227,6 +257,8 @@ DROP TABLE `invitations`;
 DROP INDEX `delivery_attempts_of_delivery`;
 -- reverse: create "delivery_attempts" table
 DROP TABLE `delivery_attempts`;
+-- reverse: create index "deliveries_finished" to table: "deliveries"
+DROP INDEX `deliveries_finished`;
 -- reverse: create index "deliveries_due" to table: "deliveries"
 DROP INDEX `deliveries_due`;
 -- reverse: create index "deliveries_of_scan" to table: "deliveries"
@@ -247,12 +279,22 @@ DROP INDEX `audit_heads_by_deployment`;
 DROP TABLE `audit_heads`;
 -- reverse: add column "settings" to table: "users"
 ALTER TABLE `users` DROP COLUMN `settings`;
+-- reverse: add column "updated_at" to table: "memberships"
+ALTER TABLE `memberships` DROP COLUMN `updated_at`;
+-- reverse: create index "finding_events_by_time" to table: "finding_events"
+DROP INDEX `finding_events_by_time`;
+-- reverse: create index "finding_events_of_finding" to table: "finding_events"
+DROP INDEX `finding_events_of_finding`;
+-- reverse: create "new_finding_events" table
+DROP TABLE `new_finding_events`;
 -- reverse: create index "deployments_by_slug" to table: "deployments"
 DROP INDEX `deployments_by_slug`;
 -- reverse: create "new_deployments" table
 DROP TABLE `new_deployments`;
 -- reverse: create index "audit_entries_chain" to table: "audit_entries"
 DROP INDEX `audit_entries_chain`;
+-- reverse: create index "audit_entries_by_request" to table: "audit_entries"
+DROP INDEX `audit_entries_by_request`;
 -- reverse: create index "audit_entries_by_time" to table: "audit_entries"
 DROP INDEX `audit_entries_by_time`;
 -- reverse: create "new_audit_entries" table

@@ -1,0 +1,33 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// NotificationEvent is something that happened and of which the receivers are still to be told: written with what
+// happened, in one transaction, and gone when all its deliveries are in the ledger.
+type NotificationEvent struct{ ent.Schema }
+
+// Mixin of a notification event.
+func (NotificationEvent) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a notification event.
+func (NotificationEvent) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.Int64("scan_id").Immutable().Comment("a scan that has ended"),
+		field.Int64("after_finding_id").Default(0).Comment("findings up to this one are in the ledger"),
+		timestamp("not_before").Comment("later than created_at after a failure"),
+		timestamp("created_at").Immutable(),
+	}
+}
+
+// Indexes of a notification event.
+func (NotificationEvent) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("deployment_id", "scan_id").Unique().StorageKey("notification_events_of_scan"),
+		index.Fields("not_before", "id").StorageKey("notification_events_due"),
+	}
+}

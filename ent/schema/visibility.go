@@ -1,0 +1,155 @@
+package schema
+
+import (
+	"context"
+	"fmt"
+
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/sql"
+
+	gen "github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/privacy"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/tenant"
+)
+
+// Policy of projects: those of the caller's teams.
+func (Project) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.Project, *gen.ProjectQuery](byProject(project.FieldID))
+}
+
+// Policy of tags of projects: as the project.
+func (ProjectTag) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.ProjectTag, *gen.ProjectTagQuery](byProject(projecttag.FieldProjectID))
+}
+
+// Policy of scans: as the project.
+func (Scan) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.Scan, *gen.ScanQuery](byProject(scan.FieldProjectID))
+}
+
+// Policy of findings: as the project.
+func (Finding) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.Finding, *gen.FindingQuery](byProject(finding.FieldProjectID))
+}
+
+// Policy of events: as the finding.
+func (FindingEvent) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.FindingEvent, *gen.FindingEventQuery](byFinding)
+}
+
+// Hooks of projects: whoever sees only the projects of his teams makes none.
+func (Project) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(project.FieldID, func(context.Context, *gen.Client, int64) (bool, error) { return false, nil })}
+}
+
+// Hooks of tags of projects.
+func (ProjectTag) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(projecttag.FieldProjectID, projectExists)}
+}
+
+// Hooks of scans.
+func (Scan) Hooks() []ent.Hook { return []ent.Hook{createsIn(scan.FieldProjectID, projectExists)} }
+
+// Hooks of findings.
+func (Finding) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(finding.FieldProjectID, projectExists)}
+}
+
+// Hooks of events.
+func (FindingEvent) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(findingevent.FieldFindingID, findingExists)}
+}
+
+// condition is the one that the rows of a table belong to visible projects; nil when all projects are visible.
+type condition func(ctx context.Context, s *sql.Selector) *sql.Predicate
+
+// byProject is the condition of a table with the id of a project.
+func byProject(column string) condition {
+	return func(ctx context.Context, s *sql.Selector) *sql.Predicate {
+		return tenant.InVisibleProjects(ctx, s, s.C(column))
+	}
+}
+
+// byFinding is the condition of a table with the id of a finding. It looks each finding up, which is cheaper for a page
+// than the list of all visible findings.
+func byFinding(ctx context.Context, s *sql.Selector) *sql.Predicate {
+	owner := sql.Table(finding.Table).As("owner")
+	owners := sql.Dialect(s.Dialect()).Select(owner.C(finding.FieldID)).From(owner)
+	visible := tenant.InVisibleProjects(ctx, s, owner.C(finding.FieldProjectID))
+	if visible == nil {
+		return nil
+	}
+	deploymentID, _ := tenant.FromContext(ctx)
+	return sql.Exists(owners.Where(sql.And(
+		sql.ColumnsEQ(owner.C(finding.FieldID), s.C(findingevent.FieldFindingID)),
+		sql.EQ(owner.C(finding.FieldDeploymentID), deploymentID),
+		visible,
+	)))
+}
+
+// ofVisibleProjects limits queries, updates and deletes of a table to what belongs to the projects of the caller's teams
+// (see tenant.WithTeams). It comes after the wall between deployments, and like it does not cover subqueries.
+func ofVisibleProjects[P ~func(*sql.Selector), Q interface{ Where(...P) Q }](visible condition) ent.Policy {
+	limit := func(ctx context.Context, where func(func(*sql.Selector))) {
+		if _, limited := tenant.Teams(ctx); limited {
+			where(func(s *sql.Selector) { s.Where(visible(ctx, s)) })
+		}
+	}
+	return privacy.Policy{
+		Query: privacy.QueryPolicy{privacy.QueryRuleFunc(func(ctx context.Context, q ent.Query) error {
+			query, ok := q.(Q)
+			if !ok {
+				return privacy.Denyf("a policy for another table than that of %T", q)
+			}
+			limit(ctx, func(p func(*sql.Selector)) { query.Where(p) })
+			return privacy.Skip
+		})},
+		Mutation: privacy.MutationPolicy{privacy.MutationRuleFunc(func(ctx context.Context, m ent.Mutation) error {
+			mutation, ok := m.(interface{ WhereP(...func(*sql.Selector)) })
+			if !ok {
+				return privacy.Denyf("%T takes no conditions", m)
+			}
+			limit(ctx, func(p func(*sql.Selector)) { mutation.WhereP(p) })
+			return privacy.Skip
+		})},
+	}
+}
+
+// createsIn refuses to create a row of something that the caller does not see: a policy filters rows that exist.
+func createsIn(field string, exists func(ctx context.Context, db *gen.Client, id int64) (bool, error)) ent.Hook {
+	return func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if _, limited := tenant.Teams(ctx); !limited || !m.Op().Is(ent.OpCreate) {
+				return next.Mutate(ctx, m)
+			}
+			client, ok := m.(interface{ Client() *gen.Client })
+			if !ok {
+				return nil, fmt.Errorf("create with %T: %w", m, privacy.Deny)
+			}
+			named, _ := m.Field(field)
+			id, _ := named.(int64)
+			visible, err := exists(ctx, client.Client(), id)
+			if err == nil && !visible {
+				err = fmt.Errorf("create %s outside of the projects of the caller's teams: %w", m.Type(), privacy.Deny)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+}
+
+func projectExists(ctx context.Context, db *gen.Client, id int64) (bool, error) {
+	return db.Project.Query().Where(project.ID(id)).Exist(ctx)
+}
+
+func findingExists(ctx context.Context, db *gen.Client, id int64) (bool, error) {
+	return db.Finding.Query().Where(finding.ID(id)).Exist(ctx)
+}
