@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
@@ -146,7 +147,10 @@ func (f *filter) projects(ctx context.Context, db *ent.ProjectClient) (where []p
 		where = append(where, finding.ProjectIDIn(f.repositoryIDs...))
 	}
 	if len(f.repos) == 0 && len(f.projectTags) == 0 && len(f.visibilities) == 0 {
-		return where, nil
+		if len(f.repositoryIDs) > 0 {
+			return where, nil
+		}
+		return ofFewProjects(ctx, db)
 	}
 	query := db.Query()
 	if len(f.repos) > 0 {
@@ -167,6 +171,21 @@ func (f *filter) projects(ctx context.Context, db *ent.ProjectClient) (where []p
 		return nil, err
 	}
 	return append(where, inProjects(ids)), nil
+}
+
+// ofFewProjects names the projects of callers who see few: their findings are then read along the index by project. The
+// policy that limits the callers to them does not tell the database how few they are, which would read the findings of
+// all projects in the order of the list until the page is full.
+func ofFewProjects(ctx context.Context, db *ent.ProjectClient) ([]predicate.Finding, error) {
+	if _, limited := tenant.Teams(ctx); !limited {
+		return nil, nil
+	}
+	const few = 50
+	ids, err := db.Query().Limit(few + 1).IDs(ctx)
+	if err != nil || len(ids) > few {
+		return nil, err
+	}
+	return []predicate.Finding{finding.ProjectIDIn(ids...)}, nil
 }
 
 // inProjects limits findings to projects, however many: databases cap the number of parameters.

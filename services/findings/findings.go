@@ -111,10 +111,10 @@ func (s *Findings) skip(ctx context.Context, where []predicate.Finding, page, si
 	return boundary{relevantSince: last[0].RelevantSince, id: last[0].ID}, nil
 }
 
-// pageIdentity says whose list it is and which, without the number and the size of the page.
+// pageIdentity says whose list it is, with the projects he sees, and which, without the number and the size of the page.
 func pageIdentity(ctx context.Context, r *findingsv1.ListFindingsRequest) (caller string, canonical []byte, err error) {
 	if p, ok := access.FromContext(ctx); ok {
-		caller = fmt.Sprintf("%v/%d", p.Kind, p.ID)
+		caller = fmt.Sprintf("%v/%d/%s", p.Kind, p.ID, tenant.Visibility(ctx))
 	}
 	list := proto.CloneOf(r)
 	list.Page, list.PageSize = 0, nil

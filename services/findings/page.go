@@ -19,8 +19,8 @@ type boundary struct {
 }
 
 // boundaries remembers where served pages ended, so that page N+1 after page N costs what page 0 costs, and so that a
-// walk over all pages neither misses nor doubles a finding when others arrive meanwhile. It belongs to one caller and
-// one filter, and is kept in this process: another node counts along the index instead.
+// walk over all pages neither misses nor doubles a finding when others arrive meanwhile. It belongs to one caller, to
+// what he sees, and to one filter, and is kept in this process: another node counts along the index instead.
 type boundaries struct {
 	cache *expirable.LRU[pageKey, boundary]
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -190,6 +191,99 @@ func TestPlansUseIndexes(t *testing.T) {
 			requireIndexes(t, st, db, "secrets by "+c.name, c.index, seen.take())
 		}
 	})
+}
+
+// Nor do those of callers who see only the projects of their teams, whether these are few or nearly all.
+func TestPlansOfTeamsUseIndexes(t *testing.T) {
+	size := int64(100)
+	lists := []struct {
+		name    string
+		request *findingsv1.ListFindingsRequest
+	}{
+		{"nothing", &findingsv1.ListFindingsRequest{}},
+		{"a deep page", &findingsv1.ListFindingsRequest{Page: 3, PageSize: &size}},
+		{"dedup", &findingsv1.ListFindingsRequest{Dedup: true}},
+		{"repos", &findingsv1.ListFindingsRequest{Repos: []string{"acme/p07"}}},
+		{"status and severities", &findingsv1.ListFindingsRequest{Status: "open", Severities: []string{"critical", "high"}}},
+		{"_default", &findingsv1.ListFindingsRequest{Ref: "_default"}},
+		{"policies", &findingsv1.ListFindingsRequest{Policies: []string{"rule-board-block"}}},
+		{"rules", &findingsv1.ListFindingsRequest{Rules: []string{"js.xss"}}},
+		{"is_malicious, false", &findingsv1.ListFindingsRequest{IssueType: "sca", IsMalicious: new(bool)}},
+	}
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedForPlans(t, s)
+		seedTeams(t, s, l)
+		st, db, seen := recorded(t, s)
+		findingsList, secretsList := findings.NewFindings(st), findings.NewSecrets(st)
+		for who, teams := range map[string][]int64{"a small team": {1}, "a large team": {2}, "both teams": {1, 2}, "no team": nil} {
+			ctx := tenant.WithTeams(tenant.NewContext(t.Context(), l.DeploymentID), teams)
+			for _, c := range lists {
+				if _, err := findingsList.ListFindings(ctx, c.request); err != nil {
+					t.Fatalf("%s: %v", c.name, err)
+				}
+				index := ""
+				if who == "a small team" && c.name == "nothing" {
+					index = "findings_list_project"
+				}
+				requireTeamIndexes(t, st, db, who+", findings by "+c.name, index, seen.take())
+			}
+			if _, err := secretsList.ListSecrets(ctx, &findingsv1.ListSecretsRequest{}); err != nil {
+				t.Fatal(err)
+			}
+			requireTeamIndexes(t, st, db, who+", secrets", "", seen.take())
+		}
+	})
+}
+
+// seedTeams puts one project of the tenant into team 1 and all but one into team 2, beside 200 other teams.
+func seedTeams(t *testing.T, s *apitest.Server, l *land) {
+	t.Helper()
+	err := s.Store.Write(tenant.NewContext(t.Context(), l.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
+		var rows []*ent.TeamProjectCreate
+		add := func(team, project int64) {
+			rows = append(rows, tx.TeamProject.Create().SetDeploymentID(l.DeploymentID).SetTeamID(team).SetProjectID(project).SetCreatedAt(1))
+		}
+		for name, id := range l.projects {
+			if name == "acme/p07" {
+				add(1, id)
+			}
+			if name != "acme/p00" {
+				add(2, id)
+			}
+			for team := range int64(200) {
+				add(3+team, id)
+			}
+		}
+		for part := range slices.Chunk(rows, 1000) {
+			if err := tx.TeamProject.CreateBulk(part...).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	analyze(t, s)
+}
+
+// requireTeamIndexes requires an index for findings and one for the projects of teams, and that the limit is there at all.
+func requireTeamIndexes(t *testing.T, st *store.Store, db *sql.DB, name, index string, statements []statement) {
+	t.Helper()
+	if len(statements) == 1 && strings.Contains(statements[0].text, "AND FALSE)") { // no project is named: nothing is read
+		return
+	}
+	requireIndexes(t, st, db, name, index, statements)
+	explain := "EXPLAIN QUERY PLAN "
+	if st.Postgres() {
+		explain = "EXPLAIN "
+	}
+	for _, query := range statements {
+		plan := planOf(t, db, explain+query.text, query.args)
+		if !strings.Contains(plan, "team_projects_of_") {
+			t.Errorf("%s: no index of team_projects is used:\n%s\n%s", name, query.text, plan)
+		}
+	}
 }
 
 // wholeTable finds, in a plan, that findings are read without an index or that all of one is. SQLite calls both SCAN.

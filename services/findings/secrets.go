@@ -36,7 +36,7 @@ func NewSecrets(st *store.Store) *Secrets { return &Secrets{store: st, rules: ne
 func (s *Secrets) ListSecrets(ctx context.Context, r *findingsv1.ListSecretsRequest) (*findingsv1.ListSecretsResponse, error) {
 	filter := proto.CloneOf(r)
 	filter.Cursor, filter.Limit = "", 0
-	digest, err := page.DigestOf("secrets", filter)
+	digest, err := page.DigestOf("secrets"+tenant.Visibility(ctx), filter)
 	if err != nil {
 		return nil, err
 	}

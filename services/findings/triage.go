@@ -2,21 +2,19 @@ package findings
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
-	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/tenant"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/triage"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -47,20 +45,27 @@ func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest
 		if err != nil || len(chosen) == 0 {
 			return err
 		}
-		all := chosen
-		triaged = chosen
-		if lifecycle.Spreads(r.GetNewTriageState()) {
-			if all, triaged, err = s.twins(ctx, tx, f, chosen); err != nil {
-				return err
-			}
+		triaged, err = decisionOf(ctx, r).Apply(ctx, s.store, tx, f.issueType, chosen)
+		if err == nil {
+			noteTriage(ctx, triaged)
 		}
-		return s.decide(ctx, tx, decisionOf(ctx, r), chosen, all)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(triaged)
 	return &findingsv1.BulkTriageResponse{NumTriaged: int32(len(triaged)), TriagedIssues: triaged}, nil
+}
+
+// noteTriage makes one change of any number of findings: each has a history of its own. What was decided is in the
+// request of the audit entry.
+func noteTriage(ctx context.Context, triaged []int64) {
+	kind, id := "findings", int64(len(triaged))
+	if len(triaged) == 1 {
+		kind, id = "finding", triaged[0]
+	}
+	audit.Change(ctx, kind, id, nil, &findingsv1.BulkTriageResponse{NumTriaged: int32(len(triaged)), TriagedIssues: triaged})
 }
 
 // limitOf is how many findings to choose; 0 is no limit, for findings named one by one.
@@ -98,98 +103,13 @@ func lockProjects(ctx context.Context, tx *ent.Tx, findings []int64) error {
 	return err
 }
 
-// decision is what people decided, who did, and when.
-type decision struct {
-	deploymentID int64
-	state        string // empty: only the note changes
-	reason       string
-	note         string
-	actorKind    string
-	actorID      int64
-	at           int64
-}
-
-func decisionOf(ctx context.Context, r *findingsv1.BulkTriageRequest) decision {
+func decisionOf(ctx context.Context, r *findingsv1.BulkTriageRequest) triage.Decision {
 	deploymentID, _ := tenant.FromContext(ctx)
-	d := decision{
-		deploymentID: deploymentID,
-		state:        r.GetNewTriageState(),
-		reason:       r.GetNewTriageReason(),
-		note:         r.GetNewNote(),
-		at:           store.Now(),
-	}
-	if d.state == lifecycle.Ignored && d.reason == "" {
-		d.reason = lifecycle.NoTriageReason
-	}
+	d := triage.New(deploymentID, r.GetNewTriageState(), r.GetNewTriageReason(), r.GetNewNote())
 	if p, ok := access.FromContext(ctx); ok {
-		d.actorKind, d.actorID = string(p.Kind), p.ID
+		d.ActorKind, d.ActorID = string(p.Kind), p.ID
 	}
 	return d
-}
-
-// decide records an event for each finding that the decision changes, and changes it.
-func (s *Triage) decide(ctx context.Context, tx *ent.Tx, d decision, chosen, all []int64) error {
-	if err := s.record(ctx, tx, d, chosen, all); err != nil {
-		return fmt.Errorf("record triage events: %w", err)
-	}
-	update := tx.Finding.Update().Where(withIDs(all))
-	if d.note != "" {
-		update.SetTriageComment(d.note)
-	}
-	if d.state != "" {
-		update.SetTriageState(d.state).SetTriagedAt(d.at)
-		if d.reason == "" {
-			update.ClearTriageReason()
-		} else {
-			update.SetTriageReason(d.reason)
-		}
-		update.Modify(func(u *entsql.UpdateBuilder) {
-			u.Set(finding.FieldStatus, entsql.ExprFunc(func(b *entsql.Builder) { d.writeStatus(b) }))
-		})
-	}
-	return update.Exec(ctx)
-}
-
-// writeStatus writes the SQL twin of lifecycle.Status for the new triage state: a test holds both together.
-func (d decision) writeStatus(b *entsql.Builder) {
-	b.WriteString("CASE WHEN ").Ident(finding.FieldState).WriteString(" IN ('" + lifecycle.Fixed + "', '" + lifecycle.Removed + "') THEN ").
-		Ident(finding.FieldState).WriteString(" ELSE ").Arg(lifecycle.Status(lifecycle.Unresolved, d.state)).WriteString(" END")
-}
-
-// changes is the condition under which the decision changes a finding: repeating one is no event.
-func (d decision) changes() (condition string, args []any) {
-	var parts []string
-	if d.state != "" {
-		parts = append(parts, "triage_state <> ?", "COALESCE(triage_reason, '') <> ?")
-		args = append(args, d.state, d.reason)
-	}
-	if d.note != "" {
-		parts = append(parts, "COALESCE(triage_comment, '') <> ?")
-		args = append(args, d.note)
-	}
-	return "(" + strings.Join(parts, " OR ") + ")", args
-}
-
-// record writes the events with one INSERT … SELECT. Findings that were not chosen themselves have a kind of their own.
-func (s *Triage) record(ctx context.Context, tx *ent.Tx, d decision, chosen, all []int64) error {
-	changed, changedArgs := d.changes()
-	kind, to := "noted", "status"
-	var toArgs []any
-	if d.state != "" {
-		kind = "triaged"
-		to = "CASE WHEN state IN ('" + lifecycle.Fixed + "', '" + lifecycle.Removed + "') THEN state ELSE ? END"
-		toArgs = []any{lifecycle.Status(lifecycle.Unresolved, d.state)}
-	}
-	inChosen, chosenList := s.store.InIDs(chosen)
-	inAll, allList := s.store.InIDs(all)
-	columns := []string{findingevent.FieldDeploymentID, findingevent.FieldFindingID, findingevent.FieldKind, findingevent.FieldFromStatus,
-		findingevent.FieldToStatus, findingevent.FieldReason, findingevent.FieldNote, findingevent.FieldActorKind, findingevent.FieldActorID, findingevent.FieldAt}
-	query := "INSERT INTO " + findingevent.Table + " (" + strings.Join(columns, ", ") + ") " +
-		"SELECT deployment_id, id, CASE WHEN id" + inChosen + " THEN ? ELSE 'triage_spread' END, status, " + to + ", ?, ?, ?, ?, ? FROM " + finding.Table +
-		" WHERE deployment_id = ? AND id" + inAll + " AND " + changed
-	args := append([]any{chosenList, kind}, toArgs...)
-	args = append(args, d.reason, d.note, d.actorKind, d.actorID, d.at, d.deploymentID, allList)
-	return s.store.Exec(ctx, tx, query, append(args, changedArgs...)...)
 }
 
 func triageFilter(deploymentID int64, r *findingsv1.BulkTriageRequest) *filter {

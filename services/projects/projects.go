@@ -12,17 +12,15 @@ import (
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/tenant"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/projects/gitref"
 )
 
 const defaultPageSize = 100
-
-// resetBranch as a primary branch means "go back to the default branch" (contract facts, UpdateProject).
-const resetBranch = "None"
 
 // Projects is the service group "projects".
 type Projects struct {
@@ -74,40 +72,6 @@ func (s *Projects) GetProject(ctx context.Context, r *projectsv1.GetProjectReque
 	return &projectsv1.GetProjectResponse{Project: convert(row, tags[row.ID])}, nil
 }
 
-// UpdateProject changes what the mask names, or what is not empty when there is no mask.
-func (s *Projects) UpdateProject(ctx context.Context, r *projectsv1.UpdateProjectRequest) (*projectsv1.UpdateProjectResponse, error) {
-	named := func(field string, present bool) bool {
-		if len(r.GetUpdateMask().GetPaths()) == 0 {
-			return present
-		}
-		for _, path := range r.GetUpdateMask().GetPaths() {
-			if path == field {
-				return true
-			}
-		}
-		return false
-	}
-	out, err := s.change(ctx, r.GetProjectName(), func(ctx context.Context, tx *ent.Tx, row *ent.Project, update *ent.ProjectUpdateOne) error {
-		if branch := r.GetPrimaryBranch(); named("primary_branch", branch != "") && branch != "" {
-			if branch == resetBranch {
-				branch = ""
-			}
-			update.SetPrimaryBranch(gitref.Full(branch))
-		}
-		if diff := r.GetManagedScanConfig().GetDiffScan(); diff != nil {
-			update.SetManagedDiffScan(diff.GetEnabled())
-		}
-		if full := r.GetManagedScanConfig().GetFullScan(); full != nil {
-			update.SetManagedFullScan(full.GetEnabled())
-		}
-		if named("tags", len(r.GetTags()) > 0) {
-			return replaceTags(ctx, tx, row.ID, r.GetTags())
-		}
-		return nil
-	})
-	return &projectsv1.UpdateProjectResponse{Project: out}, err
-}
-
 // ToggleProjectManagedScan turns managed scans on or off.
 func (s *Projects) ToggleProjectManagedScan(ctx context.Context, r *projectsv1.ToggleProjectManagedScanRequest) (*projectsv1.ToggleProjectManagedScanResponse, error) {
 	out, err := s.change(ctx, r.GetProjectName(), func(_ context.Context, _ *ent.Tx, _ *ent.Project, update *ent.ProjectUpdateOne) error {
@@ -151,6 +115,11 @@ func (s *Projects) DeleteProject(ctx context.Context, r *projectsv1.DeleteProjec
 		if err != nil {
 			return err
 		}
+		tags, err := tagsOf(ctx, tx.Client(), row)
+		if err != nil {
+			return err
+		}
+		audit.Change(ctx, "project", row.ID, convert(row, tags[row.ID]), nil)
 		err = s.store.Exec(ctx, tx, `DELETE FROM finding_events WHERE deployment_id = ? AND finding_id IN
 			(SELECT id FROM findings WHERE deployment_id = ? AND project_id = ?)`, deploymentID, deploymentID, row.ID)
 		if err != nil {
@@ -163,6 +132,9 @@ func (s *Projects) DeleteProject(ctx context.Context, r *projectsv1.DeleteProjec
 			return err
 		}
 		if _, err := tx.ProjectTag.Delete().Where(projecttag.ProjectID(row.ID)).Exec(ctx); err != nil {
+			return err
+		}
+		if _, err := tx.TeamProject.Delete().Where(teamproject.ProjectID(row.ID)).Exec(ctx); err != nil {
 			return err
 		}
 		return tx.Project.DeleteOneID(row.ID).Exec(ctx)
@@ -180,6 +152,11 @@ func (s *Projects) change(ctx context.Context, name string, fn func(context.Cont
 		if err != nil {
 			return err
 		}
+		tags, err := tagsOf(ctx, tx.Client(), row)
+		if err != nil {
+			return err
+		}
+		before := convert(row, tags[row.ID])
 		update := row.Update()
 		if err := fn(ctx, tx, row, update); err != nil {
 			return err
@@ -189,9 +166,12 @@ func (s *Projects) change(ctx context.Context, name string, fn func(context.Cont
 				return err
 			}
 		}
-		tags, err := tagsOf(ctx, tx.Client(), row)
+		if tags, err = tagsOf(ctx, tx.Client(), row); err != nil {
+			return err
+		}
 		out = convert(row, tags[row.ID])
-		return err
+		audit.Change(ctx, "project", row.ID, before, out)
+		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 	if p.Kind == KindToken && !tokenReaches(p, permission) {
 		return apierr.NotFound("not found")
 	}
-	if permission == optionsv1.Permission_PERMISSION_AUTHENTICATED {
+	if permission == optionsv1.Permission_PERMISSION_AUTHENTICATED || permission == optionsv1.Permission_PERMISSION_JOIN {
 		return nil
 	}
 	roles, known := allowed[permission]

@@ -21,9 +21,10 @@ const (
 	triage        = optionsv1.Permission_PERMISSION_TRIAGE
 	upload        = optionsv1.Permission_PERMISSION_UPLOAD
 	manage        = optionsv1.Permission_PERMISSION_MANAGE
+	manageTeams   = optionsv1.Permission_PERMISSION_MANAGE_TEAMS
 )
 
-var permissions = []optionsv1.Permission{public, authenticated, read, triage, upload, manage}
+var permissions = []optionsv1.Permission{public, authenticated, read, triage, upload, manage, manageTeams}
 
 func userWith(role Role) *Principal {
 	return &Principal{Kind: KindUser, Scheme: optionsv1.Scheme_SCHEME_JWT, Grants: []Grant{{DeploymentID: 1, Slug: "acme", Role: role}}}
@@ -40,24 +41,24 @@ func TestAuthorize(t *testing.T) {
 	limited := []string{"sms"}
 	for name, row := range map[string]struct {
 		caller *Principal
-		want   [6]errorsv1.Reason
+		want   [7]errorsv1.Reason
 	}{
-		"nobody":              {nil, [6]errorsv1.Reason{ok, unauthorized, unauthorized, unauthorized, unauthorized, unauthorized}},
-		"user admin":          {userWith(RoleAdmin), [6]errorsv1.Reason{ok, ok, ok, ok, ok, ok}},
-		"user member":         {userWith(RoleMember), [6]errorsv1.Reason{ok, ok, ok, ok, ok, denied}},
-		"user impersonator":   {userWith(RoleImpersonator), [6]errorsv1.Reason{ok, ok, ok, ok, denied, denied}},
-		"user read-only":      {userWith(RoleReadOnly), [6]errorsv1.Reason{ok, ok, ok, denied, denied, denied}},
-		"user without role":   {userWith(""), [6]errorsv1.Reason{ok, ok, denied, denied, denied, denied}},
-		"token admin":         {tokenWith(RoleAdmin, nil, ScopeWebAPI), [6]errorsv1.Reason{ok, ok, ok, ok, ok, ok}},
-		"token member":        {tokenWith(RoleMember, nil, ScopeWebAPI), [6]errorsv1.Reason{ok, ok, ok, ok, ok, denied}},
-		"token impersonator":  {tokenWith(RoleImpersonator, nil, ScopeWebAPI), [6]errorsv1.Reason{ok, ok, ok, ok, denied, denied}},
-		"token read-only":     {tokenWith(RoleReadOnly, nil, ScopeWebAPI), [6]errorsv1.Reason{ok, ok, ok, denied, denied, denied}},
-		"agent admin":         {tokenWith(RoleAdmin, nil, ScopeAgent), [6]errorsv1.Reason{ok, notFound, notFound, notFound, ok, notFound}},
-		"agent read-only":     {tokenWith(RoleReadOnly, nil, ScopeAgent), [6]errorsv1.Reason{ok, notFound, notFound, notFound, denied, notFound}},
-		"token of both":       {tokenWith(RoleAdmin, nil, ScopeAgent, ScopeWebAPI), [6]errorsv1.Reason{ok, ok, ok, ok, ok, ok}},
-		"token without scope": {tokenWith(RoleAdmin, nil), [6]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound}},
-		"limited token":       {tokenWith(RoleAdmin, limited, ScopeWebAPI), [6]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound}},
-		"limited agent":       {tokenWith(RoleAdmin, limited, ScopeWebAPI, ScopeAgent), [6]errorsv1.Reason{ok, notFound, notFound, notFound, ok, notFound}},
+		"nobody":              {nil, [7]errorsv1.Reason{ok, unauthorized, unauthorized, unauthorized, unauthorized, unauthorized, unauthorized}},
+		"user admin":          {userWith(RoleAdmin), [7]errorsv1.Reason{ok, ok, ok, ok, ok, ok, ok}},
+		"user member":         {userWith(RoleMember), [7]errorsv1.Reason{ok, ok, ok, ok, ok, denied, ok}},
+		"user impersonator":   {userWith(RoleImpersonator), [7]errorsv1.Reason{ok, ok, ok, ok, denied, denied, denied}},
+		"user read-only":      {userWith(RoleReadOnly), [7]errorsv1.Reason{ok, ok, ok, denied, denied, denied, denied}},
+		"user without role":   {userWith(""), [7]errorsv1.Reason{ok, ok, denied, denied, denied, denied, denied}},
+		"token admin":         {tokenWith(RoleAdmin, nil, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, ok, ok, ok, ok}},
+		"token member":        {tokenWith(RoleMember, nil, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, ok, ok, denied, ok}},
+		"token impersonator":  {tokenWith(RoleImpersonator, nil, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, ok, denied, denied, denied}},
+		"token read-only":     {tokenWith(RoleReadOnly, nil, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, denied, denied, denied, denied}},
+		"agent admin":         {tokenWith(RoleAdmin, nil, ScopeAgent), [7]errorsv1.Reason{ok, notFound, notFound, notFound, ok, notFound, notFound}},
+		"agent read-only":     {tokenWith(RoleReadOnly, nil, ScopeAgent), [7]errorsv1.Reason{ok, notFound, notFound, notFound, denied, notFound, notFound}},
+		"token of both":       {tokenWith(RoleAdmin, nil, ScopeAgent, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, ok, ok, ok, ok}},
+		"token without scope": {tokenWith(RoleAdmin, nil), [7]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound, notFound}},
+		"limited token":       {tokenWith(RoleAdmin, limited, ScopeWebAPI), [7]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound, notFound}},
+		"limited agent":       {tokenWith(RoleAdmin, limited, ScopeWebAPI, ScopeAgent), [7]errorsv1.Reason{ok, notFound, notFound, notFound, ok, notFound, notFound}},
 	} {
 		for i, permission := range permissions {
 			t.Run(fmt.Sprintf("%s/%v", name, permission), func(t *testing.T) {

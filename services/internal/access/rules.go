@@ -132,6 +132,7 @@ func readRule(files protodesc.Resolver, service, method string) (methodAccess, e
 func checkRule(rule *optionsv1.MethodRule, md protoreflect.MethodDescriptor, deployment *DeploymentField) error {
 	permission := rule.GetPermission()
 	_, scoped := allowed[permission]
+	scoped = scoped || permission == optionsv1.Permission_PERMISSION_JOIN
 	public := permission == optionsv1.Permission_PERMISSION_PUBLIC
 	switch {
 	case !scoped && !public && permission != optionsv1.Permission_PERMISSION_AUTHENTICATED:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"entgo.io/ent/dialect/sql"
 
@@ -18,8 +19,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// maxTokenName is the longest name of a token in bytes.
-const maxTokenName = 200
+// maxTokenName is the longest name of a token in characters.
+const maxTokenName = 255
 
 // Tokens makes, lists and revokes API tokens.
 type Tokens struct {
@@ -79,6 +80,51 @@ func (t *Tokens) Create(ctx context.Context, spec TokenSpec) (*ent.Token, string
 	return row, value, nil
 }
 
+// CreateAs makes a token for a caller, in the transaction of tx. The token can do no more than he can: spec.Role is at
+// most role, the caller's own in the deployment; and where he uses a token himself, the new one has none but its scopes
+// and expires no later. UserID is set to the caller's. The value is not kept and cannot be shown again.
+// Errors: INVALID_ARGUMENT naming the field; PERMISSION_DENIED for a token mightier than the caller.
+func (t *Tokens) CreateAs(ctx context.Context, tx *ent.Tx, caller *Principal, role Role, spec TokenSpec) (*ent.Token, string, error) {
+	if err := t.check(spec); err != nil {
+		return nil, "", err
+	}
+	if slices.Index(Roles, spec.Role) < slices.Index(Roles, role) {
+		return nil, "", apierr.PermissionDenied("role must not be above the caller's own, %s, got %s", role, spec.Role)
+	}
+	if caller.Kind == KindToken {
+		if err := t.withinToken(ctx, tx, caller, spec); err != nil {
+			return nil, "", err
+		}
+	}
+	spec.UserID = caller.UserID
+	value := newTokenValue()
+	row, err := insertToken(ctx, tx, spec, value, t.now())
+	if err != nil {
+		return nil, "", fmt.Errorf("create token: %w", err)
+	}
+	return row, value, nil
+}
+
+// withinToken compares a new token with the one that makes it.
+func (t *Tokens) withinToken(ctx context.Context, tx *ent.Tx, caller *Principal, spec TokenSpec) error {
+	for _, scope := range spec.Scopes {
+		if !slices.Contains(caller.Scopes, scope) {
+			return apierr.PermissionDenied("scopes must be among those of the token that makes the call, %s, got %s", joinWords(caller.Scopes), scope)
+		}
+	}
+	own, err := tx.Token.Query().Where(token.ID(caller.ID)).Only(ctx)
+	switch {
+	case ent.IsNotFound(err) || err == nil && own.RevokedAt != nil:
+		return errBadCredential() // deleted since the call began
+	case err != nil:
+		return err
+	case own.ExpiresAt != nil && (spec.ExpiresAt.IsZero() || store.Micros(spec.ExpiresAt) > *own.ExpiresAt):
+		return apierr.PermissionDenied("expiresAt must not be after the end of the token that makes the call, %s",
+			store.Time(*own.ExpiresAt).Format(time.RFC3339))
+	}
+	return nil
+}
+
 // List returns all tokens of a deployment, the newest first, revoked and expired ones included.
 func (t *Tokens) List(ctx context.Context, deploymentID int64) ([]*ent.Token, error) {
 	return t.st.Reader.Token.Query().
@@ -105,14 +151,14 @@ func (t *Tokens) Revoke(ctx context.Context, deploymentID, tokenID int64) error 
 
 func (t *Tokens) check(spec TokenSpec) error {
 	switch {
-	case strings.TrimSpace(spec.Name) == "" || len(spec.Name) > maxTokenName:
-		return apierr.InvalidArgument("name", "name must have 1 to %d bytes, got %d", maxTokenName, len(spec.Name))
+	case strings.TrimSpace(spec.Name) == "" || utf8.RuneCountInString(spec.Name) > maxTokenName:
+		return apierr.InvalidArgument("name", "name must have 1 to %d characters, and not only spaces, got %d", maxTokenName, utf8.RuneCountInString(spec.Name))
 	case len(spec.Scopes) == 0:
 		return apierr.InvalidArgument("scopes", "scopes must name at least one of %s, got none", joinWords(Scopes))
 	case !slices.Contains(Roles, spec.Role):
 		return apierr.InvalidArgument("role", "role must be one of %s, got %q", joinWords(Roles), spec.Role)
 	case !spec.ExpiresAt.IsZero() && !spec.ExpiresAt.After(t.now()):
-		return apierr.InvalidArgument("expires_at", "expires_at must be in the future, got %s", spec.ExpiresAt.UTC().Format(time.RFC3339))
+		return apierr.InvalidArgument("expiresAt", "expiresAt must be in the future, got %s", spec.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	for _, scope := range spec.Scopes {
 		if !slices.Contains(Scopes, scope) {

@@ -142,10 +142,10 @@ func TestTokenListAndRevoke(t *testing.T) {
 func TestTokenCreateRefuses(t *testing.T) {
 	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()}))
 	for field, change := range map[string]func(*TokenSpec){
-		"name":       func(o *TokenSpec) { o.Name = " " },
-		"scopes":     func(o *TokenSpec) { o.Scopes = nil },
-		"role":       func(o *TokenSpec) { o.Role = "owner" },
-		"expires_at": func(o *TokenSpec) { o.ExpiresAt = s.clock.now().Add(-time.Second) },
+		"name":      func(o *TokenSpec) { o.Name = " " },
+		"scopes":    func(o *TokenSpec) { o.Scopes = nil },
+		"role":      func(o *TokenSpec) { o.Role = "owner" },
+		"expiresAt": func(o *TokenSpec) { o.ExpiresAt = s.clock.now().Add(-time.Second) },
 	} {
 		spec := s.spec()
 		change(&spec)
@@ -329,4 +329,48 @@ func BenchmarkAuthenticateToken(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+func TestCreateAsGivesNoMoreThanTheCallerHas(t *testing.T) {
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		s := newServer(t, st)
+		create := func(caller *Principal, role Role, change func(*TokenSpec)) error {
+			spec := s.spec()
+			change(&spec)
+			return st.Write(tenant.NewContext(t.Context(), spec.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
+				row, value, err := s.tokens.CreateAs(ctx, tx, caller, role, spec)
+				if err == nil && (row.UserID != caller.UserID || !strings.HasSuffix(value, row.Hint)) {
+					t.Errorf("created %v", row)
+				}
+				return err
+			})
+		}
+		member := &Principal{Kind: KindUser, ID: 1, UserID: 1}
+		for role, want := range map[Role]errorsv1.Reason{
+			RoleAdmin: errorsv1.Reason_REASON_PERMISSION_DENIED, RoleMember: 0, RoleImpersonator: 0, RoleReadOnly: 0,
+		} {
+			err := create(member, RoleMember, func(o *TokenSpec) { o.Role, o.Scopes = role, Scopes })
+			if want == 0 && err != nil {
+				t.Errorf("%s: %v", role, err)
+			} else if want != 0 {
+				assertReason(t, err, want)
+			}
+		}
+		expiring := s.spec()
+		expiring.ExpiresAt = s.clock.now().Add(time.Hour)
+		row, value := s.createToken(t, expiring)
+		caller := s.mustLogin(t, value)
+		assertReason(t, create(caller, RoleMember, func(o *TokenSpec) { o.Scopes = Scopes }), errorsv1.Reason_REASON_PERMISSION_DENIED)
+		assertReason(t, create(caller, RoleMember, func(*TokenSpec) {}), errorsv1.Reason_REASON_PERMISSION_DENIED)
+		assertReason(t, create(caller, RoleMember, func(o *TokenSpec) { o.ExpiresAt = expiring.ExpiresAt.Add(time.Second) }), errorsv1.Reason_REASON_PERMISSION_DENIED)
+		assertReason(t, create(caller, RoleMember, func(o *TokenSpec) { o.Name = "" }), errorsv1.Reason_REASON_INVALID_ARGUMENT)
+		same := func(o *TokenSpec) { o.ExpiresAt = expiring.ExpiresAt }
+		if err := create(caller, RoleMember, same); err != nil {
+			t.Errorf("the same again: %v", err)
+		}
+		if err := s.tokens.Revoke(t.Context(), expiring.DeploymentID, row.ID); err != nil {
+			t.Fatal(err)
+		}
+		assertReason(t, create(caller, RoleMember, same), errorsv1.Reason_REASON_UNAUTHENTICATED)
+	})
 }

@@ -1,7 +1,9 @@
-package findings
+package triage
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	entsql "entgo.io/ent/dialect/sql"
 
@@ -20,9 +22,9 @@ type identity struct {
 
 // twins returns the chosen findings and the same ones on other refs of their projects: all, and those that a list may
 // show. A removed finding shares decisions too, since it may come back.
-func (s *Triage) twins(ctx context.Context, tx *ent.Tx, f *filter, chosen []int64) (all, shown []int64, err error) {
-	same, wanted := twinsByJoin(f.deploymentID, chosen), map[identity]struct{}(nil)
-	if s.store.Postgres() {
+func twins(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, issueType string, chosen []int64) (all, shown []int64, err error) {
+	same, wanted := twinsByJoin(deploymentID, chosen), map[identity]struct{}(nil)
+	if st.Postgres() {
 		if same, wanted, err = twinsByValues(ctx, tx, chosen); err != nil {
 			return nil, nil, err
 		}
@@ -33,7 +35,7 @@ func (s *Triage) twins(ctx context.Context, tx *ent.Tx, f *filter, chosen []int6
 		ProjectID   int64  `sql:"project_id"`
 		Fingerprint string `sql:"fingerprint"`
 	}
-	err = tx.Finding.Query().Where(finding.IssueType(f.issueType), same).
+	err = tx.Finding.Query().Where(finding.IssueType(issueType), same).
 		Select(finding.FieldID, finding.FieldStatus, finding.FieldProjectID, finding.FieldFingerprint).Scan(ctx, &rows)
 	if err != nil {
 		return nil, nil, err
@@ -89,7 +91,7 @@ func twinsByValues(ctx context.Context, tx *ent.Tx, chosen []int64) (same predic
 		fingerprints = append(fingerprints, row.Fingerprint)
 	}
 	return func(s *entsql.Selector) {
-		s.Where(entsql.And(store.InIDs(s.C(finding.FieldProjectID), keys(projects)), entsql.P(func(b *entsql.Builder) {
+		s.Where(entsql.And(store.InIDs(s.C(finding.FieldProjectID), slices.Collect(maps.Keys(projects))), entsql.P(func(b *entsql.Builder) {
 			b.WriteString(s.C(finding.FieldFingerprint)).WriteString(" = ANY(").Arg(fingerprints).WriteByte(')')
 		})))
 	}, wanted, nil

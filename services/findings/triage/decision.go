@@ -1,0 +1,136 @@
+// Package triage stores decisions about findings, whoever took them: callers of the API, or people who answer a review
+// comment at their source-code host.
+package triage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/teamproject"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// Decision is what was decided, by whom, and when.
+type Decision struct {
+	DeploymentID int64
+	// State is a triage state of package lifecycle; empty: only the note changes.
+	State string
+	// Reason goes with the state ignored; see New.
+	Reason string
+	// Note replaces the one of the findings; empty: theirs stays.
+	Note string
+	// ActorKind and ActorID are in the words of finding events; ActorName is the login of a person at a host.
+	ActorKind string
+	ActorID   int64
+	ActorName string
+	// At is in microseconds since 1970.
+	At int64
+}
+
+// New returns a decision of now. An ignored finding always has a reason.
+func New(deploymentID int64, state, reason, note string) Decision {
+	if state == lifecycle.Ignored && reason == "" {
+		reason = lifecycle.NoTriageReason
+	}
+	return Decision{DeploymentID: deploymentID, State: state, Reason: reason, Note: note, At: store.Now()}
+}
+
+// Apply stores the decision about chosen findings of one issue type, and about the same findings on other refs where it is
+// of a kind that all refs share. It records an event for each finding that it changes. The caller holds the findings'
+// projects (see store.Write; on PostgreSQL by locking their rows). It returns the ids of the findings that were decided
+// about and that a list may show.
+func (d Decision) Apply(ctx context.Context, st *store.Store, tx *ent.Tx, issueType string, chosen []int64) (triaged []int64, err error) {
+	all, triaged := chosen, chosen
+	if lifecycle.Spreads(d.State) {
+		if all, triaged, err = twins(ctx, st, tx, d.DeploymentID, issueType, chosen); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.record(ctx, st, tx, chosen, all); err != nil {
+		return nil, fmt.Errorf("record triage events: %w", err)
+	}
+	return triaged, d.update(ctx, tx, all)
+}
+
+func (d Decision) update(ctx context.Context, tx *ent.Tx, all []int64) error {
+	update := tx.Finding.Update().Where(withIDs(all))
+	if d.Note != "" {
+		update.SetTriageComment(d.Note)
+	}
+	if d.State != "" {
+		update.SetTriageState(d.State).SetTriagedAt(d.At)
+		if d.Reason == "" {
+			update.ClearTriageReason()
+		} else {
+			update.SetTriageReason(d.Reason)
+		}
+		update.Modify(func(u *entsql.UpdateBuilder) {
+			u.Set(finding.FieldStatus, entsql.ExprFunc(func(b *entsql.Builder) { d.writeStatus(b) }))
+		})
+	}
+	return update.Exec(ctx)
+}
+
+// writeStatus writes the SQL twin of lifecycle.Status for the new triage state: a test holds both together.
+func (d Decision) writeStatus(b *entsql.Builder) {
+	b.WriteString("CASE WHEN ").Ident(finding.FieldState).WriteString(" IN ('" + lifecycle.Fixed + "', '" + lifecycle.Removed + "') THEN ").
+		Ident(finding.FieldState).WriteString(" ELSE ").Arg(lifecycle.Status(lifecycle.Unresolved, d.State)).WriteString(" END")
+}
+
+// changes is the condition under which the decision changes a finding: repeating one is no event.
+func (d Decision) changes() (condition string, args []any) {
+	var parts []string
+	if d.State != "" {
+		parts = append(parts, "triage_state <> ?", "COALESCE(triage_reason, '') <> ?")
+		args = append(args, d.State, d.Reason)
+	}
+	if d.Note != "" {
+		parts = append(parts, "COALESCE(triage_comment, '') <> ?")
+		args = append(args, d.Note)
+	}
+	return "(" + strings.Join(parts, " OR ") + ")", args
+}
+
+// record writes the events with one INSERT … SELECT. Findings that were not chosen themselves have a kind of their own.
+// No policy covers the statement, so it repeats which projects the caller may decide about.
+func (d Decision) record(ctx context.Context, st *store.Store, tx *ent.Tx, chosen, all []int64) error {
+	changed, changedArgs := d.changes()
+	kind, to := "noted", "status"
+	var toArgs []any
+	if d.State != "" {
+		kind = "triaged"
+		to = "CASE WHEN state IN ('" + lifecycle.Fixed + "', '" + lifecycle.Removed + "') THEN state ELSE ? END"
+		toArgs = []any{lifecycle.Status(lifecycle.Unresolved, d.State)}
+	}
+	inChosen, chosenList := st.InIDs(chosen)
+	inAll, allList := st.InIDs(all)
+	columns := []string{findingevent.FieldDeploymentID, findingevent.FieldFindingID, findingevent.FieldKind, findingevent.FieldFromStatus,
+		findingevent.FieldToStatus, findingevent.FieldReason, findingevent.FieldNote, findingevent.FieldActorKind, findingevent.FieldActorID,
+		findingevent.FieldActorName, findingevent.FieldAt}
+	query := "INSERT INTO " + findingevent.Table + " (" + strings.Join(columns, ", ") + ") " +
+		"SELECT deployment_id, id, CASE WHEN id" + inChosen + " THEN ? ELSE 'triage_spread' END, status, " + to + ", ?, ?, ?, ?, ?, ? FROM " + finding.Table +
+		" WHERE deployment_id = ? AND id" + inAll + " AND " + changed
+	args := append([]any{chosenList, kind}, toArgs...)
+	args = append(args, d.Reason, d.Note, d.ActorKind, d.ActorID, d.ActorName, d.At, d.DeploymentID, allList)
+	args = append(args, changedArgs...)
+	if teams, limited := tenant.Teams(ctx); limited {
+		inTeams, teamList := st.InIDs(teams)
+		query += " AND project_id IN (SELECT project_id FROM " + teamproject.Table + " WHERE deployment_id = ? AND team_id" + inTeams + ")"
+		args = append(args, d.DeploymentID, teamList)
+	}
+	return st.Exec(ctx, tx, query, args...)
+}
+
+// withIDs limits findings to ids, however many.
+func withIDs(ids []int64) predicate.Finding {
+	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldID), ids)) }
+}

@@ -1,0 +1,237 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/team"
+	"github.com/palisade/palisade/ent/teammember"
+	"github.com/palisade/palisade/ent/teamproject"
+	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const (
+	// maxTeamLevels is how deep teams nest (contract facts 2.5).
+	maxTeamLevels = 3
+	// maxTeamsShown bounds how many teams an error names.
+	maxTeamsShown = 10
+)
+
+// What the audit trail calls teams, their projects and their members.
+const (
+	auditTeam         = "team"
+	auditTeamProjects = "team_repositories"
+	auditTeamMembers  = "team_members"
+)
+
+// CreateDeploymentTeam is operation 10 of the contract.
+func (s *Teams) CreateDeploymentTeam(ctx context.Context, r *identityv1.CreateDeploymentTeamRequest) (*identityv1.CreateDeploymentTeamResponse, error) {
+	change, err := newTeamChange(r.GetTeam())
+	if err != nil {
+		return nil, err
+	}
+	var out *identityv1.Team
+	err = s.change(ctx, func(ctx context.Context, tx *ent.Tx, caller *teamCaller) error {
+		parentID := r.GetTeam().GetParentTeamId()
+		if err := caller.mayCreateBelow(ctx, tx, parentID); err != nil {
+			return err
+		}
+		slug, err := nameTeam(ctx, tx, 0, r.GetTeam().GetName())
+		if err != nil {
+			return err
+		}
+		if err := change.check(ctx, tx, caller, 0); err != nil {
+			return err
+		}
+		create := tx.Team.Create().SetDeploymentID(caller.deploymentID).SetName(r.GetTeam().GetName()).SetSlug(slug).
+			SetCreatedAt(store.Now()).SetUpdatedAt(store.Now())
+		if parentID != 0 {
+			create.SetParentID(parentID)
+		}
+		row, err := create.Save(ctx)
+		if err != nil {
+			return err
+		}
+		if err := change.apply(ctx, tx, caller.deploymentID, row.ID); err != nil {
+			return err
+		}
+		// Read anew: he who creates a team may have made himself a member of it.
+		if caller, err = teamCallerOf(ctx, tx); err != nil {
+			return err
+		}
+		converted, err := caller.convert(ctx, tx.Client(), row)
+		if err != nil {
+			return err
+		}
+		out = converted[0]
+		audit.Change(ctx, auditTeam, row.ID, nil, out)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &identityv1.CreateDeploymentTeamResponse{Team: out}, nil
+}
+
+// UpdateDeploymentTeam changes the name, the projects and the members of a team.
+func (s *Teams) UpdateDeploymentTeam(ctx context.Context, r *identityv1.UpdateDeploymentTeamRequest) (*identityv1.UpdateDeploymentTeamResponse, error) {
+	change, err := updatedTeam(r.GetTeam())
+	if err != nil {
+		return nil, err
+	}
+	var out *identityv1.Team
+	err = s.change(ctx, func(ctx context.Context, tx *ent.Tx, caller *teamCaller) error {
+		row, err := caller.find(ctx, tx.Client(), r.GetTeamId())
+		if err != nil {
+			return err
+		}
+		if !caller.manages(row.ID) {
+			return apierr.PermissionDenied("only administrators, and managers of team %d or of a team above it, may change it", row.ID)
+		}
+		before, err := caller.convert(ctx, tx.Client(), row)
+		if err != nil {
+			return err
+		}
+		if err := change.check(ctx, tx, caller, row.ID); err != nil {
+			return err
+		}
+		if row, err = renameTeam(ctx, tx, caller, row, r.GetTeam().Name); err != nil {
+			return err
+		}
+		if err := change.apply(ctx, tx, caller.deploymentID, row.ID); err != nil {
+			return err
+		}
+		// Read anew: a manager may have given up the team.
+		if caller, err = teamCallerOf(ctx, tx); err != nil {
+			return err
+		}
+		after, err := caller.convert(ctx, tx.Client(), row)
+		if err != nil {
+			return err
+		}
+		out = after[0]
+		audit.Change(ctx, auditTeam, row.ID, before[0], out)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &identityv1.UpdateDeploymentTeamResponse{Team: out}, nil
+}
+
+// renameTeam gives a team a new name, if there is one, and the slug that goes with it.
+func renameTeam(ctx context.Context, tx *ent.Tx, caller *teamCaller, row *ent.Team, name *string) (*ent.Team, error) {
+	update := row.Update().SetUpdatedAt(store.Now())
+	if name != nil && *name != row.Name {
+		if !caller.owns(row) {
+			return nil, apierr.PermissionDenied("only administrators and managers of a team above may rename team %d", row.ID)
+		}
+		slug, err := nameTeam(ctx, tx, row.ID, *name)
+		if err != nil {
+			return nil, err
+		}
+		update.SetName(*name).SetSlug(slug)
+	}
+	return update.Save(ctx)
+}
+
+// DeleteDeploymentTeam deletes a team without teams below it.
+func (s *Teams) DeleteDeploymentTeam(ctx context.Context, r *identityv1.DeleteDeploymentTeamRequest) (*identityv1.DeleteDeploymentTeamResponse, error) {
+	err := s.change(ctx, func(ctx context.Context, tx *ent.Tx, caller *teamCaller) error {
+		row, err := caller.find(ctx, tx.Client(), r.GetTeamId())
+		if err != nil {
+			return err
+		}
+		if !caller.owns(row) {
+			return apierr.PermissionDenied("only administrators and managers of a team above may delete team %d", row.ID)
+		}
+		before, err := caller.convert(ctx, tx.Client(), row)
+		if err != nil {
+			return err
+		}
+		if err := refuseTeamsBelow(ctx, tx, row.ID); err != nil {
+			return err
+		}
+		if n := before[0].GetRepositoryCount(); n > 0 && caller.teams != nil {
+			return apierr.PermissionDenied("only administrators may delete a team that has projects: team %d has %d", row.ID, n)
+		}
+		if _, err := tx.TeamMember.Delete().Where(teammember.TeamID(row.ID)).Exec(ctx); err != nil {
+			return err
+		}
+		if _, err := tx.TeamProject.Delete().Where(teamproject.TeamID(row.ID)).Exec(ctx); err != nil {
+			return err
+		}
+		audit.Change(ctx, auditTeam, row.ID, before[0], nil)
+		return tx.Team.DeleteOneID(row.ID).Exec(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &identityv1.DeleteDeploymentTeamResponse{}, nil
+}
+
+// change runs a change of teams in a transaction. Those of one deployment take turns, so that names, levels and rights
+// that were checked still hold when the change is stored.
+func (s *Teams) change(ctx context.Context, fn func(context.Context, *ent.Tx, *teamCaller) error) error {
+	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		if s.store.Postgres() { // on SQLite there is one writer anyway
+			if _, err := tx.Deployment.Query().ForUpdate().OnlyID(ctx); err != nil {
+				return fmt.Errorf("lock the teams: %w", err)
+			}
+		}
+		caller, err := teamCallerOf(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return fn(ctx, tx, caller)
+	})
+}
+
+// mayCreateBelow checks the place of a new team: parentID is 0 for one without a team above.
+func (c *teamCaller) mayCreateBelow(ctx context.Context, tx *ent.Tx, parentID int64) error {
+	if parentID == 0 {
+		if c.teams != nil {
+			return apierr.PermissionDenied("only administrators may create a team without a team above; managers name one of theirs in team.parentTeamId")
+		}
+		return nil
+	}
+	level := 1
+	for id := parentID; ; level++ {
+		row, err := tx.Team.Query().Where(team.ID(id)).Only(ctx)
+		if ent.IsNotFound(err) || id == parentID && !c.sees(id) {
+			return apierr.InvalidArgument("team.parentTeamId", "team.parentTeamId must be the id of a team, got %d", parentID)
+		}
+		if err != nil {
+			return err
+		}
+		if row.ParentID == nil {
+			break
+		}
+		id = *row.ParentID
+	}
+	if !c.manages(parentID) {
+		return apierr.PermissionDenied("only administrators, and managers of team %d or of a team above it, may create a team below it", parentID)
+	}
+	if level >= maxTeamLevels {
+		return apierr.InvalidArgument("team.parentTeamId", "team.parentTeamId must be a team that is not on level %d, the last, got %d", maxTeamLevels, parentID)
+	}
+	return nil
+}
+
+// refuseTeamsBelow refuses a team with teams below it: nobody could read or manage those any more, and who sees their
+// projects would change without anybody having said so.
+func refuseTeamsBelow(ctx context.Context, tx *ent.Tx, id int64) error {
+	below, err := tx.Team.Query().Where(team.ParentID(id)).Order(ent.Asc(team.FieldID)).Limit(maxTeamsShown + 1).IDs(ctx)
+	if err != nil || len(below) == 0 {
+		return err
+	}
+	list := joinIDs(below[:min(len(below), maxTeamsShown)])
+	if len(below) > maxTeamsShown {
+		list += " and others"
+	}
+	return apierr.FailedPrecondition("team %d has teams below it: delete %s first", id, list)
+}

@@ -1,0 +1,56 @@
+package identity
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/gosimple/slug"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/team"
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+// maxTeamSlug is the longest slug before its number: transliteration makes many letters of one character.
+const maxTeamSlug = 100
+
+// nameTeam checks a name and derives a slug from it that no other team has. The caller holds the teams (see lockTeams).
+// Errors: INVALID_ARGUMENT for a name that nobody can read; ALREADY_EXISTS. id is that of the team to rename, 0 for a new
+// one.
+func nameTeam(ctx context.Context, tx *ent.Tx, id int64, name string) (slugOfName string, err error) {
+	if strings.TrimSpace(name) == "" || strings.ContainsFunc(name, unicode.IsControl) {
+		return "", apierr.InvalidArgument("team.name", "team.name must have a visible character and no control characters, got %q", name)
+	}
+	taken, err := tx.Team.Query().Where(team.Name(name), team.IDNEQ(id)).Exist(ctx)
+	if err != nil {
+		return "", err
+	}
+	if taken {
+		return "", apierr.AlreadyExists("team.name: a team named %q exists", name)
+	}
+	base := teamSlug(name)
+	rows, err := tx.Team.Query().Where(team.SlugHasPrefix(base), team.IDNEQ(id)).Select(team.FieldSlug).All(ctx)
+	if err != nil {
+		return "", err
+	}
+	used := make(map[string]bool, len(rows))
+	for _, row := range rows {
+		used[row.Slug] = true
+	}
+	free := base
+	for n := 2; used[free]; n++ {
+		free = base + "-" + strconv.Itoa(n)
+	}
+	return free, nil
+}
+
+// teamSlug is the slug of a name; a name of which nothing can be written in ASCII gets a common one.
+func teamSlug(name string) string {
+	base := slug.Make(name)
+	if base = strings.Trim(base[:min(len(base), maxTeamSlug)], "-_"); base == "" {
+		return "team"
+	}
+	return base
+}

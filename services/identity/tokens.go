@@ -1,0 +1,230 @@
+package identity
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"entgo.io/ent/dialect/sql"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/token"
+	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/page"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const (
+	// auditToken is what the audit trail calls a token.
+	auditToken = "token"
+	// defaultTokens is how many tokens a page has when the caller does not say.
+	defaultTokens = 100
+	// deletedAtOnce keeps an IN list below the bind variables that databases allow.
+	deletedAtOnce = 1000
+)
+
+// Tokens is the service group "tokens".
+type Tokens struct {
+	identityv1.UnimplementedTokensServiceServer
+	store  *store.Store
+	tokens *access.Tokens
+}
+
+// NewTokens serves the API tokens of the store.
+func NewTokens(st *store.Store, tokens *access.Tokens) *Tokens {
+	return &Tokens{store: st, tokens: tokens}
+}
+
+// CreateToken makes a token that can do no more than the caller.
+func (s *Tokens) CreateToken(ctx context.Context, r *identityv1.CreateTokenRequest) (*identityv1.CreateTokenResponse, error) {
+	caller, _ := access.FromContext(ctx)
+	grant, _ := access.GrantFromContext(ctx)
+	spec := access.TokenSpec{
+		DeploymentID: grant.DeploymentID, Name: r.GetName(), LimitedScopes: r.GetLimitedScopes(), Role: access.Role(r.GetRole()),
+	}
+	for _, scope := range r.GetScopes() {
+		spec.Scopes = append(spec.Scopes, access.Scope(scope))
+	}
+	if len(spec.Scopes) == 0 {
+		spec.Scopes = []access.Scope{access.ScopeWebAPI}
+	}
+	if r.ExpiresAt != nil {
+		if err := r.GetExpiresAt().CheckValid(); err != nil {
+			return nil, apierr.InvalidArgument("expiresAt", "expiresAt must be a time from year 1 to 9999")
+		}
+		// What is stored, and compared with the present, is whole microseconds.
+		spec.ExpiresAt = r.GetExpiresAt().AsTime().Truncate(time.Microsecond)
+	}
+	response := &identityv1.CreateTokenResponse{}
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, value, err := s.tokens.CreateAs(ctx, tx, caller, grant.Role, spec)
+		if err != nil {
+			return err
+		}
+		response.Token, response.Value = convertToken(row), value
+		audit.Change(ctx, auditToken, row.ID, nil, response.GetToken())
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// ListTokens lists the tokens that were not deleted, the newest first.
+func (s *Tokens) ListTokens(ctx context.Context, r *identityv1.ListTokensRequest) (*identityv1.ListTokensResponse, error) {
+	list, err := page.DigestOf("tokens", &identityv1.ListTokensRequest{DeploymentId: r.GetDeploymentId()})
+	if err != nil {
+		return nil, err
+	}
+	after, ok, err := page.Decode(list, r.GetCursor())
+	if err != nil {
+		return nil, err
+	}
+	limit := defaultTokens
+	if r.Limit != nil {
+		limit = int(r.GetLimit())
+	}
+	query := s.store.Reader.Token.Query().Where(token.RevokedAtIsNil()).
+		Order(token.ByCreatedAt(sql.OrderDesc()), token.ByID(sql.OrderDesc())).Limit(limit + 1)
+	if ok {
+		query.Where(token.CreatedAtLTE(after.Order),
+			token.Or(token.CreatedAtLT(after.Order), token.IDLT(after.ID)))
+	}
+	rows, err := query.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response := &identityv1.ListTokensResponse{}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		last := rows[limit-1]
+		response.Cursor = page.Encode(list, page.Key{Order: last.CreatedAt, ID: last.ID})
+	}
+	for _, row := range rows {
+		response.Tokens = append(response.Tokens, convertToken(row))
+	}
+	return response, nil
+}
+
+// DeleteToken deletes one token, which may be the caller's own.
+func (s *Tokens) DeleteToken(ctx context.Context, r *identityv1.DeleteTokenRequest) (*identityv1.DeleteTokenResponse, error) {
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		rows, err := s.lock(ctx, tx, func(q *ent.TokenQuery) { q.Where(token.ID(r.GetTokenId())) })
+		if err == nil && len(rows) == 0 {
+			err = apierr.NotFound("token %d not found", r.GetTokenId())
+		}
+		if err != nil {
+			return err
+		}
+		return s.revoke(ctx, tx, rows)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &identityv1.DeleteTokenResponse{TokenId: r.GetTokenId()}, nil
+}
+
+// DeleteTokens deletes the tokens of a purpose and role (contract facts, section 6, Tokens).
+func (s *Tokens) DeleteTokens(ctx context.Context, r *identityv1.DeleteTokensRequest) (*identityv1.DeleteTokensResponse, error) {
+	purpose, role := r.GetPurpose(), r.GetRoleFilter()
+	switch {
+	case purpose != identityv1.TokenPurpose_TOKEN_PURPOSE_CLI && purpose != identityv1.TokenPurpose_TOKEN_PURPOSE_API:
+		return nil, apierr.InvalidArgument("purpose", "purpose must be TOKEN_PURPOSE_CLI or TOKEN_PURPOSE_API, got %s", shown(purpose))
+	case purpose == identityv1.TokenPurpose_TOKEN_PURPOSE_API && role == 0:
+		return nil, apierr.InvalidArgument("roleFilter", "roleFilter is required for TOKEN_PURPOSE_API: one of %s", apierr.EnumWords(role.Descriptor()))
+	case purpose == identityv1.TokenPurpose_TOKEN_PURPOSE_CLI && role != 0:
+		return nil, apierr.InvalidArgument("roleFilter", "roleFilter must be left out for TOKEN_PURPOSE_CLI, got %v", role)
+	}
+	deleted := 0
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		rows, err := s.lock(ctx, tx, func(*ent.TokenQuery) {})
+		if err != nil {
+			return err
+		}
+		rows = slices.DeleteFunc(rows, func(row *ent.Token) bool {
+			return purposeOf(row) != purpose || role != 0 && filterOf(row) != role
+		})
+		deleted = len(rows)
+		return s.revoke(ctx, tx, rows)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &identityv1.DeleteTokensResponse{DeletedCount: int64(deleted)}, nil
+}
+
+// lock reads tokens that were not deleted, in the order of their ids, so that two calls cannot count the same one.
+func (s *Tokens) lock(ctx context.Context, tx *ent.Tx, narrow func(*ent.TokenQuery)) ([]*ent.Token, error) {
+	query := tx.Token.Query().Where(token.RevokedAtIsNil()).Order(token.ByID())
+	narrow(query)
+	if s.store.Postgres() {
+		query.ForUpdate()
+	}
+	return query.All(ctx)
+}
+
+// revoke ends tokens. The rows stay: the audit trail and the history of findings name them.
+func (s *Tokens) revoke(ctx context.Context, tx *ent.Tx, rows []*ent.Token) error {
+	now := store.Now()
+	for batch := range slices.Chunk(rows, deletedAtOnce) {
+		ids := make([]int64, len(batch))
+		for i, row := range batch {
+			ids[i] = row.ID
+			audit.Change(ctx, auditToken, row.ID, convertToken(row), nil)
+		}
+		if err := tx.Token.Update().Where(token.IDIn(ids...)).SetRevokedAt(now).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// purposeOf sorts a token by its scopes into the purposes of the contract.
+func purposeOf(row *ent.Token) identityv1.TokenPurpose {
+	if slices.Contains(row.Scopes, string(access.ScopeWebAPI)) {
+		return identityv1.TokenPurpose_TOKEN_PURPOSE_API
+	}
+	return identityv1.TokenPurpose_TOKEN_PURPOSE_CLI
+}
+
+// filterOf is the role of the contract by which DeleteTokens finds a token.
+func filterOf(row *ent.Token) identityv1.TokenRole {
+	if purposeOf(row) == identityv1.TokenPurpose_TOKEN_PURPOSE_CLI {
+		return identityv1.TokenRole_TOKEN_ROLE_AGENT_CLI
+	}
+	switch access.Role(row.Role) {
+	case access.RoleAdmin:
+		return identityv1.TokenRole_TOKEN_ROLE_WEBAPI
+	case access.RoleReadOnly:
+		return identityv1.TokenRole_TOKEN_ROLE_READ_ONLY
+	default:
+		return identityv1.TokenRole_TOKEN_ROLE_MEMBER
+	}
+}
+
+func convertToken(row *ent.Token) *identityv1.Token {
+	out := &identityv1.Token{
+		Id: row.ID, Name: row.Name, Hint: row.Hint, Scopes: row.Scopes, LimitedScopes: row.LimitedScopes, Role: row.Role,
+		Purpose: purposeOf(row), CreatedBy: row.UserID, CreatedAt: timestamppb.New(store.Time(row.CreatedAt)),
+	}
+	if row.ExpiresAt != nil {
+		out.ExpiresAt = timestamppb.New(store.Time(*row.ExpiresAt))
+	}
+	if row.LastUsedAt != nil {
+		out.LastUsedAt = timestamppb.New(store.Time(*row.LastUsedAt))
+	}
+	return out
+}
+
+// shown is a purpose in an error text.
+func shown(purpose identityv1.TokenPurpose) string {
+	if purpose == 0 {
+		return "none"
+	}
+	return purpose.String()
+}

@@ -1,0 +1,62 @@
+package identity_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// requester sends requests with any credential.
+type requester struct{ *apitest.Server }
+
+// tokensPath is that of the tokens of a deployment.
+func tokensPath(deploymentID int64) string {
+	return fmt.Sprintf("/api/tokens/v1/deployments/%d/tokens", deploymentID)
+}
+
+var (
+	changing   = regexp.MustCompile(`"(requestId|value|hint)":"[^"]+"`)
+	tokenValue = regexp.MustCompile(`"value":"(sgp_[a-zA-Z0-9]{43})"`)
+	tokenID    = regexp.MustCompile(`"token":\{"id":(\d+),`)
+)
+
+// send requires a status and returns the body.
+func (r requester) send(t *testing.T, token, method, path, body string, want int) string {
+	t.Helper()
+	answer := r.Do(t, token, method, path, body)
+	if answer.Status != want {
+		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, want)
+	}
+	return answer.Body
+}
+
+// golden compares a body, without what is new each time.
+func golden(t *testing.T, name, body string) {
+	t.Helper()
+	apitest.Golden(t, name, changing.ReplaceAllString(body, `"$1":"R"`))
+}
+
+// newToken creates a token and returns its value and the path to delete it.
+func (r requester) newToken(t *testing.T, token, body string) (value, path string) {
+	t.Helper()
+	answer := r.send(t, token, http.MethodPost, tokensPath(r.DeploymentID), body, 200)
+	found, id := tokenValue.FindStringSubmatch(answer), tokenID.FindStringSubmatch(answer)
+	if found == nil || id == nil {
+		t.Fatalf("no token in %s", answer)
+	}
+	return found[1], tokensPath(r.DeploymentID) + "/" + id[1]
+}
+
+// has requires all words in a text.
+func has(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			t.Errorf("%s is not in %s", word, text)
+		}
+	}
+}

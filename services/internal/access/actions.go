@@ -1,0 +1,30 @@
+package access
+
+import (
+	"slices"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+)
+
+// actions are the permissions inside a deployment in words for user interfaces, each <what>:<deed>. They are part of the
+// API: never change one.
+var actions = []struct {
+	permission optionsv1.Permission
+	word       string
+}{
+	{optionsv1.Permission_PERMISSION_READ, "deployment:read"},
+	{optionsv1.Permission_PERMISSION_TRIAGE, "findings:triage"},
+	{optionsv1.Permission_PERMISSION_UPLOAD, "scans:upload"},
+	{optionsv1.Permission_PERMISSION_MANAGE, "settings:manage"},
+	{optionsv1.Permission_PERMISSION_MANAGE_TEAMS, "teams:manage"},
+}
+
+// Actions lists what a role may do in its deployment, one word for each permission that Authorize grants it.
+func Actions(role Role) (words []string) {
+	for _, a := range actions {
+		if slices.Contains(allowed[a.permission], role) {
+			words = append(words, a.word)
+		}
+	}
+	return words
+}
