@@ -1,0 +1,102 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gosimple/slug"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/tenant"
+	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
+	"github.com/palisade/palisade/services/deployments/details"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const (
+	// maxSlug is how long a slug may be, the number that makes it unique included.
+	maxSlug = 63
+	// slugAttempts is how often a slug is chosen anew when somebody else takes it at the same moment.
+	slugAttempts = 5
+)
+
+// CreateDeployment creates a deployment that the caller administers. New ones start with the administrator as the role of
+// users who join (contract facts, 3.15). Being an administrator somewhere is the condition because the contract names
+// none, and otherwise every user of a server could make deployments on it.
+func (s *Deployment) CreateDeployment(ctx context.Context, r *deploymentsv1.CreateDeploymentRequest) (*deploymentsv1.CreateDeploymentResponse, error) {
+	principal, _ := access.FromContext(ctx)
+	if !slices.ContainsFunc(principal.Grants, func(g access.Grant) bool { return g.Role == access.RoleAdmin }) {
+		return nil, apierr.PermissionDenied("only who administers a deployment may create another: this takes the role %s in one", access.RoleAdmin)
+	}
+	name := strings.TrimSpace(r.GetDeploymentName())
+	base := cutSlug(slug.Make(name), maxSlug)
+	if base == "" {
+		return nil, apierr.InvalidArgument("deploymentName",
+			"deploymentName must have a letter or a digit, which the name in paths is made of, got %s", apierr.Quote(name))
+	}
+	var out *deploymentsv1.DeploymentDetails
+	var err error
+	for range slugAttempts {
+		err = s.store.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) (err error) {
+			out, err = create(ctx, tx, name, base, principal.UserID)
+			return err
+		})
+		if !ent.IsConstraintError(err) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &deploymentsv1.CreateDeploymentResponse{Deployment: out}, nil
+}
+
+func create(ctx context.Context, tx *ent.Tx, name, base string, adminID int64) (*deploymentsv1.DeploymentDetails, error) {
+	taken, err := tx.Deployment.Query().Where(deployment.SlugHasPrefix(cutSlug(base, maxSlug-slugNumber))).
+		Select(deployment.FieldSlug).Strings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	row, err := tx.Deployment.Create().SetSlug(freeSlug(base, taken)).SetName(name).SetCreatedAt(store.Now()).Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// From here on the new deployment is the one that the call acts in, for the wall as for the audit trail.
+	ctx = tenant.NewContext(ctx, row.ID)
+	err = tx.Membership.Create().SetUserID(adminID).SetRole(string(access.RoleAdmin)).SetCreatedAt(store.Now()).Exec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := details.Of(row)
+	if err != nil {
+		return nil, err
+	}
+	audit.Change(ctx, auditDeployment, row.ID, nil, out)
+	return out, nil
+}
+
+// slugNumber is how much of a slug is left free for the number that makes it unique.
+const slugNumber = len("-999999")
+
+// freeSlug is the slug, with the first number from 2 that makes it differ from all that are taken.
+func freeSlug(base string, taken []string) string {
+	if !slices.Contains(taken, base) {
+		return base
+	}
+	for n := 2; ; n++ {
+		if numbered := fmt.Sprintf("%s-%d", cutSlug(base, maxSlug-slugNumber), n); !slices.Contains(taken, numbered) {
+			return numbered
+		}
+	}
+}
+
+// cutSlug shortens a slug; it still ends in a letter or digit.
+func cutSlug(s string, length int) string {
+	return strings.Trim(s[:min(len(s), length)], "-_")
+}

@@ -1,0 +1,170 @@
+package deployments
+
+import (
+	"context"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/invitation"
+	"github.com/palisade/palisade/ent/membership"
+	"github.com/palisade/palisade/ent/team"
+	"github.com/palisade/palisade/ent/teammember"
+	"github.com/palisade/palisade/ent/tenant"
+	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
+	"github.com/palisade/palisade/services/deployments/details"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// auditUser is a member in the audit trail.
+const auditUser = "deployment_user"
+
+// joinTeamRole is what users who join a deployment are in the teams that they join with it.
+const joinTeamRole = "TEAM_ROLE_MEMBER"
+
+// AddDeploymentUser lets the caller join. The rule of the RPC keeps nobody out: the invitation does, and without one the
+// deployment does not exist for him.
+func (s *Deployment) AddDeploymentUser(ctx context.Context, r *deploymentsv1.AddDeploymentUserRequest) (*deploymentsv1.AddDeploymentUserResponse, error) {
+	principal, _ := access.FromContext(ctx)
+	if r.GetDeploymentId() == 0 {
+		return nil, errNoDeployment()
+	}
+	var out *deploymentsv1.DeploymentDetails
+	err := s.store.Write(tenant.NewContext(ctx, r.GetDeploymentId()), func(ctx context.Context, tx *ent.Tx) error {
+		row, err := lock(ctx, s.store, tx)
+		if err != nil {
+			return err
+		}
+		belongs, err := tx.Membership.Query().Where(membership.UserID(principal.UserID)).Exist(ctx)
+		if err != nil {
+			return err
+		}
+		if !belongs {
+			if err := join(ctx, tx, row, principal); err != nil {
+				return err
+			}
+		}
+		out, err = details.Of(row)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &deploymentsv1.AddDeploymentUserResponse{Deployment: out}, nil
+}
+
+// join takes up the invitation of a user. A user's name is his e-mail address in lower case, which the issuer of his
+// credential vouches for.
+func join(ctx context.Context, tx *ent.Tx, row *ent.Deployment, who *access.Principal) error {
+	now := store.Now()
+	taken, err := tx.Invitation.Update().Where(invitation.Email(who.Name), invitation.AcceptedAtIsNil()).SetAcceptedAt(now).Save(ctx)
+	if err != nil {
+		return err
+	}
+	if taken == 0 {
+		return errNoDeployment()
+	}
+	err = tx.Membership.Create().SetUserID(who.UserID).SetRole(row.DefaultRole).SetCreatedAt(now).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	teams, err := tx.Team.Query().Where(team.IsUserDefault(true)).IDs(ctx)
+	if err != nil {
+		return err
+	}
+	joined := make([]*ent.TeamMemberCreate, len(teams))
+	for i, id := range teams {
+		joined[i] = tx.TeamMember.Create().SetTeamID(id).SetUserID(who.UserID).SetRole(joinTeamRole).SetCreatedAt(now)
+	}
+	if err := tx.TeamMember.CreateBulk(joined...).Exec(ctx); err != nil {
+		return err
+	}
+	after, err := member(ctx, tx.Client(), who.UserID)
+	if err != nil {
+		return err
+	}
+	audit.Change(ctx, auditUser, who.UserID, nil, after.convert())
+	return nil
+}
+
+// PatchDeploymentUser gives a member another role.
+func (s *Deployment) PatchDeploymentUser(ctx context.Context, r *deploymentsv1.PatchDeploymentUserRequest) (*deploymentsv1.PatchDeploymentUserResponse, error) {
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		_, row, err := s.lockMember(ctx, tx, r.GetUserId())
+		if err != nil {
+			return err
+		}
+		role := r.GetNewRole().String()
+		if role == row.Role {
+			return nil
+		}
+		if err := keepAdmin(ctx, tx, row); err != nil {
+			return err
+		}
+		if err := tx.Membership.UpdateOneID(row.ID).SetRole(role).SetUpdatedAt(store.Now()).Exec(ctx); err != nil {
+			return err
+		}
+		after, err := member(ctx, tx.Client(), row.UserID)
+		if err != nil {
+			return err
+		}
+		audit.Change(ctx, auditUser, row.UserID, row.convert(), after.convert())
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &deploymentsv1.PatchDeploymentUserResponse{}, nil
+}
+
+// RemoveDeploymentUser removes a member and his team memberships. His API tokens stay valid (contract facts, 2.1).
+func (s *Deployment) RemoveDeploymentUser(ctx context.Context, r *deploymentsv1.RemoveDeploymentUserRequest) (*deploymentsv1.RemoveDeploymentUserResponse, error) {
+	var out *deploymentsv1.DeploymentDetails
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		locked, row, err := s.lockMember(ctx, tx, r.GetUserId())
+		if err != nil {
+			return err
+		}
+		if err := keepAdmin(ctx, tx, row); err != nil {
+			return err
+		}
+		if _, err := tx.TeamMember.Delete().Where(teammember.UserID(row.UserID)).Exec(ctx); err != nil {
+			return err
+		}
+		if err := tx.Membership.DeleteOneID(row.ID).Exec(ctx); err != nil {
+			return err
+		}
+		audit.Change(ctx, auditUser, row.UserID, row.convert(), nil)
+		out, err = details.Of(locked)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &deploymentsv1.RemoveDeploymentUserResponse{Deployment: out}, nil
+}
+
+// lockMember reads a member. Whoever changes the roles of a deployment locks it first: of two administrators who demote
+// each other at the same moment, the second must see what the first did.
+func (s *Deployment) lockMember(ctx context.Context, tx *ent.Tx, userID int64) (*ent.Deployment, *memberRow, error) {
+	locked, err := lock(ctx, s.store, tx)
+	if err != nil {
+		return nil, nil, err
+	}
+	row, err := member(ctx, tx.Client(), userID)
+	return locked, row, err
+}
+
+// keepAdmin refuses to take the role from the last administrator.
+func keepAdmin(ctx context.Context, tx *ent.Tx, row *memberRow) error {
+	if row.Role != string(access.RoleAdmin) {
+		return nil
+	}
+	others, err := tx.Membership.Query().Where(membership.Role(string(access.RoleAdmin)), membership.UserIDNEQ(row.UserID)).Exist(ctx)
+	if err == nil && !others {
+		return apierr.FailedPrecondition("user %d is the last administrator of the deployment: give somebody else the role %s first",
+			row.UserID, access.RoleAdmin)
+	}
+	return err
+}

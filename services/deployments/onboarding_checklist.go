@@ -1,0 +1,198 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/invitation"
+	"github.com/palisade/palisade/ent/onboardingtask"
+	"github.com/palisade/palisade/ent/user"
+	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// Kinds of objects in the audit trail.
+const (
+	auditTask       = "onboarding_task"
+	auditInvitation = "invitation"
+)
+
+// nobody is the user id of a step of the whole deployment.
+const nobody = 0
+
+// OnboardingChecklist is the service group "onboarding checklist".
+type OnboardingChecklist struct {
+	deploymentsv1.UnimplementedChecklistServiceServer
+	store *store.Store
+}
+
+// NewOnboardingChecklist serves the first steps with a deployment from the store.
+func NewOnboardingChecklist(st *store.Store) *OnboardingChecklist {
+	return &OnboardingChecklist{store: st}
+}
+
+// GetChecklistStatus returns all steps.
+func (s *OnboardingChecklist) GetChecklistStatus(ctx context.Context, _ *deploymentsv1.GetChecklistStatusRequest) (*deploymentsv1.GetChecklistStatusResponse, error) {
+	tasks, err := taskStates(ctx, s.store.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return &deploymentsv1.GetChecklistStatusResponse{TaskStatus: tasks}, nil
+}
+
+// PatchChecklist keeps what the caller says of steps. That a step is said to be undone does not hide that it shows in the
+// data; that it is said to be done stands, so that a deployment can pass over what it does not need.
+func (s *OnboardingChecklist) PatchChecklist(ctx context.Context, r *deploymentsv1.PatchChecklistRequest) (*deploymentsv1.PatchChecklistResponse, error) {
+	said, err := saidTasks(ctx, r.GetTaskStatus())
+	if err != nil {
+		return nil, err
+	}
+	var tasks []*deploymentsv1.OnboardingTask
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		for _, task := range said {
+			if err := keepTask(ctx, tx, task); err != nil {
+				return err
+			}
+		}
+		tasks, err = taskStates(ctx, tx.Client())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &deploymentsv1.PatchChecklistResponse{TaskStatus: tasks}, nil
+}
+
+// saidTasks completes the levels of tasks and refuses what the caller may not say.
+func saidTasks(ctx context.Context, tasks []*deploymentsv1.OnboardingTask) ([]*deploymentsv1.OnboardingTask, error) {
+	grant, _ := access.GrantFromContext(ctx)
+	said := make([]*deploymentsv1.OnboardingTask, len(tasks))
+	seen := map[deploymentsv1.TaskType]bool{}
+	for i, task := range tasks {
+		field := fmt.Sprintf("taskStatus[%d]", i)
+		if seen[task.GetType()] {
+			return nil, apierr.InvalidArgument(field+".type", "%s.type: %s is in the list twice", field, task.GetType())
+		}
+		seen[task.GetType()] = true
+		said[i] = &deploymentsv1.OnboardingTask{Type: task.GetType(), State: task.GetState(), Level: task.GetLevel()}
+		if said[i].GetLevel() == deploymentsv1.TaskLevel_TASK_LEVEL_UNSPECIFIED {
+			said[i].Level = levelOf(task.GetType())
+		}
+		if said[i].GetLevel() == deploymentsv1.TaskLevel_TASK_LEVEL_ORG && grant.Role != access.RoleAdmin {
+			return nil, apierr.PermissionDenied("%s: the role %s may not speak for the deployment, which takes the role %s: say %s to speak for yourself",
+				field, grant.Role, access.RoleAdmin, deploymentsv1.TaskLevel_TASK_LEVEL_USER)
+		}
+	}
+	return said, nil
+}
+
+// keepTask stores what the caller says of one step.
+func keepTask(ctx context.Context, tx *ent.Tx, task *deploymentsv1.OnboardingTask) error {
+	var userID int64 = nobody
+	if principal, ok := access.FromContext(ctx); ok && task.GetLevel() == deploymentsv1.TaskLevel_TASK_LEVEL_USER {
+		userID = principal.UserID
+	}
+	kind, state := task.GetType().String(), task.GetState().String()
+	var before *deploymentsv1.OnboardingTask
+	row, err := tx.OnboardingTask.Query().Where(onboardingtask.UserID(userID), onboardingtask.Type(kind)).Only(ctx)
+	switch {
+	case ent.IsNotFound(err):
+	case err != nil:
+		return err
+	case row.State == state:
+		return nil
+	default:
+		before = &deploymentsv1.OnboardingTask{
+			Type: task.GetType(), State: deploymentsv1.TaskState(deploymentsv1.TaskState_value[row.State]), Level: task.GetLevel(),
+		}
+	}
+	err = tx.OnboardingTask.Create().SetUserID(userID).SetType(kind).SetState(state).SetUpdatedAt(store.Now()).
+		OnConflictColumns(onboardingtask.FieldDeploymentID, onboardingtask.FieldUserID, onboardingtask.FieldType).
+		Update(func(u *ent.OnboardingTaskUpsert) { u.UpdateState().UpdateUpdatedAt() }).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	if before == nil {
+		audit.Change(ctx, auditTask, kind, nil, task)
+		return nil
+	}
+	audit.Change(ctx, auditTask, kind, before, task)
+	return nil
+}
+
+// InviteMembers opens invitations. Their people join by AddDeploymentUser.
+func (s *OnboardingChecklist) InviteMembers(ctx context.Context, r *deploymentsv1.InviteMembersRequest) (*deploymentsv1.InviteMembersResponse, error) {
+	principal, _ := access.FromContext(ctx)
+	emails := make([]string, len(r.GetEmails()))
+	for i, email := range r.GetEmails() {
+		emails[i] = strings.ToLower(email)
+	}
+	slices.Sort(emails)
+	emails = slices.Compact(emails)
+	var fresh, joined, open []string
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		if _, err := lock(ctx, s.store, tx); err != nil { // of two calls with one address, the second finds it invited
+			return err
+		}
+		rows, err := members(ctx, tx.Client(), 0, func(_ *sql.Selector, u *sql.SelectTable) *sql.Predicate {
+			return sql.In(u.C(user.FieldEmail), toAny(emails)...)
+		})
+		if err != nil {
+			return err
+		}
+		joined = nil
+		for _, row := range rows {
+			joined = append(joined, row.Email)
+		}
+		open, err = tx.Invitation.Query().Where(invitation.EmailIn(emails...), invitation.AcceptedAtIsNil()).
+			Select(invitation.FieldEmail).Strings(ctx)
+		if err != nil {
+			return err
+		}
+		open = slices.DeleteFunc(open, func(email string) bool { return slices.Contains(joined, email) })
+		fresh = slices.DeleteFunc(slices.Clone(emails), func(email string) bool {
+			return slices.Contains(joined, email) || slices.Contains(open, email)
+		})
+		return invite(ctx, tx, fresh, principal.UserID)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &deploymentsv1.InviteMembersResponse{Message: fmt.Sprintf(
+		"%d invited, %d invited already, %d members already. No e-mails were sent: tell them to sign in and to join deployment %d.",
+		len(fresh), len(open), len(joined), r.GetDeploymentId())}, nil
+}
+
+// invite opens invitations; those that were taken up by people who have left since are replaced.
+func invite(ctx context.Context, tx *ent.Tx, emails []string, by int64) error {
+	if len(emails) == 0 {
+		return nil
+	}
+	if _, err := tx.Invitation.Delete().Where(invitation.EmailIn(emails...)).Exec(ctx); err != nil {
+		return err
+	}
+	for _, email := range emails {
+		row, err := tx.Invitation.Create().SetEmail(email).SetInvitedBy(by).SetCreatedAt(store.Now()).Save(ctx)
+		if err != nil {
+			return err
+		}
+		audit.Change(ctx, auditInvitation, row.ID, nil, &deploymentsv1.InviteMembersRequest{DeploymentId: row.DeploymentID, Emails: []string{email}})
+	}
+	return nil
+}
+
+func toAny(words []string) []any {
+	values := make([]any, len(words))
+	for i, word := range words {
+		values[i] = word
+	}
+	return values
+}
