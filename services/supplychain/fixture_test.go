@@ -1,0 +1,66 @@
+package supplychain_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// caller sends requests as the first administrator.
+type caller struct{ *apitest.Server }
+
+// path is that of the configurations of the first deployment.
+func (c caller) path() string {
+	return fmt.Sprintf("/api/agent/deployments/%d/packagemanagerauthconfigs", c.DeploymentID)
+}
+
+// mustDo requires 200 and returns the body.
+func (c caller) mustDo(t *testing.T, method, path, body string) string {
+	t.Helper()
+	return c.body(t, c.Token, method, path, body, 200)
+}
+
+// create requires 200 and returns the body.
+func (c caller) create(t *testing.T, body string) string {
+	t.Helper()
+	return c.mustDo(t, http.MethodPost, c.path(), `{"packageManagerConfigForInsert":`+body+`}`)
+}
+
+var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
+
+// body requires a status and returns the body, without the request id of errors.
+func (c caller) body(t *testing.T, token, method, path, body string, want int) string {
+	t.Helper()
+	answer := c.Do(t, token, method, path, body)
+	if answer.Status != want {
+		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, want)
+	}
+	return requestID.ReplaceAllString(answer.Body, `"requestId":"R"`)
+}
+
+// mustContain requires all words in an answer.
+func mustContain(t *testing.T, answer string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(answer, word) {
+			t.Errorf("%s is not in %s", word, answer)
+		}
+	}
+}
+
+// same requires that a gRPC call answers what HTTP answered.
+func same(t *testing.T, body string) func(proto.Message, error) {
+	return func(response proto.Message, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		apitest.Same(t, response, body)
+	}
+}
