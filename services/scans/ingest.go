@@ -11,7 +11,9 @@ import (
 	"github.com/palisade/palisade/ent/project"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
@@ -28,6 +30,7 @@ type outcome struct{ product, what string }
 // ingest stores one report.
 type ingest struct {
 	store        *store.Store
+	jobs         *jobs.Jobs
 	deploymentID int64
 	ref          string // full
 	commit       string
@@ -71,7 +74,10 @@ func (in *ingest) run(ctx context.Context, tx *ent.Tx, projectName string) error
 	if err := in.closeMissing(ctx); err != nil {
 		return fmt.Errorf("close findings: %w", err)
 	}
-	return in.closeScan(ctx)
+	if err := in.closeScan(ctx); err != nil {
+		return fmt.Errorf("close scan: %w", err)
+	}
+	return outbox.ScanFinished(ctx, tx, in.jobs, in.scan.ID)
 }
 
 // take adds a result to the batch.

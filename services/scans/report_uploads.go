@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
@@ -82,6 +83,7 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 	deploymentID, _ := tenant.FromContext(ctx)
 	in := &ingest{
 		store:        s.store,
+		jobs:         s.jobs,
 		deploymentID: deploymentID,
 		ref:          gitref.Full(target.GetRef()),
 		commit:       target.GetCommit(),
@@ -92,6 +94,9 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 		if err := in.run(ctx, tx, target.GetProject()); err != nil {
 			return err
 		}
+		summary := in.response(target.GetProject())
+		summary.SkippedResults = nil
+		audit.Change(ctx, "scan", in.scan.ID, nil, summary)
 		if in.changed() < statisticsThreshold {
 			return nil
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/tenant"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/page"
@@ -62,7 +63,7 @@ func (s *Scans) GetScan(ctx context.Context, r *scansv1.GetScanRequest) (*scansv
 func (s *Scans) SearchScans(ctx context.Context, r *scansv1.SearchScansRequest) (*scansv1.SearchScansResponse, error) {
 	filter := proto.CloneOf(r)
 	filter.Cursor, filter.Limit = "", 0
-	digest, err := page.DigestOf("scans", filter)
+	digest, err := page.DigestOf("scans"+tenant.Visibility(ctx), filter)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,202 @@
+package channel
+
+import (
+	"errors"
+	"fmt"
+	"net/mail"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/minio/minio-go/v7/pkg/s3utils"
+
+	"github.com/palisade/palisade/services/internal/egress"
+)
+
+// Key is one key of the configuration of a channel. The contract leaves the keys open (facts 3.16); these are ours.
+type Key struct {
+	Name     string
+	Secret   bool // sealed when stored, and never shown again
+	Required bool
+	Doc      string // one sentence
+}
+
+// channelKeys is the one list of what each channel can be told.
+var channelKeys = map[string][]Key{
+	Webhook: {
+		{Name: "webhook_id", Doc: "id of a notification webhook of the deployment; instead of url and secret"},
+		{Name: "url", Doc: "https:// URL that messages are posted to"},
+		{Name: "secret", Secret: true, Doc: "what messages are signed with, at least 15 characters; without it they are not signed"},
+	},
+	Slack: {
+		{Name: "url", Secret: true, Required: true, Doc: "URL of a Slack incoming webhook; whoever knows it can post, so it is kept as a secret"},
+	},
+	Email: {
+		{Name: "to", Required: true, Doc: "addresses that get the message, separated by commas"},
+	},
+	S3: {
+		{Name: "bucket", Required: true, Doc: "name of the bucket"},
+		{Name: "region", Required: true, Doc: "region of the bucket, such as eu-central-1"},
+		{Name: "endpoint", Doc: "https:// URL of an S3-compatible service; empty means Amazon S3 of the region"},
+		{Name: "prefix", Doc: "what the names of objects begin with, such as palisade/"},
+		{Name: "access_key_id", Required: true, Doc: "id of the access key"},
+		{Name: "secret_access_key", Secret: true, Required: true, Doc: "the access key itself"},
+	},
+}
+
+// Channels lists the names of all channels, sorted.
+func Channels() []string { return []string{Email, S3, Slack, Webhook} }
+
+// Keys lists the configuration keys of a channel; none for a channel that does not exist.
+func Keys(channel string) []Key { return slices.Clone(channelKeys[channel]) }
+
+const (
+	minSecret     = 15 // characters (facts section 9)
+	maxSecret     = 255
+	maxRecipients = 50
+	maxValue      = 16 << 10 // bytes
+)
+
+var regionPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// Validate checks the configuration of a rule without calling anybody: the channel exists, it knows every key, required
+// ones are there, and values have their form. The error names all problems, and repeats no secret.
+func Validate(channel string, config map[string]string, guard *egress.Guard) error {
+	keys, known := channelKeys[channel]
+	if !known {
+		return fmt.Errorf("channel must be one of %s, got %q", strings.Join(Channels(), ", "), channel)
+	}
+	var problems []string
+	if text := unknownKeys(channel, keys, config); text != "" {
+		problems = append(problems, text)
+	}
+	for _, k := range keys {
+		switch value := config[k.Name]; {
+		case value == "" && k.Required:
+			problems = append(problems, fmt.Sprintf("config.%s is required for %s: %s", k.Name, channel, k.Doc))
+		case len(value) > maxValue:
+			problems = append(problems, fmt.Sprintf("config.%s must have at most %d bytes, got %d", k.Name, maxValue, len(value)))
+		case value != "":
+			if text := checkValue(channel, k.Name, value, guard); text != "" {
+				problems = append(problems, "config."+k.Name+" "+text)
+			}
+		}
+	}
+	if channel == Webhook {
+		if text := checkWebhookForm(config); text != "" {
+			problems = append(problems, text)
+		}
+	}
+	if len(problems) > 0 {
+		return errors.New(strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// unknownKeys names the keys that the channel does not have, together with those it has.
+func unknownKeys(channel string, keys []Key, config map[string]string) string {
+	var allowed, unknown []string
+	for _, k := range keys {
+		allowed = append(allowed, k.Name)
+	}
+	for name := range config {
+		if !slices.Contains(allowed, name) {
+			if len(name) > 64 {
+				name = strings.ToValidUTF8(name[:64], "") + "…"
+			}
+			unknown = append(unknown, strconv.Quote(name))
+		}
+	}
+	if len(unknown) == 0 {
+		return ""
+	}
+	slices.Sort(unknown)
+	noun := "the key"
+	if len(unknown) > 1 {
+		noun = "the keys"
+	}
+	return fmt.Sprintf("config has %s %s, which %s does not know; its keys are %s",
+		noun, strings.Join(unknown[:min(len(unknown), 10)], ", "), channel, strings.Join(allowed, ", "))
+}
+
+// checkWebhookForm: either a stored webhook, or a URL of the rule's own.
+func checkWebhookForm(config map[string]string) string {
+	switch id, url, secret := config["webhook_id"], config["url"], config["secret"]; {
+	case id == "" && url == "":
+		return "config.webhook_id or config.url is required for " + Webhook
+	case id != "" && (url != "" || secret != ""):
+		return "config.webhook_id cannot be set together with config.url or config.secret: the webhook has its own"
+	}
+	return ""
+}
+
+// checkValue says what is wrong with one value, to follow its name, or nothing.
+func checkValue(channel, name, value string, guard *egress.Guard) string {
+	switch name {
+	case "url", "endpoint":
+		if err := guard.CheckURL(value); err != nil {
+			return err.Error()
+		}
+		if name == "endpoint" {
+			return checkEndpoint(value)
+		}
+	case "webhook_id":
+		if id, err := strconv.ParseInt(value, 10, 64); err != nil || id <= 0 {
+			return fmt.Sprintf("must be the id of a notification webhook, got %q", value)
+		}
+	case "secret":
+		if n := utf8.RuneCountInString(value); n < minSecret || n > maxSecret {
+			return fmt.Sprintf("must have %d to %d characters, got %d", minSecret, maxSecret, n)
+		}
+	case "to":
+		_, text := recipients(value)
+		return text
+	case "bucket":
+		if err := s3utils.CheckValidBucketNameStrict(value); err != nil {
+			return fmt.Sprintf("must be a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens, got %q", value)
+		}
+	case "region":
+		if !regionPattern.MatchString(value) {
+			return fmt.Sprintf("must be a region such as eu-central-1, got %q", value)
+		}
+	case "prefix":
+		return checkPrefix(value)
+	case "access_key_id", "secret_access_key":
+		if strings.TrimSpace(value) != value || len(value) > maxSecret || strings.ContainsFunc(value, notGraphic) {
+			return fmt.Sprintf("must have at most %d printable characters without blanks around them", maxSecret)
+		}
+	}
+	return ""
+}
+
+func notGraphic(r rune) bool { return r <= ' ' || r >= 0x7f }
+
+func checkPrefix(value string) string {
+	switch {
+	case len(value) > 512 || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) || !utf8.ValidString(value):
+		return "must have at most 512 bytes of printable text"
+	case strings.HasPrefix(value, "/") || strings.Contains(value, "//") || slices.Contains(strings.Split(value, "/"), ".."):
+		return fmt.Sprintf("must be a prefix such as palisade/ without a leading slash, empty parts and .., got %q", value)
+	}
+	return ""
+}
+
+// recipients parts the list of addresses; problem says which one is none.
+func recipients(list string) (addresses []string, problem string) {
+	for text := range strings.SplitSeq(list, ",") {
+		text = strings.TrimSpace(text)
+		address, err := mail.ParseAddress(text)
+		if err != nil || len(address.Address) > 254 || strings.ContainsFunc(address.Address, notGraphic) {
+			return nil, fmt.Sprintf("must be e-mail addresses separated by commas, such as security@example.com; %q is none", text)
+		}
+		if !slices.Contains(addresses, address.Address) {
+			addresses = append(addresses, address.Address)
+		}
+	}
+	if len(addresses) > maxRecipients {
+		return nil, fmt.Sprintf("must have at most %d addresses, got %d", maxRecipients, len(addresses))
+	}
+	return addresses, ""
+}

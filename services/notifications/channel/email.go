@@ -1,0 +1,145 @@
+package channel
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/wneessen/go-mail"
+
+	"github.com/palisade/palisade/services/internal/egress"
+)
+
+// email sends the text for people over the operator's mail server.
+type email struct {
+	to     []string
+	server MailConfig
+	guard  *egress.Guard
+	plain  bool // TLS is not required
+}
+
+func newEmail(config map[string]string, guard *egress.Guard, server MailConfig) (*email, error) {
+	if !server.Enabled() {
+		return nil, errors.New("this server sends no e-mail: its operator has to set smtp and smtp-from")
+	}
+	to, problem := recipients(config["to"])
+	if problem != "" {
+		return nil, errors.New("config.to " + problem)
+	}
+	port, err := strconv.ParseUint(server.port, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	plain := isLoopback(server.host) || guard.Listed(server.host, uint16(port))
+	// The operator named the server in a setting of its own, which is as good as the allow list.
+	guard, err = guard.Allowing(net.JoinHostPort(server.host, server.port))
+	if err != nil {
+		return nil, fmt.Errorf("the mail server of the setting smtp cannot be called: %w", err)
+	}
+	return &email{to: to, server: server, guard: guard, plain: plain}, nil
+}
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// Send implements Sender. The Message-ID is made of the event, so that mail clients show a repeated message once.
+func (e *email) Send(ctx context.Context, m Message) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*sendTimeout) // a mail server may look things up before it answers
+	defer cancel()
+	message, err := e.compose(m)
+	if err != nil {
+		return 0, &Error{Public: "the message cannot be written as e-mail", Permanent: true, cause: err}
+	}
+	client, err := e.client()
+	if err != nil {
+		return 0, &Error{Public: "the mail server of this Palisade is not configured as it must be", cause: err}
+	}
+	err = client.DialAndSendWithContext(ctx, message)
+	if err == nil || message.IsDelivered() { // what fails after the message was taken is only the goodbye
+		return 0, nil
+	}
+	return 0, mailError(err)
+}
+
+func (e *email) compose(m Message) (*mail.Msg, error) {
+	message := mail.NewMsg()
+	if err := message.From(e.server.from); err != nil {
+		return nil, err
+	}
+	if err := message.To(e.to...); err != nil {
+		return nil, err
+	}
+	message.Subject(strings.Join(strings.Fields(m.Subject), " "))
+	message.SetDateWithValue(m.At)
+	message.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no answer from absence notices
+	message.SetGenHeader("X-Palisade-Event", m.EventID)
+	from := e.server.from
+	message.SetMessageIDWithValue(m.EventID + "@" + strings.TrimRight(from[strings.LastIndexByte(from, '@')+1:], "> "))
+	message.SetBodyString(mail.TypeTextPlain, m.Text)
+	return message, nil
+}
+
+func (e *email) client() (*mail.Client, error) {
+	port, err := strconv.Atoi(e.server.port)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{ServerName: e.server.host, MinVersion: tls.VersionTLS12}
+	options := []mail.Option{
+		mail.WithPort(port),
+		mail.WithTimeout(sendTimeout),
+		mail.WithTLSConfig(config),
+		mail.WithDialContextFunc(e.dial(config)),
+	}
+	switch {
+	case e.server.implicitTLS:
+		options = append(options, mail.WithSSL())
+	case e.plain:
+		options = append(options, mail.WithTLSPolicy(mail.TLSOpportunistic))
+	default:
+		options = append(options, mail.WithTLSPolicy(mail.TLSMandatory))
+	}
+	if e.server.user != "" {
+		// The library sends a password in the clear to this machine only.
+		options = append(options, mail.WithUsername(e.server.user), mail.WithPassword(e.server.password),
+			mail.WithOpportunisticSMTPAuth(mail.SMTPAuthSCRAMSHA256, mail.SMTPAuthSCRAMSHA1, mail.SMTPAuthCramMD5, mail.SMTPAuthPlain, mail.SMTPAuthLogin))
+	}
+	return mail.NewClient(e.server.host, options...)
+}
+
+// dial connects through the guard; the library leaves TLS from the first byte on (smtps) to whoever dials.
+func (e *email) dial(config *tls.Config) mail.DialContextFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := e.guard.DialContext(ctx, network, address)
+		if err != nil || !e.server.implicitTLS {
+			return conn, err
+		}
+		secured := tls.Client(conn, config)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		return secured, nil
+	}
+}
+
+// mailError tells what the mail server said by its code alone: its texts name machines and accounts of the operator.
+func mailError(err error) *Error {
+	var sent *mail.SendError
+	if !errors.As(err, &sent) || sent.ErrorCode() == 0 {
+		return &Error{Public: "the mail server of this Palisade could not be used", cause: err}
+	}
+	e := &Error{Public: fmt.Sprintf("the mail server refused the message with code %d", sent.ErrorCode()), cause: err}
+	if sent.Reason == mail.ErrSMTPRcptTo {
+		e.Public = fmt.Sprintf("the mail server refused an address of config.to with code %d", sent.ErrorCode())
+	}
+	e.Permanent = sent.ErrorCode() >= 500
+	return e
+}

@@ -1,0 +1,63 @@
+package channel
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/slack-go/slack"
+	"github.com/slack-go/slack/slackutilsx"
+
+	"github.com/palisade/palisade/services/internal/egress"
+)
+
+// maxSlackText is in bytes; Slack cuts messages at 40,000 characters.
+const maxSlackText = 30_000
+
+// slackWebhook posts the text for people to an incoming webhook of Slack, or of a chat that speaks its format.
+type slackWebhook struct {
+	url    string
+	client *http.Client
+}
+
+func newSlack(config map[string]string, guard *egress.Guard) *slackWebhook {
+	client := guard.Client(egress.Limits{Timeout: sendTimeout, MaxResponse: maxAnswer})
+	client.Transport = noting{client.Transport}
+	return &slackWebhook{url: config["url"], client: client}
+}
+
+// Send implements Sender.
+func (s *slackWebhook) Send(ctx context.Context, m Message) (int, error) {
+	ctx, answer := withAnswer(ctx)
+	no := false
+	err := slack.PostWebhookCustomHTTPContext(ctx, s.url, s.client, &slack.WebhookMessage{Text: slackText(m), UnfurlLinks: &no, UnfurlMedia: &no})
+	if answer.status == 0 {
+		if err == nil {
+			return 0, nil // cannot be: success has a status
+		}
+		return 0, unreached(err)
+	}
+	e := answered("Slack", answer.status, answer.header)
+	if e == nil {
+		return answer.status, nil
+	}
+	e.cause = err
+	// https://api.slack.com/messaging/webhooks#handling_errors: no_service, no_team, channel_not_found.
+	if answer.status == http.StatusNotFound {
+		e.Permanent = true
+		e.Public += ": the incoming webhook does not exist any more"
+	}
+	return answer.status, e
+}
+
+// slackText escapes what it is given: findings quote source code, which then neither mentions a channel nor makes a link.
+func slackText(m Message) string {
+	text := slackutilsx.EscapeMessage(m.Text)
+	if m.Subject != "" {
+		text = "*" + slackutilsx.EscapeMessage(strings.ReplaceAll(m.Subject, "*", "∗")) + "*\n" + text
+	}
+	if len(text) > maxSlackText {
+		text = strings.ToValidUTF8(text[:maxSlackText], "") + "…"
+	}
+	return text
+}

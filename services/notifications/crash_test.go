@@ -1,0 +1,270 @@
+package notifications_test
+
+import (
+	"bytes"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/services/internal/pgtest"
+)
+
+// eventsVariable sets the number of messages; from fullRun on the receiver fails at random, not a little at each message.
+const (
+	eventsVariable = "PALISADE_TEST_EVENTS"
+	defaultEvents  = 400
+	fullRun        = 5000
+)
+
+const crashToken = "sgp_crashcrashcrashcrashcrashcrashcrashcrash"
+
+// process is a server in a process of its own, which can be killed.
+type process struct {
+	t      testing.TB
+	binary string
+	env    []string
+	url    string
+	cmd    *exec.Cmd
+	log    bytes.Buffer
+}
+
+func build(t testing.TB) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "palisade")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "github.com/palisade/palisade/cmd/palisade").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (p *process) start() {
+	p.t.Helper()
+	address := freeAddress(p.t)
+	p.cmd = exec.Command(p.binary, "serve", "--http", address, "--grpc", freeAddress(p.t), "--metrics", freeAddress(p.t))
+	p.cmd.Env = append(append(os.Environ(), "PALISADE_BOOTSTRAP_TOKEN="+crashToken, "PALISADE_DEPLOYMENT=acme", "PALISADE_EGRESS_ALLOW=127.0.0.1",
+		"PALISADE_RATE_LIMIT=0", "PALISADE_LOG_LEVEL=warn"), p.env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.url = "http://" + address
+	eventually(p.t, "the server answers", func() bool {
+		response, err := http.Get(p.url + "/api/v1/ping")
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		return err == nil && response.StatusCode == http.StatusOK
+	})
+}
+
+// kill ends the process as a power cut would.
+func (p *process) kill() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		p.t.Fatal(err)
+	}
+	_ = p.cmd.Wait() // it was killed
+}
+
+func (p *process) call(method, path string, body []byte) string {
+	p.t.Helper()
+	request, err := http.NewRequest(method, p.url+path, bytes.NewReader(body))
+	if err != nil {
+		p.t.Error(err)
+		return ""
+	}
+	request.Header.Set("Authorization", "Bearer "+crashToken)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		p.t.Error(err)
+		return ""
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		p.t.Errorf("%s %s: %d %s %v", method, path, response.StatusCode, answer, err)
+	}
+	return string(answer)
+}
+
+// uploadAll makes n messages: of each scan one about its finding and one about itself.
+func (p *process) uploadAll(n int) {
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range 4 {
+		group.Go(func() {
+			for i := range next {
+				query := url.Values{"project": {fmt.Sprintf("acme/p%d", i)}, "ref": {"main"}}
+				p.call(http.MethodPost, "/api/v1/deployments/acme/reports?"+query.Encode(), report("a"))
+			}
+		})
+	}
+	for i := range n / 2 {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+}
+
+// eventIDs are the ids in the ledger of deliveries in a state.
+func (p *process) eventIDs(state string) []string {
+	p.t.Helper()
+	var ids []string
+	var page struct {
+		Deliveries []delivered
+		Cursor     string
+	}
+	for more := true; more; more = page.Cursor != "" {
+		decode(p.t, p.call(http.MethodGet, "/api/notifications/v1/deployments/1/deliveries?limit=500&state=DELIVERY_STATE_"+state+"&cursor="+page.Cursor, nil), &page)
+		for _, d := range page.Deliveries {
+			ids = append(ids, d.EventID)
+		}
+	}
+	return ids
+}
+
+// Whatever is killed when: every message arrives, and one that arrives twice has the same id.
+func TestKilledServerLosesNothing(t *testing.T) {
+	binary := build(t)
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		killAndDrain(t, binary, 2, "PALISADE_DATA="+t.TempDir())
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		if os.Getenv(eventsVariable) != "" {
+			t.Skip("the full run is for SQLite, on which all nodes are one")
+		}
+		// What a dead node had taken is free only after its lease: once is enough.
+		killAndDrain(t, binary, 1, "PALISADE_DATA="+t.TempDir(), "PALISADE_DATABASE="+pgtest.NewDatabase(t))
+	})
+}
+
+func killAndDrain(t *testing.T, binary string, kills int, env ...string) {
+	n := defaultEvents
+	if text := os.Getenv(eventsVariable); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failing := newFailing(n >= fullRun)
+	to := newReceiver(t, failing.answer)
+	server := &process{t: t, binary: binary, env: env}
+	server.start()
+	t.Cleanup(func() {
+		server.kill()
+		if t.Failed() {
+			t.Logf("log of the server:\n%s", server.log.String())
+		}
+	})
+	server.call(http.MethodPost, "/api/agent/deployments/1/actions", fmt.Appendf(nil,
+		`{"notificationRule":{"name":"all","channel":"webhook","is_enabled":true,"config":{"url":%q,"secret":%q}}}`, to.URL, hookSecret))
+	server.uploadAll(n)
+	t.Logf("%d messages are pending, %d were refused so far", n, len(to.seen()))
+
+	begun := time.Now()
+	failing.repair()
+	for i := range kills {
+		wait(t, to, (i+1)*n/8)
+		server.kill()
+		t.Logf("killed after %s: %d of %d were taken", time.Since(begun).Round(time.Second), len(distinct(t, to.taken())), n)
+		server.start()
+	}
+	wait(t, to, n)
+	t.Logf("all %d arrived after %s, in %d attempts, %d of them taken: %d duplicates", n, time.Since(begun).Round(time.Second),
+		len(to.seen()), len(to.taken()), len(to.taken())-n)
+	eventually(t, "the ledger knows it", func() bool { return len(server.eventIDs("DELIVERED")) == n })
+	taken := distinct(t, to.taken())
+	for _, id := range server.eventIDs("DELIVERED") {
+		if taken[id] == "" {
+			t.Errorf("%s is said to be delivered, but did not arrive", id)
+		}
+	}
+}
+
+// wait waits until a number of different messages were taken. It takes as long as there is progress.
+func wait(t *testing.T, to *receiver, n int) {
+	t.Helper()
+	last, since := 0, time.Now()
+	for {
+		have := len(distinct(t, to.taken()))
+		if have >= n {
+			return
+		}
+		if have > last {
+			last, since = have, time.Now()
+		}
+		if time.Since(since) > 10*time.Minute {
+			t.Fatalf("%d of %d messages arrived, and no more in ten minutes", have, n)
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
+// distinct are the bodies of messages by id: one id, one body.
+func distinct(t *testing.T, all []message) map[string]string {
+	t.Helper()
+	bodies := map[string]string{}
+	for _, m := range all {
+		if known, ok := bodies[m.id]; ok && known != m.body {
+			t.Fatalf("two bodies with the id %s", m.id)
+		}
+		bodies[m.id] = m.body
+	}
+	return bodies
+}
+
+// failing is a receiver that is down, and after a repair fails every second time: at random, or with each message up to
+// two times.
+type failing struct {
+	mu     sync.Mutex
+	random bool
+	up     bool
+	asked  map[string]uint32
+}
+
+func newFailing(random bool) *failing { return &failing{random: random, asked: map[string]uint32{}} }
+
+func (f *failing) repair() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.up = true
+}
+
+func (f *failing) answer(m message) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.up {
+		return http.StatusServiceUnavailable
+	}
+	f.asked[m.id]++
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(m.id))
+	if f.random && rand.Float64() < 0.5 || !f.random && f.asked[m.id] <= hash.Sum32()%3 {
+		return http.StatusInternalServerError
+	}
+	return http.StatusOK
+}

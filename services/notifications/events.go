@@ -1,0 +1,236 @@
+package notifications
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/notificationevent"
+	"github.com/palisade/palisade/ent/notificationrule"
+	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/tenant"
+	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/notifications/payload"
+	"github.com/palisade/palisade/services/notifications/retry"
+	"github.com/palisade/palisade/services/scans/sarif"
+)
+
+const (
+	// findingsPerStep is how many findings of an event are turned into deliveries in one transaction.
+	findingsPerStep = 10 * payload.MaxFindings
+	// deliveriesPerInsert keeps a statement below SQLite's number of parameters.
+	deliveriesPerInsert = 200
+	// eventRetry is when an event is tried again that could not be turned into deliveries.
+	eventRetry = time.Minute
+)
+
+// The kinds of deliveries in the ledger.
+const (
+	kindFindings = "findings"
+	kindScan     = "scan"
+)
+
+// expand turns a part of one event into deliveries. worked is false when no event waits.
+func (e *engine) expand(ctx context.Context) (worked bool, err error) {
+	system := tenant.System(ctx)
+	waiting, err := e.store.Reader.NotificationEvent.Query().Where(notificationevent.NotBeforeLTE(store.Now())).Exist(system)
+	if err != nil || !waiting {
+		return false, err
+	}
+	var event *ent.NotificationEvent
+	err = e.store.Write(system, func(ctx context.Context, tx *ent.Tx) error {
+		query := tx.NotificationEvent.Query().Where(notificationevent.NotBeforeLTE(store.Now())).
+			Order(ent.Asc(notificationevent.FieldNotBefore, notificationevent.FieldID)).Limit(1)
+		if e.store.Postgres() {
+			query.ForUpdate(entsql.WithLockAction(entsql.SkipLocked))
+		}
+		found, err := query.All(ctx)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		event = found[0]
+		return e.expandEvent(tenant.NewContext(ctx, event.DeploymentID), tx, event)
+	})
+	if err != nil && event != nil && ctx.Err() == nil {
+		return true, e.postpone(ctx, event, err)
+	}
+	return event != nil, err
+}
+
+// postpone keeps an event that cannot be expanded from standing in the way of the others.
+func (e *engine) postpone(ctx context.Context, event *ent.NotificationEvent, cause error) error {
+	e.log.ErrorContext(ctx, "an event was not turned into deliveries; it is tried again", "deployment_id", event.DeploymentID, "scan_id", event.ScanID, "error", cause)
+	return e.store.Write(tenant.NewContext(ctx, event.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.NotificationEvent.Update().Where(notificationevent.ID(event.ID)).
+			SetNotBefore(store.Micros(time.Now().Add(eventRetry))).Exec(ctx)
+	})
+}
+
+// expandEvent takes the next findings of the event, and with the last of them the scan itself.
+func (e *engine) expandEvent(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent) error {
+	rules, err := tx.NotificationRule.Query().Where(notificationrule.IsEnabled(true)).Order(ent.Asc(notificationrule.FieldID)).All(ctx)
+	if err != nil {
+		return err
+	}
+	ended, err := tx.Scan.Query().Where(scan.ID(event.ScanID)).Only(ctx)
+	switch {
+	case ent.IsNotFound(err): // deleted with its project
+		return tx.NotificationEvent.DeleteOneID(event.ID).Exec(ctx)
+	case err != nil:
+		return err
+	case len(rules) == 0:
+		return tx.NotificationEvent.DeleteOneID(event.ID).Exec(ctx)
+	}
+	rows, err := announced(ctx, tx, event)
+	if err != nil {
+		return err
+	}
+	about, err := readSurroundings(ctx, tx.Client(), ended, rows)
+	if err != nil {
+		return err
+	}
+	made, err := findingDeliveries(tx, rules, rows, about)
+	if err != nil {
+		return err
+	}
+	if len(rows) == findingsPerStep {
+		if err := insertDeliveries(ctx, tx, made); err != nil {
+			return err
+		}
+		return tx.NotificationEvent.UpdateOneID(event.ID).SetAfterFindingID(rows[len(rows)-1].ID).Exec(ctx)
+	}
+	scans, err := scanDeliveries(tx, rules, about)
+	if err != nil {
+		return err
+	}
+	if err := insertDeliveries(ctx, tx, append(made, scans...)); err != nil {
+		return err
+	}
+	return tx.NotificationEvent.DeleteOneID(event.ID).Exec(ctx)
+}
+
+// announced reads the code findings that the scan saw first, and that no scan of another ref of the project had seen
+// before. Those that the code itself suppressed then are no news. Where a finding stands by now does not matter.
+func announced(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent) ([]*ent.Finding, error) {
+	return tx.Finding.Query().
+		Where(
+			finding.DeploymentID(event.DeploymentID), finding.FirstSeenScanID(event.ScanID), finding.IDGT(event.AfterFindingID),
+			finding.IssueType(sarif.ProductSAST),
+			func(s *entsql.Selector) {
+				history := entsql.Dialect(s.Dialect()).Table(findingevent.Table).As("history")
+				s.Where(entsql.NotExists(entsql.Dialect(s.Dialect()).Select(history.C(findingevent.FieldID)).From(history).Where(entsql.And(
+					entsql.ColumnsEQ(history.C(findingevent.FieldDeploymentID), s.C(finding.FieldDeploymentID)),
+					entsql.ColumnsEQ(history.C(findingevent.FieldFindingID), s.C(finding.FieldID)),
+					entsql.EQ(history.C(findingevent.FieldKind), "created"),
+					entsql.EQ(history.C(findingevent.FieldToStatus), lifecycle.Ignored),
+				))))
+				earlier := entsql.Dialect(s.Dialect()).Table(finding.Table).As("earlier")
+				s.Where(entsql.NotExists(entsql.Dialect(s.Dialect()).Select(earlier.C(finding.FieldID)).From(earlier).Where(entsql.And(
+					entsql.ColumnsEQ(earlier.C(finding.FieldDeploymentID), s.C(finding.FieldDeploymentID)),
+					entsql.ColumnsEQ(earlier.C(finding.FieldProjectID), s.C(finding.FieldProjectID)),
+					entsql.ColumnsEQ(earlier.C(finding.FieldFingerprint), s.C(finding.FieldFingerprint)),
+					entsql.ColumnsLT(earlier.C(finding.FieldID), s.C(finding.FieldID)),
+				))))
+			},
+		).
+		Order(ent.Asc(finding.FieldID)).Limit(findingsPerStep).All(ctx)
+}
+
+// findingDeliveries makes the messages about findings, of each rule those that its policies let through. Rules with the
+// same policies share the bytes.
+func findingDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, rows []*ent.Finding, about *surroundings) ([]*ent.DeliveryCreate, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	findings, err := about.findings(rows)
+	if err != nil {
+		return nil, err
+	}
+	type message struct {
+		first int64
+		body  []byte
+	}
+	bodies := map[string][]message{}
+	var made []*ent.DeliveryCreate
+	for _, rule := range rules {
+		policies := fmt.Sprintf("%q", rule.PolicySlugs)
+		messages, known := bodies[policies]
+		if !known {
+			for part := range slices.Chunk(allowed(findings, rule.PolicySlugs), payload.MaxFindings) {
+				messages = append(messages, message{part[0].ID, payload.Findings(part)})
+			}
+			bodies[policies] = messages
+		}
+		for _, m := range messages {
+			made = append(made, newDelivery(tx, rule, about.scan, kindFindings, m.first, m.body))
+		}
+	}
+	return made, nil
+}
+
+func allowed(findings []payload.Finding, policySlugs []string) []payload.Finding {
+	if len(policySlugs) == 0 {
+		return findings
+	}
+	var out []payload.Finding
+	for _, f := range findings {
+		if slices.Contains(policySlugs, f.Metadata.PolicySlug) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// scanDeliveries makes the message about the scan for the rules that want it.
+func scanDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, about *surroundings) ([]*ent.DeliveryCreate, error) {
+	var made []*ent.DeliveryCreate
+	var body []byte
+	for _, rule := range rules {
+		if rule.Channel != notificationsv1.Channel_CHANNEL_WEBHOOK.String() || !rule.SendScanCompletion {
+			continue
+		}
+		if body == nil {
+			finished, err := about.finishedScan()
+			if err != nil {
+				return nil, err
+			}
+			body = payload.ScanFinished(finished)
+		}
+		made = append(made, newDelivery(tx, rule, about.scan, kindScan, about.scan.ID, body))
+	}
+	return made, nil
+}
+
+// newDelivery makes a row that is due at once. subject tells the messages of one kind, scan and rule apart.
+func newDelivery(tx *ent.Tx, rule *ent.NotificationRule, about *ent.Scan, kind string, subject int64, body []byte) *ent.DeliveryCreate {
+	now := store.Now()
+	return tx.Delivery.Create().SetDeploymentID(rule.DeploymentID).SetRuleID(rule.ID).SetEventID(eventID(kind, rule.ID, about.ID, subject)).
+		SetKind(kind).SetProjectID(about.ProjectID).SetScanID(about.ID).SetPayload(body).SetState(statePending).
+		SetNextAttemptAt(now).SetGiveUpAt(now + retry.Patience.Microseconds()).SetCreatedAt(now)
+}
+
+// eventID is what a receiver tells duplicates by. The same message of the same rule has the same id even if it is made
+// twice.
+func eventID(kind string, ruleID, scanID, subject int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d/%d", kind, ruleID, scanID, subject))
+	return "msg_" + hex.EncodeToString(sum[:16])
+}
+
+func insertDeliveries(ctx context.Context, tx *ent.Tx, made []*ent.DeliveryCreate) error {
+	for part := range slices.Chunk(made, deliveriesPerInsert) {
+		if err := tx.Delivery.CreateBulk(part...).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package notifications_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/notifications/channel"
+)
+
+// patience is for a busy machine: no test needs a tenth of it when all is well.
+const patience = 2 * time.Minute
+
+const hookSecret = "acme-hook-secret-1"
+
+// caller sends requests as the first administrator, with a token or, where only people may call, with his JWT.
+type caller struct {
+	*apitest.Server
+	jwt string
+}
+
+// each runs a test on both databases; receivers on this machine may be called.
+func each(t *testing.T, test func(t *testing.T, s caller)) {
+	t.Helper()
+	t.Parallel()
+	start := func(t *testing.T, database string) {
+		t.Parallel()
+		server := apitest.Start(t, func(c *services.Config) { c.EgressAllow, c.Database = "127.0.0.1", database })
+		test(t, caller{server, server.AddUser(t, server.Tenant, "admin@acme.test", access.RoleAdmin)})
+	}
+	t.Run("sqlite", func(t *testing.T) { start(t, "") })
+	t.Run("postgres", func(t *testing.T) { start(t, pgtest.NewDatabase(t)) })
+}
+
+var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
+
+// do requires a status and returns the body, without the request id of errors.
+func (c caller) do(t testing.TB, credential, method, path, body string, want int) string {
+	t.Helper()
+	answer := c.Do(t, credential, method, path, body)
+	if answer.Status != want {
+		t.Fatalf("%s %s: %d %s, want %d", method, path, answer.Status, answer.Body, want)
+	}
+	return requestID.ReplaceAllString(answer.Body, `"requestId":"R"`)
+}
+
+func (c caller) actions(more string) string {
+	return fmt.Sprintf("/api/agent/deployments/%d/actions%s", c.DeploymentID, more)
+}
+
+func (c caller) webhooks(more string) string {
+	return fmt.Sprintf("/api/notification_webhooks/deployments/%d/webhooks%s", c.DeploymentID, more)
+}
+
+func (c caller) deliveries(more string) string {
+	return fmt.Sprintf("/api/notifications/v1/deployments/%d/deliveries%s", c.DeploymentID, more)
+}
+
+func (c caller) inApp(more string) string {
+	return fmt.Sprintf("/api/notifications/in-app/deployments/%d%s", c.DeploymentID, more)
+}
+
+// rule creates a rule that is enabled and posts to url; more is JSON to put into it.
+func (c caller) rule(t testing.TB, name, url, more string) (id int64) {
+	t.Helper()
+	body := fmt.Sprintf(`{"notificationRule":{"name":%q,"channel":"webhook","is_enabled":true,"config":{"url":%q,"secret":%q}%s}}`, name, url, hookSecret, more)
+	var made struct {
+		Rule struct {
+			ID int64 `json:"id"`
+		} `json:"notification_rule"`
+	}
+	decode(t, c.do(t, c.Token, http.MethodPost, c.actions(""), body, 200), &made)
+	return made.Rule.ID
+}
+
+func decode(t testing.TB, body string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(body), into); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+}
+
+// delivered is an entry of the ledger.
+type delivered struct {
+	ID, RuleID, ReplayOf     string
+	EventID, Kind, State     string
+	Attempts, LastStatus     int
+	LastError, NextAttemptAt string
+}
+
+func (c caller) ledger(t testing.TB, query string) []delivered {
+	t.Helper()
+	var list struct{ Deliveries []delivered }
+	decode(t, c.do(t, c.Token, http.MethodGet, c.deliveries(query), "", 200), &list)
+	return list.Deliveries
+}
+
+// eventually asks until the answer is yes.
+func eventually(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !yes() {
+		if time.Now().After(deadline) {
+			t.Fatalf("it did not happen: %s", what)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// report is a SARIF report with one result for each name, in a file and with a snippet of that name.
+func report(names ...string) []byte {
+	var results []string
+	for i, name := range names {
+		results = append(results, fmt.Sprintf(`{"ruleId":"go.sqli","level":"error","message":{"text":"Query built from %s <&> ü"},"locations":[{"physicalLocation":{
+			"artifactLocation":{"uri":"app/%s.go"},"region":{"startLine":%d,"startColumn":2,"snippet":{"text":"db.Query(%s)"}}}}]}`, name, name, i+1, name))
+	}
+	return []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec","version":"2.21"}},"results":[` + strings.Join(results, ",") + `]}]}`)
+}
+
+// message is what a receiver got.
+type message struct {
+	id, body string
+	findings []string // paths
+	scan     int64
+	numeric  []int64
+}
+
+// receiver takes webhooks, checks what it gets, and answers as the test wants.
+type receiver struct {
+	*httptest.Server
+	t      testing.TB
+	answer func(m message) int // nil: 200
+
+	mu  sync.Mutex
+	all []message // in the order of arrival, refused ones too
+	ok  []message // those that were answered with 2xx
+}
+
+func newReceiver(t testing.TB, answer func(m message) int) *receiver {
+	t.Helper()
+	r := &receiver{t: t, answer: answer}
+	r.Server = httptest.NewServer(http.HandlerFunc(r.serve))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
+	body, err := io.ReadAll(q.Body)
+	if err != nil {
+		return // cut off
+	}
+	if got, want := q.Header.Get(channel.SignatureHeader), channel.Signature(hookSecret, body); got != want {
+		r.t.Errorf("signature %q, want %q", got, want)
+	}
+	m, err := parse(q.Header.Get("webhook-id"), body)
+	if err != nil {
+		r.t.Errorf("%v in %s", err, body)
+	}
+	status := http.StatusOK
+	if r.answer != nil {
+		status = r.answer(m)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, m)
+	if status == http.StatusOK {
+		r.ok = append(r.ok, m)
+	}
+	w.WriteHeader(status)
+}
+
+func parse(id string, body []byte) (message, error) {
+	m := message{id: id, body: string(body)}
+	if body[0] == '{' {
+		var one struct {
+			Scan struct {
+				ID int64 `json:"id"`
+			} `json:"semgrep_scan"`
+		}
+		err := json.Unmarshal(body, &one)
+		m.scan = one.Scan.ID
+		return m, err
+	}
+	var list []struct {
+		Finding struct {
+			Path string `json:"path"`
+			ID   int64  `json:"numeric_id"`
+		} `json:"semgrep_finding"`
+	}
+	err := json.Unmarshal(body, &list)
+	for _, item := range list {
+		m.findings, m.numeric = append(m.findings, item.Finding.Path), append(m.numeric, item.Finding.ID)
+	}
+	return m, err
+}
+
+// taken are the messages that were answered with 200.
+func (r *receiver) taken() []message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]message(nil), r.ok...)
+}
+
+// seen are all messages, refused ones too.
+func (r *receiver) seen() []message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]message(nil), r.all...)
+}
+
+// waitFor waits until a number of messages were taken.
+func (r *receiver) waitFor(n int) []message {
+	r.t.Helper()
+	eventually(r.t, fmt.Sprintf("%d messages were taken", n), func() bool { return len(r.taken()) >= n })
+	return r.taken()
+}

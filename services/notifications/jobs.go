@@ -1,0 +1,94 @@
+package notifications
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/delivery"
+	"github.com/palisade/palisade/ent/deliveryattempt"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/notifications/outbox"
+
+	entsql "entgo.io/ent/dialect/sql"
+)
+
+const (
+	// retention is how long what has ended stays in the ledger.
+	retention = 30 * 24 * time.Hour
+	// retentionInterval is how often older rows are looked for, retentionBatch how many go in one transaction.
+	retentionInterval = time.Hour
+	retentionBatch    = 1000
+)
+
+// Background is what notifications need done when nobody calls.
+func Background(senders *Senders, log *slog.Logger) jobs.Work {
+	e := newEngine(senders.store, senders, log)
+	return jobs.Work{
+		Register: func(workers *river.Workers) {
+			river.AddWorker(workers, &deliverWorker{engine: e})
+			river.AddWorker(workers, &retentionWorker{store: senders.store})
+		},
+		Periodic: []*river.PeriodicJob{
+			jobs.Every(period, outbox.Deliver{Cause: outbox.CausePeriod}),
+			jobs.Every(retentionInterval, deliveryRetention{}),
+		},
+	}
+}
+
+// deliveryRetention is the periodic job that deletes the oldest of the ledger.
+type deliveryRetention struct{}
+
+// Kind is the name in the queue.
+func (deliveryRetention) Kind() string { return "delivery_retention" }
+
+// InsertOpts keep runs from piling up while no node works.
+func (deliveryRetention) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
+
+type retentionWorker struct {
+	river.WorkerDefaults[deliveryRetention]
+	store *store.Store
+}
+
+// Work deletes what ended before the retention, of all deployments.
+func (w *retentionWorker) Work(ctx context.Context, _ *river.Job[deliveryRetention]) error {
+	return forget(ctx, w.store, time.Now().Add(-retention))
+}
+
+// forget deletes deliveries that ended before a time, with their attempts, in small transactions.
+func forget(ctx context.Context, st *store.Store, endedBefore time.Time) error {
+	for n := retentionBatch; n == retentionBatch; {
+		err := st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+			ids, err := tx.Delivery.Query().Where(delivery.FinishedAtNotNil(), delivery.FinishedAtLT(store.Micros(endedBefore))).
+				Order(ent.Asc(delivery.FieldFinishedAt, delivery.FieldID)).Limit(retentionBatch).IDs(ctx)
+			if n = len(ids); err != nil || n == 0 {
+				return err
+			}
+			_, err = tx.DeliveryAttempt.Delete().Where(ofDeliveries(ids)).Exec(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = tx.Delivery.Delete().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(delivery.FieldID), ids)) }).Exec(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofDeliveries chooses the attempts of deliveries. The deployments come first, as in the index.
+func ofDeliveries(ids []int64) func(*entsql.Selector) {
+	return func(s *entsql.Selector) {
+		of := entsql.Dialect(s.Dialect()).Table(delivery.Table)
+		owners := entsql.Dialect(s.Dialect()).Select(of.C(delivery.FieldDeploymentID)).From(of).Where(store.InIDs(of.C(delivery.FieldID), ids))
+		s.Where(entsql.In(s.C(deliveryattempt.FieldDeploymentID), owners))
+		s.Where(store.InIDs(s.C(deliveryattempt.FieldDeliveryID), ids))
+	}
+}

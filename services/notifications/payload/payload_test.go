@@ -1,0 +1,157 @@
+package payload_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"pgregory.net/rapid"
+
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/notifications/payload"
+)
+
+func example() payload.Finding {
+	return payload.Finding{
+		ID: 90017, FirstSeenScanID: 31, CheckID: "py.sqli", Path: "app/db.py", Line: 42, Column: 9, EndLine: 42, EndColumn: 31,
+		Message: "Query built from <input> & \"name\" — «ü» 🔑\n\ttab\\\x7f", Severity: "high",
+		CommittedAt: time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC), CommitURL: "https://git.acme.test/acme/web/commit/3f2a9c1",
+		Ref: "refs/heads/main", RepoName: "acme/web", CreatedAt: time.Date(2026, 5, 4, 10, 20, 30, 123456000, time.UTC),
+		Metadata: payload.Metadata{
+			Category: "security", Confidence: "medium", CWE: []string{"CWE-89: SQL Injection"}, OWASP: []string{"A03:2021 - Injection"},
+			Subcategories: []string{"vuln"}, VulnerabilityClasses: []string{"SQL Injection"},
+			PolicyID: 3, PolicyName: "Block", PolicySlug: "rule-board-block", Actions: []string{"block"},
+		},
+	}
+}
+
+func exampleScan() payload.Scan {
+	code := int32(1)
+	return payload.Scan{
+		ID: 31, DeploymentID: 1, RepositoryID: 7, EnabledProducts: []string{"sast", "secrets"}, ExitCode: &code,
+		Meta:      payload.Meta{On: "pull_request", Branch: "refs/heads/fix", Commit: "3f2a9c1", Repository: "acme/web", PullRequestID: "12"},
+		StartedAt: time.Date(2026, 5, 4, 10, 20, 30, 123456000, time.UTC), CompletedAt: time.Date(2026, 5, 4, 10, 21, 0, 0, time.UTC),
+		Stats: map[string]any{"unchanged": 3.0, "created": 1, "nested": map[string]any{"b": []any{true, nil, "x"}, "a": 2.5}}, TenantName: "acme",
+	}
+}
+
+func TestGoldenBodies(t *testing.T) {
+	bare := example()
+	bare.Metadata, bare.Severity = payload.Metadata{}, "low"
+	apitest.Golden(t, "findings", string(payload.Findings([]payload.Finding{example(), bare})))
+	apitest.Golden(t, "scan", string(payload.ScanFinished(exampleScan())))
+	apitest.Golden(t, "sample", string(payload.Sample(time.Date(2026, 5, 4, 10, 20, 30, 123456000, time.UTC))))
+}
+
+// A receiver that parses and writes again gets the same bytes.
+func TestSurvivesPython(t *testing.T) {
+	text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+	texts := rapid.SliceOfN(text, 0, 3)
+	whole := rapid.Int64()
+	when := rapid.Custom(func(t *rapid.T) time.Time {
+		return time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "micros")).UTC()
+	})
+	finding := rapid.Custom(func(t *rapid.T) payload.Finding {
+		return payload.Finding{
+			ID: whole.Draw(t, "id"), FirstSeenScanID: whole.Draw(t, "scan"), CheckID: text.Draw(t, "rule"), Path: text.Draw(t, "path"),
+			Line: rapid.Int32().Draw(t, "line"), Message: text.Draw(t, "message"),
+			Severity:    rapid.SampledFrom([]string{"low", "medium", "high", "critical"}).Draw(t, "severity"),
+			CommittedAt: when.Draw(t, "committed"), CommitURL: text.Draw(t, "url"), Ref: text.Draw(t, "ref"), RepoName: text.Draw(t, "repo"),
+			CreatedAt: when.Draw(t, "created"),
+			Metadata:  payload.Metadata{Category: text.Draw(t, "category"), CWE: texts.Draw(t, "cwe"), PolicySlug: text.Draw(t, "slug"), Actions: texts.Draw(t, "actions")},
+		}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		requireSurvives(t, payload.Findings(rapid.SliceOfN(finding, 0, 4).Draw(t, "findings")))
+		requireSurvives(t, payload.ScanFinished(payload.Scan{
+			ID: whole.Draw(t, "id"), EnabledProducts: texts.Draw(t, "products"), StartedAt: when.Draw(t, "started"), CompletedAt: when.Draw(t, "completed"),
+			Meta: payload.Meta{Branch: text.Draw(t, "branch")}, TenantName: text.Draw(t, "tenant"),
+			Stats: map[string]any{text.Draw(t, "key"): rapid.Float64().Draw(t, "float"), text.Draw(t, "other"): text.Draw(t, "value")},
+		}))
+	})
+}
+
+func requireSurvives(t *rapid.T, body []byte) {
+	var again strings.Builder
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	if err := dumps(decoder, &again); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		t.Fatalf("more than one value in %s", body)
+	}
+	if again.String() != string(body) {
+		t.Fatalf("Python writes it differently:\n got %s\nwant %s", body, again.String())
+	}
+}
+
+// dumps is Python's json.dumps(json.loads(text), separators=(',', ':')), for texts whose numbers are integers.
+func dumps(in *json.Decoder, out *strings.Builder) error {
+	token, err := in.Token()
+	if err != nil {
+		return err
+	}
+	switch v := token.(type) {
+	case json.Delim:
+		return dumpMembers(in, out, v)
+	case string:
+		dumpString(out, v)
+	case json.Number:
+		if strings.ContainsAny(v.String(), ".eE") {
+			return fmt.Errorf("%s is not an integer", v)
+		}
+		out.WriteString(v.String())
+	case bool:
+		fmt.Fprint(out, v)
+	case nil:
+		out.WriteString("null")
+	}
+	return nil
+}
+
+func dumpMembers(in *json.Decoder, out *strings.Builder, open json.Delim) error {
+	out.WriteString(open.String())
+	for n := 0; in.More(); n++ {
+		switch {
+		case open == '{' && n > 0, open == '[' && n > 0:
+			out.WriteByte(',')
+		}
+		if open == '{' {
+			if err := dumps(in, out); err != nil { // the key
+				return err
+			}
+			out.WriteByte(':')
+		}
+		if err := dumps(in, out); err != nil {
+			return err
+		}
+	}
+	end, err := in.Token()
+	fmt.Fprint(out, end)
+	return err
+}
+
+// dumpString is json.encoder.py_encode_basestring_ascii.
+func dumpString(out *strings.Builder, s string) {
+	short := map[rune]string{'\\': `\\`, '"': `\"`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
+	out.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case short[r] != "":
+			out.WriteString(short[r])
+		case r >= ' ' && r <= '~':
+			out.WriteRune(r)
+		default:
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(out, `\u%04x`, unit)
+			}
+		}
+	}
+	out.WriteByte('"')
+}

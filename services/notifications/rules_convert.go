@@ -1,0 +1,135 @@
+package notifications
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/notificationwebhook"
+	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/notifications/channel"
+)
+
+// wantedRule is a rule as a caller wants it, checked.
+type wantedRule struct {
+	*notificationsv1.NotificationRuleInput
+	channel            string
+	config, secrets    map[string]string // config without the credentials
+	policySlugs        []string
+	sendScanCompletion bool
+}
+
+// check brings a rule into the form in which it is stored. old is the rule that it replaces, or nil.
+func (s *NotificationRules) check(ctx context.Context, tx *ent.Tx, in *notificationsv1.NotificationRuleInput, old *ent.NotificationRule) (*wantedRule, error) {
+	out := &wantedRule{NotificationRuleInput: in, channel: channelName(in.GetChannel())}
+	kept := map[string]string{}
+	if old != nil && old.Channel == out.channel {
+		var err error
+		if kept, err = s.senders.secretsOf(old); err != nil {
+			kept = map[string]string{} // they are lost; the caller can set them again
+		}
+	}
+	out.config, out.secrets = splitConfig(out.channel, in.GetConfig(), kept)
+	full := map[string]string{}
+	for _, part := range []map[string]string{out.config, out.secrets} {
+		for name, value := range part {
+			full[name] = value
+		}
+	}
+	if err := channel.Validate(out.channel, full, s.senders.guard); err != nil {
+		field := "notificationRule.config"
+		if !slices.Contains(channel.Channels(), out.channel) {
+			field = "notificationRule.channel"
+		}
+		return nil, apierr.InvalidArgument(field, "%v", err)
+	}
+	if id := webhookID(&ent.NotificationRule{Config: out.config}); id != 0 {
+		exists, err := tx.NotificationWebhook.Query().Where(notificationwebhook.ID(id)).Exist(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !exists {
+			return nil, apierr.InvalidArgument("notificationRule.config", "config.%s must be the id of a notification webhook of the deployment, got %d", keyWebhook, id)
+		}
+	}
+	out.policySlugs = slices.Compact(slices.Sorted(slices.Values(in.GetPolicySlugs())))
+	if out.policySlugs == nil {
+		out.policySlugs = []string{}
+	}
+	out.sendScanCompletion = out.channel == channel.Webhook && (in.SendScanCompletion == nil || in.GetSendScanCompletion())
+	return out, nil
+}
+
+// channelName accepts the words of the contract in any case, with or without CHANNEL_. What is none is left as it is, for
+// the error to repeat.
+func channelName(text string) string {
+	name := strings.ToUpper(text)
+	if !strings.HasPrefix(name, "CHANNEL_") {
+		name = "CHANNEL_" + name
+	}
+	if slices.Contains(channel.Channels(), name) {
+		return name
+	}
+	return text
+}
+
+// splitConfig parts the credentials from the rest. Those that the caller leaves out are kept, except where the rule now
+// names a webhook, which has its own. An empty value is as good as none.
+func splitConfig(kind string, given, kept map[string]string) (config, secrets map[string]string) {
+	config, secrets = map[string]string{}, map[string]string{}
+	if given[keyWebhook] == "" {
+		for name, value := range kept {
+			secrets[name] = value
+		}
+	}
+	isSecret := map[string]bool{}
+	for _, key := range channel.Keys(kind) {
+		isSecret[key.Name] = key.Secret
+	}
+	for name, value := range given {
+		known, part := isSecret[name], config
+		if known {
+			part = secrets
+		}
+		delete(part, name)
+		if value != "" || !isKey(kind, name) { // an unknown key is refused, whatever its value
+			part[name] = value
+		}
+	}
+	return config, secrets
+}
+
+func isKey(kind, name string) bool {
+	return slices.ContainsFunc(channel.Keys(kind), func(k channel.Key) bool { return k.Name == name })
+}
+
+func (s *NotificationRules) sealSecrets(id int64, secrets map[string]string) ([]byte, error) {
+	plain, err := json.Marshal(secrets)
+	if err != nil {
+		return nil, err
+	}
+	return s.senders.keyring.Seal(plain, ruleSecretsOf(id))
+}
+
+func (s *NotificationRules) convertOne(ctx context.Context, db *ent.Client, row *ent.NotificationRule) (*notificationsv1.NotificationRule, error) {
+	hooks, err := webhooksOf(ctx, db, []*ent.NotificationRule{row})
+	if err != nil {
+		return nil, err
+	}
+	return s.convert(row, hooks), nil
+}
+
+// convert makes the answer, which has no credential in it.
+func (s *NotificationRules) convert(row *ent.NotificationRule, hooks map[int64]*ent.NotificationWebhook) *notificationsv1.NotificationRule {
+	out := &notificationsv1.NotificationRule{
+		Id: row.ID, Channel: row.Channel, Config: row.Config, IsEnabled: row.IsEnabled, Name: row.Name, PolicySlugs: row.PolicySlugs,
+		UseNetworkBroker: row.UseNetworkBroker, SendScanCompletion: row.SendScanCompletion,
+	}
+	if _, err := s.senders.open(row, hooks); err != nil {
+		out.ConfigError = err.Error()
+	}
+	return out
+}

@@ -1,0 +1,218 @@
+package notifications
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/notificationrule"
+	"github.com/palisade/palisade/ent/notificationwebhook"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/egress"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/notifications/channel"
+	"github.com/palisade/palisade/services/notifications/payload"
+)
+
+// keyWebhook is the key of a rule's config that names a notification webhook.
+const keyWebhook = "webhook_id"
+
+// Senders make what sends the messages of a rule.
+type Senders struct {
+	store   *store.Store
+	keyring *secret.Keyring
+	guard   *egress.Guard
+	mail    channel.MailConfig
+}
+
+// NewSenders returns senders whose every call goes through the guard.
+func NewSenders(st *store.Store, keyring *secret.Keyring, guard *egress.Guard, mail channel.MailConfig) *Senders {
+	return &Senders{store: st, keyring: keyring, guard: guard, mail: mail}
+}
+
+// errBroken is why a rule cannot send whose credentials cannot be read.
+var errBroken = errors.New("the stored credentials cannot be read; set them again")
+
+// open makes the sender of a rule. webhooks are those that rules name, by id; one of another deployment counts as none.
+// The error is for the administrators of the deployment.
+func (s *Senders) open(row *ent.NotificationRule, webhooks map[int64]*ent.NotificationWebhook) (channel.Sender, error) {
+	config, err := s.fullConfig(row)
+	if err != nil {
+		return nil, errBroken
+	}
+	if id := webhookID(row); id != 0 {
+		hook := webhooks[id]
+		if hook == nil || hook.DeploymentID != row.DeploymentID {
+			return nil, fmt.Errorf("the notification webhook %d that config.webhook_id names does not exist", id)
+		}
+		return s.toWebhook(hook)
+	}
+	return channel.Open(row.Channel, config, s.guard, s.mail)
+}
+
+func (s *Senders) toWebhook(hook *ent.NotificationWebhook) (channel.Sender, error) {
+	config := map[string]string{"url": hook.URL}
+	if len(hook.Secret) > 0 {
+		value, err := s.keyring.Unseal(hook.Secret, webhookSecretOf(hook.ID))
+		if err != nil {
+			return nil, errBroken
+		}
+		config["secret"] = string(value)
+	}
+	return channel.Open(channel.Webhook, config, s.guard, s.mail)
+}
+
+// webhookID is the webhook that a rule names; 0 for none.
+func webhookID(row *ent.NotificationRule) int64 {
+	id, _ := strconv.ParseInt(row.Config[keyWebhook], 10, 64)
+	return id
+}
+
+// webhooksOf reads the webhooks that rules name, in one query.
+func webhooksOf(ctx context.Context, db *ent.Client, rows []*ent.NotificationRule) (map[int64]*ent.NotificationWebhook, error) {
+	var ids []int64
+	for _, row := range rows {
+		if id := webhookID(row); id != 0 {
+			ids = append(ids, id)
+		}
+	}
+	hooks := map[int64]*ent.NotificationWebhook{}
+	if len(ids) == 0 {
+		return hooks, nil
+	}
+	found, err := db.NotificationWebhook.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(notificationwebhook.FieldID), ids)) }).All(ctx)
+	for _, hook := range found {
+		hooks[hook.ID] = hook
+	}
+	return hooks, err
+}
+
+// fullConfig is the config of a rule with its credentials.
+func (s *Senders) fullConfig(row *ent.NotificationRule) (map[string]string, error) {
+	secrets, err := s.secretsOf(row)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range row.Config {
+		secrets[name] = value
+	}
+	return secrets, nil
+}
+
+func (s *Senders) secretsOf(row *ent.NotificationRule) (map[string]string, error) {
+	secrets := map[string]string{}
+	if len(row.Secrets) == 0 {
+		return secrets, nil
+	}
+	plain, err := s.keyring.Unseal(row.Secrets, ruleSecretsOf(row.ID))
+	if err != nil {
+		return nil, err
+	}
+	return secrets, json.Unmarshal(plain, &secrets)
+}
+
+// ruleSecretsOf binds sealed credentials to their row.
+func ruleSecretsOf(id int64) []byte { return fmt.Appendf(nil, "notification_rules.secrets/%d", id) }
+
+// test sends a sample and says why it failed; "" on success.
+func (s *Senders) test(ctx context.Context, open func() (channel.Sender, error)) (failure string) {
+	to, err := open()
+	if err != nil {
+		return err.Error()
+	}
+	now := time.Now()
+	body := payload.Sample(now)
+	_, err = to.Send(ctx, channel.Message{
+		Kind: "test", EventID: "msg_test_" + uuid.NewString(), Payload: body, At: now,
+		Subject: "Test of a notification from Palisade", Text: "This is a test of a notification from Palisade. Nothing was found.",
+	})
+	return describe(err).text
+}
+
+// openRule is a rule that deliveries go through.
+type openRule struct {
+	endpoint
+	sender channel.Sender
+	err    error // why there is no sender
+}
+
+func (r *openRule) send(ctx context.Context, m channel.Message) (status int, err error) {
+	if r.err != nil {
+		return 0, &channel.Error{Public: r.err.Error()}
+	}
+	return r.sender.Send(ctx, m)
+}
+
+// openRules makes the senders of deliveries whose rule this run has not met yet. Deliveries of a rule that sends no more
+// are canceled: they were written while it was deleted or disabled.
+func (d *dispatch) openRules(ctx context.Context, rows []*ent.Delivery) error {
+	var ids []int64
+	for _, row := range rows {
+		if d.rules[row.RuleID] == nil && !slices.Contains(ids, row.RuleID) {
+			ids = append(ids, row.RuleID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	system := tenant.System(ctx)
+	db := d.engine.store.Reader
+	found, err := db.NotificationRule.Query().
+		Where(notificationrule.IsEnabled(true), func(s *entsql.Selector) { s.Where(store.InIDs(s.C(notificationrule.FieldID), ids)) }).All(system)
+	if err != nil {
+		return err
+	}
+	hooks, err := webhooksOf(system, db, found)
+	if err != nil {
+		return err
+	}
+	for _, row := range found {
+		to, err := d.engine.senders.open(row, hooks)
+		d.rules[row.ID] = &openRule{endpoint: endpoint{row.ID, row.UpdatedAt}, sender: to, err: err}
+	}
+	for _, id := range ids {
+		if d.rules[id] != nil {
+			continue
+		}
+		delete(d.waiting, id)
+		err := d.engine.store.Write(system, func(ctx context.Context, tx *ent.Tx) error { return cancelOf(ctx, d.engine.store, tx, id) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// messageOf is what is sent of a delivery.
+func messageOf(row *ent.Delivery) channel.Message {
+	subject, text := payload.Describe(row.Payload)
+	return channel.Message{Kind: row.Kind, EventID: row.EventID, Payload: row.Payload, Subject: subject, Text: text, At: store.Time(row.CreatedAt)}
+}
+
+// failure is what a failed attempt means; the zero value is none.
+type failure struct {
+	text       string
+	permanent  bool
+	retryAfter time.Duration
+}
+
+// describe reads an error of a sender. The text of any other error stays inside.
+func describe(err error) failure {
+	var known *channel.Error
+	switch {
+	case err == nil:
+		return failure{}
+	case errors.As(err, &known):
+		return failure{text: known.Public, permanent: known.Permanent, retryAfter: known.RetryAfter}
+	}
+	return failure{text: "the message could not be sent"}
+}
