@@ -21,6 +21,8 @@ type gateway struct {
 	routes map[string]*route // by HTTP method, a blank and the pattern as grpc-gateway writes it
 	json   *marshaler
 	log    *slog.Logger
+	// uploadHeaders are the canonical names of the headers that uploads read. They never become metadata.
+	uploadHeaders map[string]bool
 }
 
 // New returns the handler of the HTTP port. It fails when an RPC has no rule, when an upload path stands on an
@@ -30,7 +32,7 @@ func New(config Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateway{config: config, routes: map[string]*route{}, log: config.Logger}
+	g := &gateway{config: config, routes: map[string]*route{}, log: config.Logger, uploadHeaders: map[string]bool{}}
 	g.json = &marshaler{unknown: config.UnknownFields}
 	g.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, g.json),
@@ -97,7 +99,7 @@ func (g *gateway) dispatch(w http.ResponseWriter, r *http.Request) {
 		fixed.ServeHTTP(w, r)
 		return
 	}
-	routed, err := forRouter(r)
+	routed, err := g.forRouter(r)
 	if err != nil {
 		g.writeError(w, r, err)
 		return
@@ -153,7 +155,7 @@ func outgoingHeader(name string) (string, bool) {
 // is always in RawPath, since the router unescapes RawPath once and a Path without it a second time, and of the
 // headers only those remain that may pass. Content-Type is not among them: a body is JSON whatever its client
 // calls it, and many name nothing.
-func forRouter(r *http.Request) (*http.Request, error) {
+func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 	path, err := canonicalPath(r.URL)
 	if err != nil {
 		return nil, err
@@ -169,6 +171,11 @@ func forRouter(r *http.Request) (*http.Request, error) {
 	}
 	routed.Header = make(http.Header, len(forwarded)+1)
 	for name := range forwarded {
+		if values := r.Header[name]; len(values) > 0 {
+			routed.Header[name] = values[:1]
+		}
+	}
+	for name := range g.uploadHeaders {
 		if values := r.Header[name]; len(values) > 0 {
 			routed.Header[name] = values[:1]
 		}

@@ -198,7 +198,7 @@ func (g *gateway) checkReachable() error {
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", rt.fullMethod, key, err)
 		}
-		request, err := forRouter(raw)
+		request, err := g.forRouter(raw)
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", rt.fullMethod, key, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
 )
@@ -27,7 +29,8 @@ const chunkSize = 256 << 10
 
 // upload turns a POST with a raw body into a client-streaming RPC. Its request message has one bytes field (the
 // chunk), one message field (the target, filled from the query) and the fields that the path names. Where the
-// target has a field content_encoding, the header of that name goes there and the bytes pass as they came.
+// target has a field content_encoding, the header of that name goes there and the bytes pass as they came. Other
+// fields of the target name their header by the option (palisade.options.v1.header); the query cannot set them.
 type upload struct {
 	gateway  *gateway
 	route    *route
@@ -35,7 +38,8 @@ type upload struct {
 	response protoreflect.MessageType
 	chunk    protoreflect.FieldDescriptor
 	target   protoreflect.FieldDescriptor
-	encoding protoreflect.FieldDescriptor // of the target; nil when it has none
+	encoding protoreflect.FieldDescriptor            // of the target; nil when it has none
+	headers  map[string]protoreflect.FieldDescriptor // of the target, by canonical header name
 }
 
 // uploadHandler checks the shape of the RPC and returns its handler.
@@ -72,7 +76,30 @@ func (g *gateway) uploadHandler(rt *route) (runtime.HandlerFunc, error) {
 	if field := u.target.Message().Fields().ByName("content_encoding"); field != nil && field.Kind() == protoreflect.StringKind {
 		u.encoding = field
 	}
+	if u.headers, err = headerFields(u.target.Message()); err != nil {
+		return nil, err
+	}
+	for name := range u.headers {
+		g.uploadHeaders[name] = true
+	}
 	return u.serve, nil
+}
+
+// headerFields finds the fields that are filled from headers.
+func headerFields(target protoreflect.MessageDescriptor) (map[string]protoreflect.FieldDescriptor, error) {
+	found := map[string]protoreflect.FieldDescriptor{}
+	for i := range target.Fields().Len() {
+		field := target.Fields().Get(i)
+		name := headerOf(field)
+		if name == "" {
+			continue
+		}
+		if field.Kind() != protoreflect.StringKind || field.IsList() {
+			return nil, fmt.Errorf("%s is filled from a header and must be a string", field.FullName())
+		}
+		found[http.CanonicalHeaderKey(name)] = field
+	}
+	return found, nil
 }
 
 func (u *upload) serve(w http.ResponseWriter, r *http.Request, pathValues map[string]string) {
@@ -108,7 +135,7 @@ func (u *upload) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // asParameters names the fields of the target as the client knows them: over HTTP, target.project is the
-// parameter project.
+// parameter project, and a field that is filled from a header has the header's name.
 func (u *upload) asParameters(err error) error {
 	prefix := u.target.JSONName() + "."
 	st, ok := status.FromError(err)
@@ -118,7 +145,7 @@ func (u *upload) asParameters(err error) error {
 	text, renamed := st.Message(), &errdetails.BadRequest{}
 	for _, detail := range st.Details() {
 		for _, violation := range badRequest(detail).GetFieldViolations() {
-			field := strings.TrimPrefix(violation.GetField(), prefix)
+			field := u.parameter(strings.TrimPrefix(violation.GetField(), prefix))
 			description := strings.Replace(violation.GetDescription(), violation.GetField(), field, 1)
 			text = strings.Replace(text, violation.GetDescription(), description, 1)
 			renamed.FieldViolations = append(renamed.FieldViolations,
@@ -131,6 +158,22 @@ func (u *upload) asParameters(err error) error {
 	return apierr.New(st.Code(), apierr.ReasonOf(err), text, renamed)
 }
 
+// parameter is what fills a field of the target over HTTP.
+func (u *upload) parameter(field string) string {
+	for _, filled := range u.headers {
+		if filled.JSONName() == field || string(filled.Name()) == field {
+			return headerOf(filled)
+		}
+	}
+	return field
+}
+
+// headerOf is the header that fills a field, as its option spells it; empty for fields of the query.
+func headerOf(field protoreflect.FieldDescriptor) string {
+	name, _ := proto.GetExtension(field.Options(), optionsv1.E_Header).(string)
+	return name
+}
+
 func badRequest(detail any) *errdetails.BadRequest {
 	found, _ := detail.(*errdetails.BadRequest)
 	return found
@@ -138,11 +181,14 @@ func badRequest(detail any) *errdetails.BadRequest {
 
 // first builds the message that names what is uploaded.
 func (u *upload) first(r *http.Request, pathValues map[string]string) (proto.Message, error) {
-	skip := lenient.Fields()
+	var skip []protoreflect.Name
 	if u.encoding != nil {
-		skip = lenient.Fields(u.encoding.Name())
+		skip = append(skip, u.encoding.Name())
 	}
-	values, err := lenient.Query(r.URL.RawQuery, u.target.Message(), skip)
+	for _, field := range u.headers {
+		skip = append(skip, field.Name())
+	}
+	values, err := lenient.Query(r.URL.RawQuery, u.target.Message(), lenient.Fields(skip...))
 	if err != nil {
 		return nil, err
 	}
@@ -158,6 +204,13 @@ func (u *upload) first(r *http.Request, pathValues map[string]string) (proto.Mes
 	}
 	if encoding != "" {
 		target.Set(u.encoding, protoreflect.ValueOfString(encoding))
+	}
+	for name, field := range u.headers {
+		value := r.Header.Get(name)
+		if !utf8.ValidString(value) {
+			return nil, apierr.InvalidArgument(name, "the header %s must be UTF-8", name)
+		}
+		target.Set(field, protoreflect.ValueOfString(value))
 	}
 	for name, value := range pathValues {
 		message.Set(u.request.Descriptor().Fields().ByName(protoreflect.Name(name)), protoreflect.ValueOfString(value))

@@ -1,0 +1,167 @@
+package scm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/host"
+)
+
+// syncBatch is how many repositories are stored in one transaction.
+const syncBatch = 100
+
+// SyncScmConfig has the repositories read in the background.
+func (s *Configurations) SyncScmConfig(ctx context.Context, r *scmv1.SyncScmConfigRequest) (*scmv1.SyncScmConfigResponse, error) {
+	row, err := find(ctx, s.store.Reader, r.GetConfigId())
+	if err != nil {
+		return nil, err
+	}
+	if err := callable(row); err != nil {
+		return nil, hostError(err)
+	}
+	args := syncArgs{DeploymentID: row.DeploymentID, ConfigID: row.ID, Debug: r.GetDebug()}
+	err = s.store.Write(ctx, func(ctx context.Context, _ *ent.Tx) error { return s.jobs.Enqueue(ctx, args, nil) })
+	if err != nil {
+		return nil, err
+	}
+	token, err := s.taskToken(ctx, args)
+	return &scmv1.SyncScmConfigResponse{TaskTokenJwt: token}, err
+}
+
+// callable refuses what no task could do: without a credential, or for a type of host that is not supported.
+func callable(row *ent.ScmConfig) error {
+	if _, err := host.Open(scmType(row.Type), row.BaseURL, "", http.DefaultClient); err != nil {
+		return err
+	}
+	if len(row.AccessToken) == 0 && row.ScmAppID == nil {
+		return errNoCredential()
+	}
+	return nil
+}
+
+// syncArgs read all repositories of a configuration.
+type syncArgs struct {
+	DeploymentID int64 `json:"deployment_id"`
+	ConfigID     int64 `json:"config_id"`
+	Debug        bool  `json:"debug"`
+}
+
+// Kind is the name in the queue.
+func (syncArgs) Kind() string { return "scm_sync" }
+
+// InsertOpts make one run of the many that impatient callers ask for.
+func (syncArgs) InsertOpts() river.InsertOpts {
+	opts := jobs.OnceWaiting()
+	opts.MaxAttempts = syncAttempts
+	return opts
+}
+
+type syncWorker struct {
+	river.WorkerDefaults[syncArgs]
+	connections *Connections
+	log         *slog.Logger
+}
+
+// Timeout is how long a run may take.
+func (*syncWorker) Timeout(*river.Job[syncArgs]) time.Duration { return syncTimeout }
+
+// Work reads the repositories. A run that ends early leaves what it has stored; the next one begins anew.
+func (w *syncWorker) Work(ctx context.Context, job *river.Job[syncArgs]) error {
+	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
+	row, err := w.connections.store.Reader.ScmConfig.Get(ctx, job.Args.ConfigID)
+	if ent.IsNotFound(err) {
+		return nil // deleted since
+	}
+	if err != nil {
+		return err
+	}
+	s := repositorySync{Connections: w.connections, config: row, log: w.log, debug: job.Args.Debug}
+	if err = s.run(ctx); err == nil {
+		return s.done(ctx)
+	}
+	if hostText(err) != "" {
+		if stored := s.failed(ctx, err); stored != nil {
+			return stored
+		}
+	}
+	return retry(err, job.CreatedAt)
+}
+
+// repositorySync is one run.
+type repositorySync struct {
+	*Connections
+	config *ent.ScmConfig
+	log    *slog.Logger
+	debug  bool
+}
+
+func (s *repositorySync) run(ctx context.Context) error {
+	h, err := s.open(ctx, s.config)
+	if err != nil {
+		return err
+	}
+	batch := make([]host.Repository, 0, syncBatch)
+	for repository, err := range h.Repositories(ctx, s.config.Namespace) {
+		if err != nil {
+			return errors.Join(err, s.save(ctx, batch))
+		}
+		if batch = append(batch, repository); len(batch) == syncBatch {
+			if err := s.save(ctx, batch); err != nil {
+				return err
+			}
+			batch = batch[:0]
+		}
+	}
+	return s.save(ctx, batch)
+}
+
+// done notes the success.
+func (s *repositorySync) done(ctx context.Context) error {
+	return s.note(ctx, func(update *ent.ScmConfigUpdateOne) { update.SetLastSuccessfulSyncAt(store.Now()) })
+}
+
+// failed notes what the host said, where the next look at the configuration shows it.
+func (s *repositorySync) failed(ctx context.Context, err error) error {
+	s.log.InfoContext(ctx, "repositories could not be read", "config_id", s.config.ID, "error", errors.Join(err, errors.Unwrap(err)))
+	return s.note(ctx, func(update *ent.ScmConfigUpdateOne) {
+		update.SetCheckedAt(store.Now()).SetCheckOk(false).SetCheckError("sync: " + hostText(err))
+	})
+}
+
+func (s *repositorySync) note(ctx context.Context, fields func(*ent.ScmConfigUpdateOne)) error {
+	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		before, err := tx.ScmConfig.Get(ctx, s.config.ID)
+		if ent.IsNotFound(err) || err == nil && !sameConnection(before, s.config) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		update := before.Update()
+		fields(update)
+		after, err := update.Save(ctx)
+		if err != nil {
+			return err
+		}
+		return s.audited(ctx, tx, before, after)
+	})
+}
+
+// webURL lets only links of the web through: the host's word becomes a link in pages.
+func webURL(raw string) string {
+	if strings.HasPrefix(raw, "https://") || strings.HasPrefix(raw, "http://") {
+		return raw
+	}
+	return ""
+}

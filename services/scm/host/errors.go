@@ -1,0 +1,144 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/palisade/palisade/services/internal/egress"
+)
+
+// Kind is what went wrong at a host.
+type Kind string
+
+// The kinds of errors.
+const (
+	// Unauthorized: the host does not know the credential (401).
+	Unauthorized Kind = "unauthorized"
+	// Forbidden: the credential may not do this (403).
+	Forbidden Kind = "forbidden"
+	// NotFound: there is no such thing, or the credential may not see it (404).
+	NotFound Kind = "not found"
+	// RateLimited: too many calls; Error.Reset says until when.
+	RateLimited Kind = "rate limited"
+	// Refused: the host does not accept what it was asked (other 4xx).
+	Refused Kind = "refused"
+	// Failed: the host itself is out of order (5xx).
+	Failed Kind = "failed"
+	// TimedOut: no answer in time.
+	TimedOut Kind = "timed out"
+	// Malformed: an answer, but not one of this kind of host.
+	Malformed Kind = "malformed"
+	// Unreachable: no connection.
+	Unreachable Kind = "unreachable"
+	// Unsupported: this kind of host or namespace cannot do it.
+	Unsupported Kind = "unsupported"
+)
+
+// Error is a failed call.
+type Error struct {
+	Kind Kind
+	// Text says what is wrong and what to do, for the person who set the connection up.
+	Text string
+	// Reset is when a rate limit ends; zero for other kinds, and where the host does not say.
+	Reset time.Time
+	cause error
+}
+
+// Error returns the text for people. The cause is for the log alone: it may name addresses.
+func (e *Error) Error() string { return e.Text }
+
+// Unwrap returns the client's error.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Is reports whether err is a host's error of a kind.
+func Is(err error, kind Kind) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Kind == kind
+}
+
+// errForeign is the transport's: the host sent us elsewhere.
+var errForeign = errors.New("the host led to another address")
+
+// connection explains an error that is not an answer of the host: no time, no connection, or no JSON. A time-out reads like
+// a refused connection, because who may choose the URL must not learn which ports of a network are open.
+func connection(err error) *Error {
+	var network net.Error
+	var tooLarge *egress.TooLargeError
+	switch {
+	case errors.Is(err, errForeign):
+		return malformed("the host redirects to another address: set baseUrl to the address where it really is", err)
+	case errors.As(err, &tooLarge):
+		return malformed(egress.Describe(err)+": check baseUrl", err)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return &Error{Kind: TimedOut, Text: egress.Describe(err) + unreachableAdvice, cause: err}
+	case network != nil, errors.Is(err, context.Canceled):
+		return &Error{Kind: Unreachable, Text: egress.Describe(err) + unreachableAdvice, cause: err}
+	}
+	return malformed("the host's answer is not that of this type of host: check type and baseUrl", err)
+}
+
+const unreachableAdvice = ": check baseUrl, or try again later"
+
+func malformed(text string, cause error) *Error {
+	return &Error{Kind: Malformed, Text: text, cause: cause}
+}
+
+// refusal explains an answer that is an error. detail is the host's own text, if it is of use to people.
+func refusal(status int, detail string, cause error) *Error {
+	if detail != "" {
+		detail = " (it says: " + clip(detail) + ")"
+	}
+	e := &Error{cause: cause}
+	switch {
+	case status == http.StatusUnauthorized:
+		e.Kind, e.Text = Unauthorized, "the host does not accept the access token: it is wrong, expired or revoked; set a new accessToken"
+	case status == http.StatusForbidden:
+		e.Kind, e.Text = Forbidden, "the access token may not do this: give it the permission at the host"+detail
+	case status == http.StatusNotFound:
+		e.Kind, e.Text = NotFound, "the host knows no such thing, or does not show it to this access token: check the namespace and the token's permissions"
+	case status >= 500:
+		e.Kind, e.Text = Failed, fmt.Sprintf("the host answered with an error of its own, status %d: try again later", status)
+	case status >= 400:
+		e.Kind, e.Text = Refused, fmt.Sprintf("the host refused the request, status %d%s", status, detail)
+	default:
+		e.Kind, e.Text = Malformed, fmt.Sprintf("the host answered with the unexpected status %d: check type and baseUrl", status)
+	}
+	return e
+}
+
+// rateLimited explains a rate limit. reset may be zero.
+func rateLimited(reset time.Time, cause error) *Error {
+	text := "the host's rate limit is used up: try again later"
+	if !reset.IsZero() {
+		text = "the host's rate limit is used up: try again after " + reset.UTC().Format(time.RFC3339)
+	}
+	return &Error{Kind: RateLimited, Text: text, Reset: reset, cause: cause}
+}
+
+// maxDetail is how much of a host's own text is passed on, in runes.
+const maxDetail = 200
+
+func clip(text string) string {
+	text = printable(text)
+	runes := []rune(text)
+	if len(runes) <= maxDetail {
+		return text
+	}
+	return string(runes[:maxDetail]) + "…"
+}
+
+// printable drops control characters, which no name has and PostgreSQL does not store. What hosts say passes through it.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, text)
+}

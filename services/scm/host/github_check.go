@@ -1,0 +1,115 @@
+package host
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/go-github/v84/github"
+
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+)
+
+// Check asks for the namespace, and what the token may do there.
+func (h *gitHub) Check(ctx context.Context, namespace string) (Account, error) {
+	user, response, err := h.account(ctx, namespace)
+	if err != nil {
+		return Account{}, err
+	}
+	account := Account{
+		ID: strconv.FormatInt(user.GetID(), 10), Path: user.GetLogin(), Name: user.GetName(), URL: user.GetHTMLURL(), Entity: entity(user),
+	}
+	// Classic tokens are told their scopes with every answer, even when they have none. Fine-grained tokens and those of
+	// applications get no list.
+	if lists, classic := response.Header[http.CanonicalHeaderKey("X-OAuth-Scopes")]; classic {
+		account.Scopes = classicScopes(strings.Join(lists, ","))
+		return account, nil
+	}
+	account.Scopes, err = h.probeScopes(ctx, user)
+	return account, err
+}
+
+// classicScopes reads a list of OAuth scopes. "public_repo" gives the same as "repo" for public repositories, which are
+// the only ones that such a token reaches.
+func classicScopes(list string) *scmv1.ScmTokenScopes {
+	var scopes []string
+	for scope := range strings.SplitSeq(list, ",") {
+		scopes = append(scopes, strings.TrimSpace(scope))
+	}
+	has := func(any ...string) bool {
+		return slices.ContainsFunc(any, func(scope string) bool { return slices.Contains(scopes, scope) })
+	}
+	repo := has("repo", "public_repo")
+	return &scmv1.ScmTokenScopes{
+		ReadMetadata: repo, ReadPullRequest: repo, WritePullRequestComment: repo, ReadContents: repo, WriteContents: repo, WritePullRequest: repo,
+		ReadMembers:    has("read:org", "write:org", "admin:org"),
+		ManageWebhooks: has("admin:org_hook"),
+	}
+}
+
+// probeScopes finds out by reading what a token without a list may do. Writing cannot be tried without a trace: it is
+// reported when the matching reading works and the repository says that the caller may push, which is the most that can
+// be true.
+func (h *gitHub) probeScopes(ctx context.Context, account *github.User) (*scmv1.ScmTokenScopes, error) {
+	login, scopes := account.GetLogin(), &scmv1.ScmTokenScopes{}
+	repositories, _, err := h.repositoriesOf(ctx, account)(1)
+	if err != nil {
+		return scopes, allowed(&scopes.ReadMetadata, err)
+	}
+	scopes.ReadMetadata = true
+	if entity(account) == Org {
+		one := github.ListOptions{PerPage: 1}
+		_, _, err := h.client.Organizations.ListMembers(ctx, login, &github.ListMembersOptions{ListOptions: one})
+		if err := allowed(&scopes.ReadMembers, gitHubError(err)); err != nil {
+			return nil, err
+		}
+		_, _, err = h.client.Organizations.ListHooks(ctx, login, &one)
+		if err := allowed(&scopes.ManageWebhooks, gitHubError(err)); err != nil {
+			return nil, err
+		}
+	}
+	if len(repositories) == 0 {
+		return scopes, nil
+	}
+	return scopes, h.probeRepository(ctx, telling(repositories), scopes)
+}
+
+// telling chooses the repository to probe: everybody may read a public one, and only a private one shows the permission.
+func telling(repositories []*github.Repository) *github.Repository {
+	private := func(r *github.Repository) bool { return r.GetPrivate() && !r.GetArchived() }
+	if i := slices.IndexFunc(repositories, private); i >= 0 {
+		return repositories[i]
+	}
+	return repositories[0]
+}
+
+func (h *gitHub) probeRepository(ctx context.Context, r *github.Repository, scopes *scmv1.ScmTokenScopes) error {
+	owner, name, err := splitRepository(r.GetFullName())
+	if err != nil {
+		return malformed("the host's list of repositories is not that of GitHub", err)
+	}
+	_, _, err = h.client.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{ListOptions: github.ListOptions{PerPage: 1}})
+	if err := allowed(&scopes.ReadPullRequest, gitHubError(err)); err != nil {
+		return err
+	}
+	_, _, err = h.client.Repositories.ListBranches(ctx, owner, name, &github.BranchListOptions{ListOptions: github.ListOptions{PerPage: 1}})
+	if err := allowed(&scopes.ReadContents, gitHubError(err)); err != nil {
+		return err
+	}
+	push := r.GetPermissions().GetPush()
+	scopes.WritePullRequest = push && scopes.GetReadPullRequest()
+	scopes.WritePullRequestComment = scopes.GetWritePullRequest()
+	scopes.WriteContents = push && scopes.GetReadContents()
+	return nil
+}
+
+// allowed notes whether a probe was allowed. A refusal is an answer; any other error ends the check.
+func allowed(scope *bool, err error) error {
+	*scope = err == nil
+	if Is(err, Forbidden) || Is(err, NotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/google/go-github/v84/github"
+)
+
+// gitHubEvents are GitHub's words.
+var gitHubEvents = map[Event]string{PullRequestEvent: "pull_request", ReviewCommentEvent: "pull_request_review_comment"}
+
+// organization refuses namespaces without webhooks of their own.
+func (h *gitHub) organization(ctx context.Context, namespace string) (*github.User, error) {
+	account, _, err := h.account(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	if entity(account) != Org {
+		return nil, &Error{Kind: Unsupported, Text: "GitHub has webhooks for organizations, not for users: " + strconv.Quote(namespace) + " is a user"}
+	}
+	return account, nil
+}
+
+// Subscriptions lists the webhooks of an organization.
+func (h *gitHub) Subscriptions(ctx context.Context, namespace string) ([]Subscription, error) {
+	org, err := h.organization(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := collect(paged(gitHubPages(func(n int) ([]*github.Hook, *github.Response, error) {
+		return h.client.Organizations.ListHooks(ctx, org.GetLogin(), &github.ListOptions{Page: n, PerPage: perPage})
+	})))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Subscription, len(hooks))
+	for i, hook := range hooks {
+		out[i] = h.subscription(org, hook)
+	}
+	return out, nil
+}
+
+// Subscribe makes an organization's webhook.
+func (h *gitHub) Subscribe(ctx context.Context, namespace string, hook Webhook) (Subscription, error) {
+	org, err := h.organization(ctx, namespace)
+	if err != nil {
+		return Subscription{}, err
+	}
+	request := gitHubHook(hook)
+	request.Name = github.Ptr("web") // GitHub's only kind
+	made, _, err := h.client.Organizations.CreateHook(ctx, org.GetLogin(), request)
+	return h.answered(org, made, err)
+}
+
+// UpdateWebhook changes an organization's webhook.
+func (h *gitHub) UpdateWebhook(ctx context.Context, namespace, id string, hook Webhook) (Subscription, error) {
+	org, err := h.organization(ctx, namespace)
+	if err != nil {
+		return Subscription{}, err
+	}
+	number, err := hookID(id)
+	if err != nil {
+		return Subscription{}, err
+	}
+	changed, _, err := h.client.Organizations.EditHook(ctx, org.GetLogin(), number, gitHubHook(hook))
+	return h.answered(org, changed, err)
+}
+
+// Unsubscribe deletes an organization's webhook.
+func (h *gitHub) Unsubscribe(ctx context.Context, namespace, id string) error {
+	if err := checkGitHubName("organization", namespace); err != nil {
+		return err
+	}
+	number, err := hookID(id)
+	if err != nil {
+		return err
+	}
+	_, err = h.client.Organizations.DeleteHook(ctx, namespace, number)
+	return gone(gitHubError(err))
+}
+
+func gitHubHook(hook Webhook) *github.Hook {
+	events := make([]string, len(hook.Events))
+	for i, event := range hook.Events {
+		events[i] = gitHubEvents[event]
+	}
+	return &github.Hook{
+		Config: &github.HookConfig{
+			URL: &hook.Callback, Secret: &hook.Secret, ContentType: github.Ptr("json"), InsecureSSL: github.Ptr("0"),
+		},
+		Events: events, Active: github.Ptr(true),
+	}
+}
+
+func (h *gitHub) answered(org *github.User, hook *github.Hook, err error) (Subscription, error) {
+	if err != nil {
+		return Subscription{}, gitHubError(err)
+	}
+	if hook.GetID() == 0 {
+		return Subscription{}, malformed("the host's answer is not a webhook of GitHub", nil)
+	}
+	return h.subscription(org, hook), nil
+}
+
+func (h *gitHub) subscription(org *github.User, hook *github.Hook) Subscription {
+	events := make([]string, len(hook.Events))
+	for i, event := range hook.Events {
+		events[i] = printable(event)
+	}
+	slices.Sort(events)
+	return Subscription{
+		ID: strconv.FormatInt(hook.GetID(), 10), Callback: hook.GetConfig().GetURL(), URL: h.web + "/" + org.GetLogin(),
+		Events: events, Active: hook.GetActive(),
+	}
+}
+
+// hookID reads the id of a webhook; both hosts have numbers.
+func hookID(id string) (int64, error) {
+	number, err := strconv.ParseInt(id, 10, 64)
+	if err != nil || number <= 0 {
+		return 0, &Error{Kind: NotFound, Text: "the host has no webhook " + strconv.Quote(clip(id)), cause: err}
+	}
+	return number, nil
+}
+
+// gone takes what was to be deleted and is not there for deleted.
+func gone(err error) error {
+	if Is(err, NotFound) {
+		return nil
+	}
+	return err
+}

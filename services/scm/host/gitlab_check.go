@@ -1,0 +1,79 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	gitlab "gitlab.com/gitlab-org/api/client-go"
+
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+)
+
+// Check asks for the namespace, the token's scopes and the access level of the token's user there: GitLab allows what
+// both of them allow.
+func (h *gitLab) Check(ctx context.Context, namespace string) (Account, error) {
+	token, _, err := h.client.PersonalAccessTokens.GetSinglePersonalAccessToken(gitlab.WithContext(ctx))
+	if err != nil {
+		return Account{}, gitLabError(err)
+	}
+	if token.UserID == 0 {
+		return Account{}, malformed("the host's answer is not that of GitLab: check type and baseUrl", nil)
+	}
+	of, err := h.owner(ctx, namespace)
+	if err != nil {
+		return Account{}, err
+	}
+	level, err := h.level(ctx, of, token.UserID)
+	if err != nil {
+		return Account{}, err
+	}
+	account := of.account()
+	account.Scopes = gitLabScopes(token.Scopes, level)
+	return account, nil
+}
+
+func (o owner) account() Account {
+	if o.group != nil {
+		return Account{ID: strconv.FormatInt(o.group.ID, 10), Path: o.group.FullPath, Name: o.group.Name, URL: o.group.WebURL, Entity: Org}
+	}
+	return Account{ID: strconv.FormatInt(o.user.ID, 10), Path: o.user.Username, Name: o.user.Name, URL: o.user.WebURL, Entity: User}
+}
+
+// level is the access level of a user in a namespace. Whoever is no member has none, and reads what is public.
+func (h *gitLab) level(ctx context.Context, of owner, userID int64) (gitlab.AccessLevelValue, error) {
+	if of.user != nil {
+		if of.user.ID == userID {
+			return gitlab.OwnerPermissions, nil
+		}
+		return gitlab.NoPermissions, nil
+	}
+	member, _, err := h.client.GroupMembers.GetInheritedGroupMember(of.group.ID, userID, gitlab.WithContext(ctx))
+	if errors.Is(err, gitlab.ErrNotFound) {
+		return gitlab.NoPermissions, nil
+	}
+	if err := gitLabError(err); err != nil {
+		if Is(err, Forbidden) { // the token has no scope for the API at all
+			return gitlab.NoPermissions, nil
+		}
+		return gitlab.NoPermissions, err
+	}
+	return member.AccessLevel, nil
+}
+
+// gitLabScopes joins a token's scopes with the access level of its user.
+func gitLabScopes(scopes []string, level gitlab.AccessLevelValue) *scmv1.ScmTokenScopes {
+	has := func(scope string) bool { return slices.Contains(scopes, scope) }
+	api, read := has("api"), has("api") || has("read_api")
+	return &scmv1.ScmTokenScopes{
+		ReadMetadata:            read,
+		ReadPullRequest:         read,
+		WritePullRequestComment: api && level >= gitlab.ReporterPermissions,
+		ReadContents:            (read || has("read_repository")) && level >= gitlab.ReporterPermissions,
+		ReadMembers:             read,
+		ManageWebhooks:          api && level >= gitlab.OwnerPermissions,
+		WriteContents:           (api || has("write_repository")) && level >= gitlab.DeveloperPermissions,
+		WritePullRequest:        api && level >= gitlab.DeveloperPermissions,
+	}
+}

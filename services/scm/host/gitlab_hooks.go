@@ -1,0 +1,118 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	gitlab "gitlab.com/gitlab-org/api/client-go"
+)
+
+// groupOf refuses namespaces without webhooks of their own.
+func (h *gitLab) groupOf(ctx context.Context, namespace string) (*gitlab.Group, error) {
+	of, err := h.owner(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	if of.group == nil {
+		return nil, &Error{Kind: Unsupported, Text: "GitLab has webhooks for groups, not for users: " + strconv.Quote(namespace) + " is a user"}
+	}
+	return of.group, nil
+}
+
+// Subscriptions lists the webhooks of a group.
+func (h *gitLab) Subscriptions(ctx context.Context, namespace string) ([]Subscription, error) {
+	group, err := h.groupOf(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := collect(paged(gitLabPages(func(options gitlab.ListOptions) ([]*gitlab.GroupHook, *gitlab.Response, error) {
+		return h.client.Groups.ListGroupHooks(group.ID, &gitlab.ListGroupHooksOptions{ListOptions: options}, gitlab.WithContext(ctx))
+	})))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Subscription, len(hooks))
+	for i, hook := range hooks {
+		out[i] = gitLabSubscription(group, hook)
+	}
+	return out, nil
+}
+
+// Subscribe makes a group's webhook.
+func (h *gitLab) Subscribe(ctx context.Context, namespace string, hook Webhook) (Subscription, error) {
+	group, err := h.groupOf(ctx, namespace)
+	if err != nil {
+		return Subscription{}, err
+	}
+	requests, notes := gitLabEvents(hook.Events)
+	made, _, err := h.client.Groups.AddGroupHook(group.ID, &gitlab.AddGroupHookOptions{
+		URL: &hook.Callback, Token: &hook.Secret, EnableSSLVerification: gitlab.Ptr(true),
+		PushEvents:          gitlab.Ptr(false), // GitLab's default is true
+		MergeRequestsEvents: &requests, NoteEvents: &notes,
+	}, gitlab.WithContext(ctx))
+	return gitLabAnswered(group, made, err)
+}
+
+// UpdateWebhook changes a group's webhook.
+func (h *gitLab) UpdateWebhook(ctx context.Context, namespace, id string, hook Webhook) (Subscription, error) {
+	group, err := h.groupOf(ctx, namespace)
+	if err != nil {
+		return Subscription{}, err
+	}
+	number, err := hookID(id)
+	if err != nil {
+		return Subscription{}, err
+	}
+	requests, notes := gitLabEvents(hook.Events)
+	changed, _, err := h.client.Groups.EditGroupHook(group.ID, number, &gitlab.EditGroupHookOptions{
+		URL: &hook.Callback, Token: &hook.Secret, EnableSSLVerification: gitlab.Ptr(true),
+		PushEvents: gitlab.Ptr(false), MergeRequestsEvents: &requests, NoteEvents: &notes,
+	}, gitlab.WithContext(ctx))
+	return gitLabAnswered(group, changed, err)
+}
+
+// Unsubscribe deletes a group's webhook.
+func (h *gitLab) Unsubscribe(ctx context.Context, namespace, id string) error {
+	number, err := hookID(id)
+	if err != nil {
+		return err
+	}
+	_, err = h.client.Groups.DeleteGroupHook(namespace, number, gitlab.WithContext(ctx))
+	return gone(gitLabError(err))
+}
+
+func gitLabEvents(events []Event) (requests, notes bool) {
+	return slices.Contains(events, PullRequestEvent), slices.Contains(events, ReviewCommentEvent)
+}
+
+func gitLabAnswered(group *gitlab.Group, hook *gitlab.GroupHook, err error) (Subscription, error) {
+	if err != nil {
+		return Subscription{}, gitLabError(err)
+	}
+	if hook.ID == 0 {
+		return Subscription{}, malformed("the host's answer is not a webhook of GitLab", nil)
+	}
+	return gitLabSubscription(group, hook), nil
+}
+
+// gitLabSubscription names the events as GitLab's settings do. A webhook that failed too often is switched off by GitLab
+// and says so in alert_status.
+func gitLabSubscription(group *gitlab.Group, hook *gitlab.GroupHook) Subscription {
+	var events []string
+	for name, on := range map[string]bool{
+		"merge_requests_events": hook.MergeRequestsEvents, "note_events": hook.NoteEvents, "push_events": hook.PushEvents,
+		"tag_push_events": hook.TagPushEvents, "issues_events": hook.IssuesEvents, "job_events": hook.JobEvents,
+		"pipeline_events": hook.PipelineEvents, "releases_events": hook.ReleasesEvents, "subgroup_events": hook.SubGroupEvents,
+		"member_events": hook.MemberEvents, "project_events": hook.ProjectEvents, "deployment_events": hook.DeploymentEvents,
+	} {
+		if on {
+			events = append(events, name)
+		}
+	}
+	slices.Sort(events)
+	return Subscription{
+		ID: strconv.FormatInt(hook.ID, 10), Callback: hook.URL, URL: printable(group.WebURL), Events: events,
+		Active: hook.AlertStatus == "" || hook.AlertStatus == "executable",
+	}
+}

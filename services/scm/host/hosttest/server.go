@@ -1,0 +1,161 @@
+// Package hosttest runs source-code hosts for tests: servers on loopback that speak the wire formats of GitHub and GitLab
+// as their public documentation records them, failures included.
+package hosttest
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Server is what both kinds of hosts have in common.
+type Server struct {
+	// URL is the web URL, without a slash at the end.
+	URL string
+	// Token is the only credential that the host accepts.
+	Token string
+
+	// authorized accepts callers in other ways than by the token; nil: none.
+	authorized func(*http.Request) bool
+
+	mu       sync.Mutex
+	answer   http.HandlerFunc
+	requests []string
+	agents   []string
+}
+
+// start serves api until the test ends. unauthorized answers callers without the token.
+func (s *Server) start(t testing.TB, api http.Handler, unauthorized http.HandlerFunc) {
+	s.Token = "hosttest-0123456789-credential"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
+		s.agents = append(s.agents, r.UserAgent())
+		answer := s.answer
+		s.mu.Unlock()
+		switch {
+		case answer != nil:
+			answer(w, r)
+		case r.Header.Get("Authorization") != "Bearer "+s.Token && (s.authorized == nil || !s.authorized(r)):
+			unauthorized(w, r)
+		default:
+			api.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+}
+
+// Answer makes the host answer everything so; nil makes it a host again.
+func (s *Server) Answer(answer http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
+}
+
+// Status answers with a status, headers (pairs of name and value) and a body.
+func Status(status int, body string, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		for i := 0; i+1 < len(header); i += 2 {
+			w.Header()[http.CanonicalHeaderKey(header[i])] = []string{header[i+1]}
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+// Hang answers nothing until the caller has gone.
+func Hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// Requests lists what was asked, as "GET /path?query", in the order of arrival.
+func (s *Server) Requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Count returns how many requests begin so ("POST /api/v3/orgs").
+func (s *Server) Count(prefix string) (n int) {
+	for _, request := range s.Requests() {
+		if strings.HasPrefix(request, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// Agents lists the User-Agent headers that arrived.
+func (s *Server) Agents() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.agents)
+}
+
+// Repository is a repository that a host has.
+type Repository struct {
+	ID int64
+	// Name is the full one.
+	Name          string
+	DefaultBranch string
+	// Visibility is "public", "private" or "internal".
+	Visibility string
+	Archived   bool
+}
+
+// Hook is a webhook that a host has.
+type Hook struct {
+	ID  int64
+	URL string
+	// Secret is what the host was told to sign with.
+	Secret string
+	Events []string
+	// Insecure is true if the host was told not to check our certificate.
+	Insecure bool
+}
+
+// Comment is a comment of a review thread.
+type Comment struct {
+	ID int64
+	// ReplyTo is the first comment of its thread (GitHub); 0 for that one itself.
+	ReplyTo int64
+	Author  string
+	Body    string
+	Path    string
+	Line    int64
+}
+
+// pages cuts a list as the query asks and reports the number of the next page, 0 after the last.
+func pages[T any](r *http.Request, all []T) (items []T, next int) {
+	number := func(name string, otherwise int) int {
+		if n, err := strconv.Atoi(r.URL.Query().Get(name)); err == nil && n > 0 {
+			return n
+		}
+		return otherwise
+	}
+	page, size := number("page", 1), number("per_page", 30)
+	begin := min((page-1)*size, len(all))
+	end := min(begin+size, len(all))
+	if end < len(all) {
+		next = page + 1
+	}
+	return all[begin:end], next
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+type object = map[string]any

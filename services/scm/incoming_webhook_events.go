@@ -1,0 +1,134 @@
+package scm
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/scmapp"
+	"github.com/palisade/palisade/ent/scmconfig"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/webhook"
+)
+
+// asHost makes the host, or a person there, responsible for what is changed under the context.
+func asHost(ctx context.Context, args eventArgs, login string) context.Context {
+	name := args.BaseURL
+	if u, err := url.Parse(args.BaseURL); err == nil && u.Host != "" {
+		name = u.Host
+	}
+	if login != "" {
+		name = login + " at " + name
+	}
+	return audit.Begin(ctx, audit.Actor{Kind: audit.KindHost, Name: name}, "webhook/"+string(args.Event.Kind))
+}
+
+// closed marks what scans saw on the refs of a pull request that is over as removed, whether it was merged or not: the
+// refs get no more scans, and what was merged is found on the branch (contract facts section 4). What scans saw fixed
+// there stays fixed. A scan of a request that was opened again reopens what it sees.
+func (w *eventWorker) closed(ctx context.Context, args eventArgs) error {
+	row, err := w.project(ctx, w.store.Reader, args)
+	if err != nil || row == nil {
+		return err
+	}
+	return w.store.Write(asHost(ctx, args, ""), func(ctx context.Context, tx *ent.Tx) error {
+		if err := w.lockProject(ctx, tx, row.ID); err != nil {
+			return ignoreMissing(err) // the project was deleted meanwhile, and its findings with it
+		}
+		return w.removeFindings(ctx, tx, args, row)
+	})
+}
+
+func (w *eventWorker) removeFindings(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project) error {
+	refs, now := webhook.Refs(args.Host, args.Event.Number), store.Now()
+	reason := "pull request closed"
+	if args.Event.Merged {
+		reason = "pull request merged"
+	}
+	err := w.store.Exec(ctx, tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, actor_name, at)
+		SELECT deployment_id, id, 'removed', status, ?, ?, '', 'host', 0, '', ? FROM findings
+		WHERE deployment_id = ? AND project_id = ? AND ref IN (?, ?) AND state IN (?, ?)`,
+		lifecycle.Removed, reason, now, args.DeploymentID, project.ID, refs[0], refs[1], lifecycle.Unresolved, lifecycle.Muted)
+	if err != nil {
+		return err
+	}
+	n, err := tx.Finding.Update().Where(finding.ProjectID(project.ID), finding.RefIn(refs...), seen()).
+		SetState(lifecycle.Removed).SetStatus(lifecycle.Removed).SetStateUpdatedAt(now).Save(ctx)
+	if err != nil || n == 0 {
+		return err
+	}
+	about, err := structpb.NewStruct(map[string]any{
+		"project": project.Name, "reason": reason, "removedFindings": n, "refs": []any{refs[0], refs[1]},
+	})
+	if err != nil {
+		return err
+	}
+	audit.Change(ctx, "pull_request", fmt.Sprintf("%s#%d", project.Name, args.Event.Number), nil, about)
+	return nil
+}
+
+// seen limits findings to those that the latest scan saw.
+func seen() predicate.Finding { return finding.StateIn(lifecycle.Unresolved, lifecycle.Muted) }
+
+// ignoreMissing takes what is gone for done.
+func ignoreMissing(err error) error {
+	if ent.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// installed notes whether the application is installed in its namespace, for itself and for the connections there.
+func (w *eventWorker) installed(ctx context.Context, args eventArgs) error {
+	about := args.Event.Installation
+	return w.store.Write(asHost(ctx, args, ""), func(ctx context.Context, tx *ent.Tx) error {
+		before, err := w.lockApp(ctx, tx, scmapp.ID(args.AppID))
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		id := ""
+		if about.Present {
+			id = strconv.FormatInt(about.ID, 10)
+		}
+		after, err := before.Update().SetInstallationID(id).SetSuspended(about.Suspended).Save(ctx)
+		if err != nil {
+			return err
+		}
+		if before.InstallationID != after.InstallationID || before.Suspended != after.Suspended {
+			audit.Change(ctx, appKind, after.ID, appOfConfig(before), appOfConfig(after))
+		}
+		return w.installedConfigs(ctx, tx, after, about)
+	})
+}
+
+// installedConfigs are those that use the application or are of its namespace: one or two.
+func (w *eventWorker) installedConfigs(ctx context.Context, tx *ent.Tx, app *ent.ScmApp, about webhook.Installation) error {
+	configs, err := tx.ScmConfig.Query().Where(
+		scmconfig.Or(
+			scmconfig.ScmAppID(app.ID),
+			scmconfig.And(scmconfig.Type(app.ScmType), scmconfig.BaseURL(app.BaseURL), scmconfig.NamespaceEqualFold(app.Namespace)),
+		),
+		scmconfig.Or(scmconfig.InstalledNEQ(about.Present), scmconfig.SuspendedNEQ(about.Suspended)),
+	).Order(ent.Asc(scmconfig.FieldID)).All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, before := range configs {
+		after, err := before.Update().SetInstalled(about.Present).SetSuspended(about.Suspended).SetUpdatedAt(store.Now()).Save(ctx)
+		if err != nil {
+			return err
+		}
+		if err := w.audited(ctx, tx, before, after); err != nil {
+			return err
+		}
+	}
+	return nil
+}

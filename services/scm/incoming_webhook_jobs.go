@@ -1,0 +1,160 @@
+package scm
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/scmapp"
+	"github.com/palisade/palisade/ent/scmconfig"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/webhookreceipt"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/host"
+	"github.com/palisade/palisade/services/scm/webhook"
+)
+
+const (
+	// expiryInterval is how often what is too old is looked for.
+	expiryInterval = time.Hour
+	// webhookAttempts spread over about two hours: an answer that comes much later helps nobody.
+	webhookAttempts = 9
+)
+
+// IncomingBackground acts on incoming webhooks, and forgets old ones and requests for applications that are over.
+func IncomingBackground(c *Connections, log *slog.Logger) jobs.Work {
+	return jobs.Work{
+		Register: func(workers *river.Workers) {
+			river.AddWorker(workers, &eventWorker{Connections: c, log: log})
+			river.AddWorker(workers, &replyWorker{Connections: c, log: log})
+			river.AddWorker(workers, &expiryWorker{store: c.store})
+		},
+		Periodic: []*river.PeriodicJob{jobs.Every(expiryInterval, expiryArgs{})},
+	}
+}
+
+// eventArgs is what one webhook told, and who sent it: a configuration or an application.
+type eventArgs struct {
+	DeploymentID int64         `json:"deployment_id"`
+	ConfigID     int64         `json:"config_id,omitempty"`
+	AppID        int64         `json:"app_id,omitempty"`
+	Host         webhook.Host  `json:"host"`
+	BaseURL      string        `json:"base_url"`
+	Event        webhook.Event `json:"event"`
+}
+
+// Kind is the name in the queue.
+func (eventArgs) Kind() string { return "scm_webhook" }
+
+// InsertOpts bound the tries.
+func (eventArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{MaxAttempts: webhookAttempts} }
+
+type eventWorker struct {
+	river.WorkerDefaults[eventArgs]
+	*Connections
+	log *slog.Logger
+}
+
+// Work does what the event asks for.
+func (w *eventWorker) Work(ctx context.Context, job *river.Job[eventArgs]) error {
+	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
+	switch job.Args.Event.Kind {
+	case webhook.Closed:
+		return w.closed(ctx, job.Args)
+	case webhook.Commented:
+		return retry(w.commented(ctx, job.Args), job.CreatedAt)
+	case webhook.Installed:
+		return w.installed(ctx, job.Args)
+	case webhook.Other:
+	}
+	return nil
+}
+
+// project finds the project of the event's repository; nil when there is none. Names of repositories have no case at the
+// hosts. A project that is known to live at another host only has the same name.
+func (w *eventWorker) project(ctx context.Context, db *ent.Client, args eventArgs) (*ent.Project, error) {
+	rows, err := db.Project.Query().Where(project.NameKey(strings.ToLower(args.Event.Repository))).Order(ent.Asc(project.FieldID)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found *ent.Project
+	for _, row := range rows {
+		if row.URL != "" && !sameHost(row.URL, args.BaseURL) {
+			continue
+		}
+		if found == nil || row.Name == args.Event.Repository {
+			found = row
+		}
+	}
+	return found, nil
+}
+
+// lockProject makes imports into a project, triage and this take turns; on SQLite they do anyway.
+func (w *eventWorker) lockProject(ctx context.Context, tx *ent.Tx, id int64) error {
+	if !w.store.Postgres() {
+		return nil
+	}
+	_, err := tx.Project.Query().Where(project.ID(id)).ForUpdate().OnlyID(ctx)
+	return err
+}
+
+// openSender opens the host as the sender of a webhook: a configuration, or the installation of an application that the
+// webhook named. nil when the sender is gone.
+func (c *Connections) openSender(ctx context.Context, configID, appID, installationID int64) (host.Host, error) {
+	if configID != 0 {
+		config, err := c.store.Reader.ScmConfig.Query().Where(scmconfig.ID(configID)).Only(ctx)
+		if ent.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return c.open(ctx, config)
+	}
+	app, err := c.store.Reader.ScmApp.Query().Where(scmapp.ID(appID)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	opened, err := c.openApp(app)
+	if err != nil {
+		return nil, err
+	}
+	if installationID == 0 {
+		return opened.InstallationIn(ctx, app.Namespace)
+	}
+	return opened.Installation(ctx, installationID)
+}
+
+type expiryArgs struct{}
+
+// Kind is the name in the queue.
+func (expiryArgs) Kind() string { return "scm_expiry" }
+
+// InsertOpts keep runs from piling up while no node works.
+func (expiryArgs) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
+
+type expiryWorker struct {
+	river.WorkerDefaults[expiryArgs]
+	store *store.Store
+}
+
+// Work deletes old receipts and void requests of all deployments.
+func (w *expiryWorker) Work(ctx context.Context, _ *river.Job[expiryArgs]) error {
+	return w.store.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+		now := time.Now()
+		if _, err := tx.WebhookReceipt.Delete().Where(webhookreceipt.ReceivedAtLT(store.Micros(now.Add(-receiptLife)))).Exec(ctx); err != nil {
+			return err
+		}
+		_, err := tx.ScmApp.Delete().Where(scmapp.State(appPending), scmapp.ExpiresAtLT(store.Micros(now))).Exec(ctx)
+		return err
+	})
+}

@@ -1,0 +1,254 @@
+package scm_test
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/auditentry"
+	"github.com/palisade/palisade/ent/scmconfig"
+	"github.com/palisade/palisade/ent/webhookreceipt"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// TestClosedPullRequest closes a pull request: its findings are removed, and nothing else is.
+func TestClosedPullRequest(t *testing.T) {
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		_, r := s.hooked(t)
+		s.Upload(t, "acme/web", "refs/pull/17/head", sarifOf(t, 42))
+		s.Upload(t, "acme/web", "refs/pull/170/merge", sarifOf(t, 42))
+		s.Upload(t, "acme/web", pullRef, sarifOf(t, 42)) // line 90 is fixed there
+		r.gitHub(t, "pull_request", event(t, "github_pull_request"), 200, `{"status":"accepted"}`)
+		s.settle(t)
+		wantList(t, "findings", s.stands(t, s.Tenant), mainRef+" open", mainRef+" open", pullRef+" removed", pullRef+" fixed",
+			"refs/pull/17/head removed", "refs/pull/170/merge open")
+		wantList(t, "events", s.events(t), "removed removed pull request closed", "removed removed pull request closed")
+		entry := s.Store.Reader.AuditEntry.Query().Where(auditentry.ActorKind("host")).OnlyX(s.System(t))
+		if entry.Method != "webhook/closed" || len(entry.Changes) != 1 || entry.Changes[0].Kind != "pull_request" || entry.Changes[0].ID != "acme/web#17" {
+			t.Errorf("audit entry %+v", entry)
+		}
+
+		s.Upload(t, "acme/web", pullRef, sarifOf(t, 42)) // opened again
+		if got := s.stands(t, s.Tenant)[2]; got != pullRef+" open" {
+			t.Errorf("after a scan of the reopened request: %s", got)
+		}
+		r.gitHub(t, "pull_request", event(t, "github_pull_request", `"merged": false`, `"merged": true`), 200, `{"status":"accepted"}`)
+		s.settle(t)
+		if got := s.events(t); len(got) != 3 || got[2] != "removed removed pull request merged" {
+			t.Errorf("events %q", got)
+		}
+	})
+}
+
+// TestReplayedWebhook sends the same twice, the second time as another delivery: the host does not sign its id.
+func TestReplayedWebhook(t *testing.T) {
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		_, r := s.hooked(t)
+		body := event(t, "github_pull_request")
+		r.gitHub(t, "pull_request", body, 200, `{"status":"accepted"}`)
+		s.settle(t)
+		s.Upload(t, "acme/web", pullRef, sarifOf(t, 42, 90))
+		before := s.stands(t, s.Tenant)
+		r.gitHub(t, "pull_request", body, 200, `{"status":"duplicate"}`)
+		r.answer(t, body, 200, `{"status":"duplicate"}`, "X-GitHub-Event", "pull_request", "X-GitHub-Delivery", "another", "X-Hub-Signature-256", digest(r.secret, body))
+		old := strings.ReplaceAll(body, time.Now().UTC().Format("2006-01-02"), "2025-01-02")
+		r.gitHub(t, "pull_request", old, 200, `{"status":"ignored"}`)
+		s.settle(t)
+		wantList(t, "findings", s.stands(t, s.Tenant), before...)
+		if n := s.Store.Reader.WebhookReceipt.Query().CountX(s.System(t)); n != 1 {
+			t.Errorf("%d receipts", n)
+		}
+	})
+}
+
+// TestRefusedWebhooks must all look the same: nobody learns which keys exist.
+func TestRefusedWebhooks(t *testing.T) {
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		_, r := s.hooked(t)
+		body := event(t, "github_pull_request")
+		const refused = "there is no webhook with this key and signature"
+		unknown := r
+		unknown.path = "/api/scm/webhooks/" + strings.Repeat("x", 43)
+		unknown.gitHub(t, "pull_request", body, 404, refused)
+		r.answer(t, body, 404, refused, "X-GitHub-Event", "pull_request")
+		r.answer(t, body, 404, refused, "X-GitHub-Event", "pull_request", "X-Hub-Signature-256", digest("another secret", body))
+		r.answer(t, body+" ", 404, refused, "X-GitHub-Event", "pull_request", "X-Hub-Signature-256", digest(r.secret, body))
+		r.answer(t, body, 404, refused, "X-GitHub-Event", "pull_request", "X-Gitlab-Token", r.secret)
+		query := r
+		query.path += "?github_signature=" + digest(r.secret, body) + "&github_event=pull_request"
+		query.answer(t, body, 404, refused)
+		r.answer(t, strings.Repeat("x", 5<<20+1), 413, "at most 5242880 bytes", "X-GitHub-Event", "pull_request")
+		r.answer(t, body, 400, "X-GitHub-Event must have at most 255 characters", "X-GitHub-Event", strings.Repeat("x", 256))
+		r.answer(t, `{"action":`, 400, "the body is not that of a webhook of this host", "X-GitHub-Event", "pull_request",
+			"X-Hub-Signature-256", digest(r.secret, `{"action":`))
+		s.settle(t)
+		wantList(t, "findings", s.stands(t, s.Tenant), mainRef+" open", mainRef+" open", pullRef+" open", pullRef+" open")
+		if n := s.Store.Reader.WebhookReceipt.Query().CountX(s.System(t)); n != 0 {
+			t.Errorf("%d receipts", n)
+		}
+		r.gitHub(t, "ping", `{"zen":"Design for failure.","hook_id":9001}`, 200, `{"status":"ignored"}`)
+		r.gitHub(t, "pull_request", event(t, "github_pull_request", `"closed",`, `"opened",`), 200, `{"status":"ignored"}`)
+	})
+}
+
+// TestTooManyWebhooks are refused by their key, whether it exists or not.
+func TestTooManyWebhooks(t *testing.T) {
+	s := apitest.Start(t, nil)
+	answer := apitest.Answer{Status: http.StatusNotFound}
+	for n := 0; n < 5000 && answer.Status == http.StatusNotFound; n++ {
+		answer = s.Do(t, "", http.MethodPost, "/api/scm/webhooks/busy", "{}")
+	}
+	if answer.Status != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "1" {
+		t.Errorf("%d %s", answer.Status, answer.Body)
+	}
+	if answer := s.Do(t, "", http.MethodPost, "/api/scm/webhooks/quiet", "{}"); answer.Status != http.StatusNotFound {
+		t.Errorf("another key: %d %s", answer.Status, answer.Body)
+	}
+}
+
+// TestWebhookOverGRPC sends the same facts as messages.
+func TestWebhookOverGRPC(t *testing.T) {
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		_, r := s.hooked(t)
+		body := event(t, "github_pull_request")
+		send := func(messages ...*scmv1.ReceiveWebhookRequest) (*scmv1.ReceiveWebhookResponse, error) {
+			stream, err := scmv1.NewIncomingWebhooksServiceClient(s.Conn).ReceiveWebhook(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, message := range messages {
+				_ = stream.Send(message) // the answer says what is wrong
+			}
+			return stream.CloseAndRecv()
+		}
+		first := &scmv1.ReceiveWebhookRequest{
+			WebhookKey: strings.TrimPrefix(r.path, "/api/scm/webhooks/"), Chunk: []byte(body[:100]),
+			Call: &scmv1.WebhookCall{GithubEvent: "pull_request", GithubSignature: digest(r.secret, body)},
+		}
+		answer, err := send(first, &scmv1.ReceiveWebhookRequest{Chunk: []byte(body[100:])})
+		if err != nil || answer.GetStatus() != "accepted" {
+			t.Errorf("%v, %v", answer, err)
+		}
+		if _, err := send(first, first); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("two first messages: %v", err)
+		}
+		if _, err := send(); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("no message: %v", err)
+		}
+	})
+}
+
+// TestRotatedWebhookSecret accepts the secret before for a day.
+func TestRotatedWebhookSecret(t *testing.T) {
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		h, old := s.hooked(t)
+		row := s.Store.Reader.ScmConfig.Query().OnlyX(s.System(t))
+		s.do(t, http.MethodPost, s.subscriptions(row.ID, "/rotate_secret"), "{}", 200)
+		fresh := s.receiverOf(t, h.Hooks()[0])
+		if fresh.secret == old.secret || fresh.path != old.path {
+			t.Fatal("the host was not told another secret")
+		}
+		close17 := event(t, "github_pull_request")
+		fresh.gitHub(t, "pull_request", close17, 200, `{"status":"accepted"}`)
+		old.gitHub(t, "pull_request", close17+" ", 200, `{"status":"accepted"}`)
+		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			return tx.ScmConfig.Update().Where(scmconfig.ID(row.ID)).SetWebhookRotatedAt(store.Micros(time.Now().Add(-25 * time.Hour))).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		old.gitHub(t, "pull_request", close17+"  ", 404, "there is no webhook")
+		fresh.gitHub(t, "pull_request", close17+"   ", 200, `{"status":"accepted"}`)
+	})
+}
+
+// TestWebhookOfAnotherTenant names a project of the same name in another deployment, and one outside of the connection's
+// namespace.
+func TestWebhookOfAnotherTenant(t *testing.T) {
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		_, r := s.hooked(t)
+		other := s.AddTenant(t, "globex")
+		for _, name := range []string{"acme/web", "globex/web"} {
+			path := "/api/v1/deployments/globex/reports?project=" + name + "&ref=" + pullRef
+			if answer := s.Do(t, other.Token, http.MethodPost, path, string(sarifOf(t, 42))); answer.Status != 200 {
+				t.Fatal(answer.Body)
+			}
+		}
+		s.Upload(t, "globex/web", pullRef, sarifOf(t, 42))
+		s.Upload(t, "acme-labs/web", pullRef, sarifOf(t, 42))
+		r.gitHub(t, "pull_request", event(t, "github_pull_request", `"full_name": "acme/web"`, `"full_name": "globex/web"`), 200, `{"status":"ignored"}`)
+		r.gitHub(t, "pull_request", event(t, "github_pull_request", `"full_name": "acme/web"`, `"full_name": "acme-labs/web"`), 200, `{"status":"ignored"}`)
+		r.gitHub(t, "pull_request", event(t, "github_pull_request", `"full_name": "acme/web"`, `"full_name": "acme/unknown"`), 200, `{"status":"accepted"}`)
+		r.gitHub(t, "pull_request", event(t, "github_pull_request", `"full_name": "acme/web"`, `"full_name": "Acme/Web"`), 200, `{"status":"accepted"}`)
+		s.settle(t)
+		wantList(t, "the other deployment", s.stands(t, other), pullRef+" open", pullRef+" open")
+		wantList(t, "this deployment", s.stands(t, s.Tenant), mainRef+" open", mainRef+" open", pullRef+" removed", pullRef+" removed",
+			pullRef+" open", pullRef+" open")
+	})
+}
+
+// TestGitLabWebhooks verifies GitLab's token and its signatures.
+func TestGitLabWebhooks(t *testing.T) {
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		h, _ := s.gitLab(t, `,"subscribe":true`)
+		r := s.receiverOf(t, h.Hooks()[0])
+		const ref = "refs/merge-requests/17/head"
+		s.Upload(t, "acme/platform/api", ref, sarifOf(t, 42))
+		body := event(t, "gitlab_merge_request")
+		const refused = "there is no webhook with this key and signature"
+		r.answer(t, body, 404, refused, "X-Gitlab-Event", "Merge Request Hook", "X-Gitlab-Token", r.secret+"x")
+		r.answer(t, body, 404, refused, "X-Gitlab-Event", "Merge Request Hook", "X-Hub-Signature-256", digest(r.secret, body))
+		signed := func(at time.Time) []string {
+			signer, err := standardwebhooks.NewWebhookRaw([]byte(r.secret))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := signer.Sign("msg_1", at, []byte(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return []string{"X-Gitlab-Event", "Merge Request Hook", "webhook-id", "msg_1", "webhook-timestamp", strconv.FormatInt(at.Unix(), 10), "webhook-signature", text}
+		}
+		r.answer(t, body, 404, refused, signed(time.Now().Add(-6*time.Minute))...)
+		wantList(t, "before", s.stands(t, s.Tenant), ref+" open")
+		r.answer(t, body, 200, `{"status":"accepted"}`, signed(time.Now())...)
+		r.answer(t, body, 200, `{"status":"duplicate"}`, "X-Gitlab-Event", "Merge Request Hook", "X-Gitlab-Token", r.secret, "X-Gitlab-Event-UUID", "7d3f1f6e")
+		s.settle(t)
+		wantList(t, "after", s.stands(t, s.Tenant), ref+" removed")
+	})
+}
+
+// TestOldReceiptsAreForgotten runs the periodic job, which a server that starts does at once.
+func TestOldReceiptsAreForgotten(t *testing.T) {
+	s := apitest.Start(t, nil)
+	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+		now := time.Now()
+		for delivery, at := range map[string]time.Time{"old": now.Add(-31 * 24 * time.Hour), "young": now.Add(-29 * 24 * time.Hour)} {
+			err := tx.WebhookReceipt.Create().SetDeploymentID(s.DeploymentID).SetWebhookKey("k").SetDeliveryID(delivery).SetReceivedAt(store.Micros(at)).Exec(ctx)
+			if err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, "UPDATE river_job SET state = 'available', scheduled_at = '2026-01-01 00:00:00', finalized_at = NULL, unique_key = NULL WHERE kind = 'scm_expiry'")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the old receipt is deleted", func() bool {
+		return s.Store.Reader.WebhookReceipt.Query().Where(webhookreceipt.DeliveryID("old")).CountX(s.System(t)) == 0
+	})
+	if n := s.Store.Reader.WebhookReceipt.Query().CountX(s.System(t)); n != 1 {
+		t.Errorf("%d receipts are left", n)
+	}
+}

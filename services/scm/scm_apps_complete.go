@@ -1,0 +1,227 @@
+package scm
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/scmapp"
+	"github.com/palisade/palisade/ent/scmconfig"
+	"github.com/palisade/palisade/ent/tenant"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/host"
+)
+
+// The secrets of an application and its table, for their seals.
+const (
+	appTable         = "scm_apps"
+	appClientSecret  = "client_secret"
+	appPrivateKey    = "private_key"
+	appWebhookSecret = webhookSecret
+)
+
+// CompleteScmAppRequest ends a registration. The code is good once: from the host's answer on, nothing that the caller
+// does can stop what came with it from being stored.
+func (s *Apps) CompleteScmAppRequest(ctx context.Context, r *scmv1.CompleteScmAppRequestRequest) (*scmv1.CompleteScmAppRequestResponse, error) {
+	row, err := s.pendingRequest(ctx, r.GetRequestId())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(tenant.NewContext(ctx, row.DeploymentID), requestTimeout)
+	defer cancel()
+	made, err := host.RegisterApp(ctx, scmType(row.ScmType), row.BaseURL, r.GetCode(), s.egress.Client(hostLimits))
+	if err != nil {
+		return nil, hostError(err)
+	}
+	ctx, cancelHere := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancelHere()
+	app := host.OpenApp(scmType(row.ScmType), row.BaseURL, made.ID, made.PrivateKey, s.egress.Client(hostLimits))
+	readsCode, err := app.ReadsCode(ctx)
+	if err != nil {
+		s.log.WarnContext(ctx, "what a new application may do is not known", "app_id", made.ID, "error", err)
+	}
+	if made.WebhookSecret == "" {
+		made.WebhookSecret = randomText()
+	}
+	done, err := s.storeApp(ctx, row.ID, made, readsCode)
+	if err != nil {
+		return nil, err
+	}
+	if err := app.SetWebhook(ctx, s.callback(done.WebhookKey), made.WebhookSecret); err != nil {
+		s.log.WarnContext(ctx, "the webhook of a new application was not set up; rotating its secret tries again", "scm_app_id", done.ID, "error", err)
+	}
+	return &scmv1.CompleteScmAppRequestResponse{App: appOfConfig(done)}, nil
+}
+
+// pendingRequest finds a request in the deployments that the caller administers.
+func (s *Apps) pendingRequest(ctx context.Context, requestID string) (*ent.ScmApp, error) {
+	var deployments []int64
+	if caller, ok := access.FromContext(ctx); ok {
+		for _, grant := range caller.Grants {
+			if grant.Role == access.RoleAdmin {
+				deployments = append(deployments, grant.DeploymentID)
+			}
+		}
+	}
+	row, err := s.store.Reader.ScmApp.Query().Where(scmapp.RequestID(requestID), scmapp.State(appPending), notExpired(),
+		scmapp.DeploymentIDIn(deployments...)).Only(tenant.System(ctx))
+	if ent.IsNotFound(err) {
+		return nil, errNoRequest()
+	}
+	return row, err
+}
+
+func errNoRequest() error {
+	return apierr.NotFound("there is no such SCM app request: it may be over, a request is good for an hour")
+}
+
+// notExpired leaves out requests whose time is over.
+func notExpired() predicate.ScmApp {
+	return scmapp.Or(scmapp.State(appComplete), scmapp.ExpiresAtGT(store.Now()))
+}
+
+// storeApp stores what the host told, and gives the application to the connection of its request. The key of its webhooks
+// is the id of the request, which the caller knew when the application was made.
+func (s *Apps) storeApp(ctx context.Context, id int64, made host.RegisteredApp, readsCode bool) (after *ent.ScmApp, err error) {
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := s.lockApp(ctx, tx, scmapp.ID(id), scmapp.State(appPending))
+		if ent.IsNotFound(err) {
+			return errNoRequest() // completed or deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		update := row.Update().SetState(appComplete).SetAppID(made.ID).SetSlug(made.Slug).SetName(made.Name).SetCodeAccess(readsCode).
+			SetClientID(made.ClientID).SetWebhookKey(row.RequestID).SetCompletedAt(store.Now())
+		for _, secret := range []struct {
+			what, plain string
+			set         func([]byte) *ent.ScmAppUpdateOne
+		}{
+			{appClientSecret, made.ClientSecret, update.SetClientSecret},
+			{appPrivateKey, made.PrivateKey, update.SetPrivateKey},
+			{appWebhookSecret, made.WebhookSecret, update.SetWebhookSecret},
+		} {
+			sealed, err := s.seals.seal(appTable, secret.what, row.DeploymentID, row.ID, secret.plain)
+			if err != nil {
+				return err
+			}
+			secret.set(sealed)
+		}
+		if after, err = update.Save(ctx); err != nil {
+			return err
+		}
+		audit.Change(ctx, appKind, row.ID, appOfConfig(row), appOfConfig(after))
+		return s.giveToConfig(ctx, tx, after)
+	})
+	return after, err
+}
+
+// giveToConfig makes the connection of the request use its application; it may have been deleted meanwhile.
+func (s *Apps) giveToConfig(ctx context.Context, tx *ent.Tx, app *ent.ScmApp) error {
+	if app.ScmConfigID == nil {
+		return nil
+	}
+	before, err := tx.ScmConfig.Query().Where(scmconfig.ID(*app.ScmConfigID)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	after, err := before.Update().SetScmAppID(app.ID).SetUpdatedAt(store.Now()).Save(ctx)
+	if err != nil {
+		return err
+	}
+	return s.audited(ctx, tx, before, after)
+}
+
+// RotateScmAppWebhookSecret sets a new secret at the host, and then here. When it cannot be stored, the host gets back
+// the one that is.
+func (s *Apps) RotateScmAppWebhookSecret(ctx context.Context, r *scmv1.RotateScmAppWebhookSecretRequest) (*scmv1.RotateScmAppWebhookSecretResponse, error) {
+	row, err := s.store.Reader.ScmApp.Query().Where(scmapp.ID(r.GetScmAppId())).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, apierr.NotFound("SCM app %d not found", r.GetScmAppId())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if row.State != appComplete {
+		return nil, apierr.FailedPrecondition("SCM app %d has no webhook yet: complete its request first", row.ID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	app, err := s.openApp(row)
+	if err != nil {
+		return nil, err
+	}
+	fresh := randomText()
+	if err := app.SetWebhook(ctx, s.callback(row.WebhookKey), fresh); err != nil {
+		return nil, hostError(err)
+	}
+	if err := s.storeAppSecret(ctx, row, fresh); err != nil {
+		s.restoreAppSecret(ctx, app, row.ID)
+		return nil, err
+	}
+	return &scmv1.RotateScmAppWebhookSecretResponse{Success: true}, nil
+}
+
+func (s *Apps) storeAppSecret(ctx context.Context, row *ent.ScmApp, fresh string) error {
+	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		now, err := s.lockApp(ctx, tx, scmapp.ID(row.ID))
+		if ent.IsNotFound(err) || err == nil && !bytes.Equal(now.WebhookSecret, row.WebhookSecret) {
+			return apierr.Conflict("SCM app %d was deleted or its webhook secret rotated by somebody else at the same time", row.ID)
+		}
+		if err != nil {
+			return err
+		}
+		sealed, err := s.seals.seal(appTable, appWebhookSecret, row.DeploymentID, row.ID, fresh)
+		if err != nil {
+			return err
+		}
+		after, err := now.Update().SetPreviousWebhookSecret(now.WebhookSecret).SetWebhookSecret(sealed).SetWebhookRotatedAt(store.Now()).Save(ctx)
+		if err == nil {
+			audit.Change(ctx, appKind, row.ID, appOfConfig(now), appOfConfig(after))
+		}
+		return err
+	})
+}
+
+// restoreAppSecret tells the host the secret that is stored, as far as it can be had.
+func (s *Apps) restoreAppSecret(ctx context.Context, app *host.App, id int64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	row, err := s.store.Reader.ScmApp.Query().Where(scmapp.ID(id)).Only(ctx)
+	if err != nil {
+		return
+	}
+	secret, err := s.seals.open(appTable, appWebhookSecret, row.DeploymentID, row.ID, row.WebhookSecret)
+	if err == nil && secret != "" {
+		err = app.SetWebhook(ctx, s.callback(row.WebhookKey), secret)
+	}
+	if err != nil {
+		s.log.ErrorContext(ctx, "an application's webhook may have a secret that is not stored: rotate it again", "scm_app_id", id, "error", err)
+	}
+}
+
+// openApp returns a registered application as itself.
+func (c *Connections) openApp(row *ent.ScmApp) (*host.App, error) {
+	key, err := c.seals.open(appTable, appPrivateKey, row.DeploymentID, row.ID, row.PrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	return host.OpenApp(scmType(row.ScmType), row.BaseURL, row.AppID, key, c.egress.Client(hostLimits)), nil
+}
+
+// lockApp finds an application and keeps others from changing it until the end of the transaction.
+func (c *Connections) lockApp(ctx context.Context, tx *ent.Tx, where ...predicate.ScmApp) (*ent.ScmApp, error) {
+	query := tx.ScmApp.Query().Where(where...)
+	if c.store.Postgres() {
+		query.ForUpdate()
+	}
+	return query.Only(ctx)
+}

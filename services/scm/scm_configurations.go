@@ -1,0 +1,234 @@
+package scm
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/scmconfig"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/host"
+)
+
+// auditKind names configurations in the audit trail.
+const auditKind = "scm_config"
+
+// Configurations is the service group "SCM configurations".
+type Configurations struct {
+	scmv1.UnimplementedScmServiceServer
+	*Connections
+	webhooks *Webhooks
+	jobs     *jobs.Jobs
+}
+
+// NewConfigurations serves configurations.
+func NewConfigurations(c *Connections, j *jobs.Jobs) *Configurations {
+	return &Configurations{Connections: c, webhooks: NewWebhooks(c), jobs: j}
+}
+
+// CreateScmConfig makes a configuration, and its webhook when asked to.
+func (s *Configurations) CreateScmConfig(ctx context.Context, r *scmv1.CreateScmConfigRequest) (*scmv1.CreateScmConfigResponse, error) {
+	baseURL, err := s.baseURL(r.GetType(), r.GetBaseUrl())
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNamespace(r.GetType(), r.GetNamespace()); err != nil {
+		return nil, err
+	}
+	var row *ent.ScmConfig
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		if err := checkFree(ctx, tx, 0, r.GetType().String(), baseURL, r.GetNamespace()); err != nil {
+			return err
+		}
+		appID, token, err := s.borrowed(ctx, tx, r, baseURL)
+		if err != nil {
+			return err
+		}
+		now := store.Now()
+		row, err = tx.ScmConfig.Create().SetType(r.GetType().String()).SetNamespace(r.GetNamespace()).SetSourceID(r.GetSourceId()).
+			SetBaseURL(baseURL).SetNillableScmAppID(appID).SetAutoScan(r.GetAutoScan()).SetDiffEnabled(r.GetAutoScanSettings().GetDiffEnabled()).
+			SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
+		if err != nil {
+			return taken(err, r.GetType().String(), baseURL, r.GetNamespace())
+		}
+		sealed, err := s.seals.seal(configTable, accessTokenSecret, row.DeploymentID, row.ID, token)
+		if err != nil {
+			return err
+		}
+		if sealed != nil {
+			if row, err = row.Update().SetAccessToken(sealed).Save(ctx); err != nil {
+				return err
+			}
+		}
+		return s.audited(ctx, tx, nil, row)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.GetSubscribe() {
+		if row, err = s.webhooks.follow(ctx, row, true); err != nil {
+			return nil, err
+		}
+	}
+	config, err := convertOne(ctx, s.store.Reader, row)
+	return &scmv1.CreateScmConfigResponse{Config: config}, err
+}
+
+// DeleteScmConfig deletes a configuration. Its webhooks at the host are a job's business: the host may be out of order for
+// hours, and the credential leaves with the job.
+func (s *Configurations) DeleteScmConfig(ctx context.Context, r *scmv1.DeleteScmConfigRequest) (*scmv1.DeleteScmConfigResponse, error) {
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := s.lock(ctx, tx, r.GetConfigId())
+		if err != nil {
+			return err
+		}
+		if err := s.audited(ctx, tx, row, nil); err != nil {
+			return err
+		}
+		if err := s.enqueueUnsubscribe(ctx, row); err != nil {
+			return err
+		}
+		return tx.ScmConfig.DeleteOneID(row.ID).Exec(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &scmv1.DeleteScmConfigResponse{}, nil
+}
+
+// baseURL is the one spelling of a host's URL: lower case, no slash at the end, no default port.
+func (s *Connections) baseURL(kind scmv1.ScmType, raw string) (string, error) {
+	cloud := host.CloudURL(kind)
+	if raw == "" {
+		if cloud == "" {
+			return "", apierr.InvalidArgument("baseUrl", "baseUrl is required for %s: the web URL of your host, such as https://git.example.com", kind)
+		}
+		return cloud, nil
+	}
+	if err := s.egress.CheckURL(raw); err != nil {
+		return "", apierr.InvalidArgument("baseUrl", "baseUrl %s", err)
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
+		return "", apierr.InvalidArgument("baseUrl", "baseUrl must be the web URL of a host, without a query and a fragment")
+	}
+	u.Host = strings.ToLower(u.Host)
+	if port := u.Port(); u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
+		u.Host = strings.TrimSuffix(u.Host, ":"+port)
+	}
+	u.RawPath, u.Path = "", strings.TrimRight(u.Path, "/")
+	if u.String() != cloud && (kind == scmv1.ScmType_SCM_TYPE_GITHUB || kind == scmv1.ScmType_SCM_TYPE_GITLAB) {
+		return "", apierr.InvalidArgument("baseUrl", "baseUrl of %s must be %s or left out, got %q: for a host of your own use %s", kind, cloud, u.Redacted(), ownKind[kind])
+	}
+	return u.String(), nil
+}
+
+// ownKind is the type of a host that people run themselves.
+var ownKind = map[scmv1.ScmType]scmv1.ScmType{
+	scmv1.ScmType_SCM_TYPE_GITHUB: scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE,
+	scmv1.ScmType_SCM_TYPE_GITLAB: scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED,
+}
+
+// checkNamespace refuses what the type of host cannot have; the form itself is the proto's to check.
+func checkNamespace(kind scmv1.ScmType, namespace string) error {
+	gitHub := kind == scmv1.ScmType_SCM_TYPE_GITHUB || kind == scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE
+	if gitHub && strings.Contains(namespace, "/") {
+		return apierr.InvalidArgument("namespace", "namespace must be one organization or user of GitHub, without a slash, got %q", namespace)
+	}
+	return nil
+}
+
+// borrowed returns the application and the access token of a new configuration: those of another one that it names, unless
+// it brings a token itself.
+func (s *Configurations) borrowed(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmConfigRequest, baseURL string) (appID *int64, token string, err error) {
+	token = r.GetAccessToken()
+	if r.GetScmConfigId() == 0 {
+		return nil, token, nil
+	}
+	other, err := find(ctx, tx.Client(), r.GetScmConfigId())
+	if err != nil {
+		return nil, "", err
+	}
+	if other.Type != r.GetType().String() || other.BaseURL != baseURL {
+		return nil, "", apierr.InvalidArgument("scmConfigId", "scmConfigId must be a connection to the same host (%s at %s); connection %d is %s at %s",
+			r.GetType(), baseURL, other.ID, other.Type, other.BaseURL)
+	}
+	if token == "" {
+		token, err = s.seals.open(configTable, accessTokenSecret, other.DeploymentID, other.ID, other.AccessToken)
+	}
+	return other.ScmAppID, token, err
+}
+
+// checkFree refuses a second configuration of a namespace: hosts do not tell their cases apart. The index refuses what two
+// callers make at the same time.
+func checkFree(ctx context.Context, tx *ent.Tx, self int64, kind, baseURL, namespace string) error {
+	exists, err := tx.ScmConfig.Query().Where(scmconfig.IDNEQ(self), scmconfig.Type(kind), scmconfig.BaseURL(baseURL),
+		scmconfig.NamespaceEqualFold(namespace)).Exist(ctx)
+	if err == nil && exists {
+		err = alreadyConnected(kind, baseURL, namespace)
+	}
+	return err
+}
+
+func taken(err error, kind, baseURL, namespace string) error {
+	if ent.IsConstraintError(err) {
+		return alreadyConnected(kind, baseURL, namespace)
+	}
+	return err
+}
+
+func alreadyConnected(kind, baseURL, namespace string) error {
+	return apierr.AlreadyExists("namespace %q of %s at %s is connected already", namespace, kind, baseURL)
+}
+
+// lock finds a configuration and keeps others from changing it until the end of the transaction.
+func (c *Connections) lock(ctx context.Context, tx *ent.Tx, id int64) (*ent.ScmConfig, error) {
+	query := tx.ScmConfig.Query().Where(scmconfig.ID(id))
+	if c.store.Postgres() {
+		query.ForUpdate()
+	}
+	return orNotFound(id)(query.Only(ctx))
+}
+
+func find(ctx context.Context, db *ent.Client, id int64) (*ent.ScmConfig, error) {
+	return orNotFound(id)(db.ScmConfig.Query().Where(scmconfig.ID(id)).Only(ctx))
+}
+
+func orNotFound(id int64) func(*ent.ScmConfig, error) (*ent.ScmConfig, error) {
+	return func(row *ent.ScmConfig, err error) (*ent.ScmConfig, error) {
+		if ent.IsNotFound(err) {
+			return nil, apierr.NotFound("SCM config %d not found", id)
+		}
+		return row, err
+	}
+}
+
+// audited notes a change of a configuration, either side of which may be nil, as callers see it.
+func (c *Connections) audited(ctx context.Context, tx *ent.Tx, before, after *ent.ScmConfig) error {
+	var sides [2]*scmv1.ScmConfig
+	var id int64
+	for i, row := range []*ent.ScmConfig{before, after} {
+		if row == nil {
+			continue
+		}
+		config, err := convertOne(ctx, tx.Client(), row)
+		if err != nil {
+			return err
+		}
+		sides[i], id = config, row.ID
+	}
+	switch {
+	case sides[0] == nil:
+		audit.Change(ctx, auditKind, id, nil, sides[1])
+	case sides[1] == nil:
+		audit.Change(ctx, auditKind, id, sides[0], nil)
+	default:
+		audit.Change(ctx, auditKind, id, sides[0], sides[1])
+	}
+	return nil
+}

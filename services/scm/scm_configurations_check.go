@@ -1,0 +1,105 @@
+package scm
+
+import (
+	"bytes"
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/column"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/host"
+)
+
+// CheckScmConfig calls the host and stores what it says.
+func (s *Configurations) CheckScmConfig(ctx context.Context, r *scmv1.CheckScmConfigRequest) (*scmv1.CheckScmConfigResponse, error) {
+	row, err := find(ctx, s.store.Reader, r.GetConfigId())
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.ask(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.storeCheck(ctx, row, found); err != nil {
+		return nil, err
+	}
+	return &scmv1.CheckScmConfigResponse{
+		Status:      &scmv1.ScmStatus{Checked: instant(&found.at), Ok: found.failure == "", Error: found.failure},
+		TokenScopes: found.account.Scopes,
+	}, nil
+}
+
+// checked is what a check found.
+type checked struct {
+	at int64 // microseconds since 1970
+	// failure is what went wrong at the host, for people; empty when all is well.
+	failure string
+	account host.Account
+	// subscriptions are ours; nil when they could not be read.
+	subscriptions []column.ScmSubscription
+}
+
+// ask makes the calls of a check. A host that refuses or fails is a finding; an error is a type of host that cannot be
+// called, or one of our own.
+func (s *Configurations) ask(ctx context.Context, row *ent.ScmConfig) (found checked, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	found.at = store.Now()
+	h, err := s.open(ctx, row)
+	if err == nil {
+		found.account, err = h.Check(ctx, row.Namespace)
+	}
+	if err != nil {
+		found.failure = hostText(err)
+		if found.failure == "" || host.Is(err, host.Unsupported) {
+			return checked{}, hostError(err)
+		}
+		found.account = host.Account{}
+		return found, nil
+	}
+	if found.account.Scopes.GetManageWebhooks() && row.WebhookKey != "" {
+		found.subscriptions, err = s.webhooks.ours(ctx, h, row)
+		// What the check is about is known already; plans without webhooks refuse here whatever the token may do.
+		if err != nil && hostText(err) == "" {
+			return checked{}, err
+		}
+	}
+	return found, nil
+}
+
+// storeCheck writes what a check found, unless the connection was changed since it was read: then it is about another.
+func (s *Configurations) storeCheck(ctx context.Context, asked *ent.ScmConfig, found checked) error {
+	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		before, err := s.lock(ctx, tx, asked.ID)
+		if err != nil {
+			return err
+		}
+		if !sameConnection(before, asked) {
+			return nil
+		}
+		update := before.Update().SetCheckedAt(found.at).SetCheckOk(found.failure == "").SetCheckError(found.failure)
+		if found.failure == "" {
+			scopes, err := proto.Marshal(found.account.Scopes)
+			if err != nil {
+				return err
+			}
+			update.SetScmID(found.account.ID).SetEntityType(string(found.account.Entity)).SetTokenScopes(scopes)
+		}
+		if found.subscriptions != nil {
+			update.SetSubscriptions(found.subscriptions)
+		}
+		after, err := update.Save(ctx)
+		if err != nil {
+			return err
+		}
+		return s.audited(ctx, tx, before, after)
+	})
+}
+
+// sameConnection reports whether two readings of a row call the same namespace with the same credential.
+func sameConnection(a, b *ent.ScmConfig) bool {
+	return a.Namespace == b.Namespace && bytes.Equal(a.AccessToken, b.AccessToken)
+}

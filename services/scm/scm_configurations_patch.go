@@ -1,0 +1,101 @@
+package scm
+
+import (
+	"context"
+	"strings"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/column"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// PatchScmConfig changes what the request names (contract operation 4). Fields that are absent keep their value; two
+// patches at the same time of different fields both count.
+func (s *Configurations) PatchScmConfig(ctx context.Context, r *scmv1.PatchScmConfigRequest) (*scmv1.PatchScmConfigResponse, error) {
+	var row *ent.ScmConfig
+	var moved bool
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		before, err := s.lock(ctx, tx, r.GetConfigId())
+		if err != nil {
+			return err
+		}
+		update := before.Update().SetUpdatedAt(store.Now())
+		if moved, err = s.move(ctx, tx, r, before, update); err != nil {
+			return err
+		}
+		if err := s.setFields(r, before, update); err != nil {
+			return err
+		}
+		if row, err = update.Save(ctx); err != nil {
+			return taken(err, before.Type, before.BaseURL, r.GetNamespace())
+		}
+		return s.audited(ctx, tx, before, row)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.Subscribe != nil || moved {
+		if row, err = s.webhooks.follow(ctx, row, r.Subscribe == nil || r.GetSubscribe()); err != nil {
+			return nil, err
+		}
+	}
+	config, err := convertOne(ctx, s.store.Reader, row)
+	return &scmv1.PatchScmConfigResponse{Config: config}, err
+}
+
+func (s *Configurations) setFields(r *scmv1.PatchScmConfigRequest, before *ent.ScmConfig, update *ent.ScmConfigUpdateOne) error {
+	if r.AccessToken != nil {
+		sealed, err := s.seals.seal(configTable, accessTokenSecret, before.DeploymentID, before.ID, r.GetAccessToken())
+		if err != nil {
+			return err
+		}
+		if sealed == nil {
+			update.ClearAccessToken()
+		} else {
+			update.SetAccessToken(sealed)
+		}
+		forgetCheck(update)
+	}
+	if r.AutoScan != nil {
+		update.SetAutoScan(r.GetAutoScan())
+	}
+	if r.UseNetworkBroker != nil {
+		update.SetUseNetworkBroker(r.GetUseNetworkBroker())
+	}
+	if settings := r.GetAutoScanSettings(); settings != nil && settings.DiffEnabled != nil {
+		update.SetDiffEnabled(settings.GetDiffEnabled())
+	}
+	return nil
+}
+
+// move changes the namespace. It forgets what was known of the old one and has its webhooks deleted; subscribed reports
+// that there were some, which the new one then gets too, with a receiver of its own: what still calls the old one speaks
+// of the old namespace. Another spelling of the same name moves nothing.
+func (s *Configurations) move(ctx context.Context, tx *ent.Tx, r *scmv1.PatchScmConfigRequest, before *ent.ScmConfig, update *ent.ScmConfigUpdateOne) (subscribed bool, err error) {
+	if r.Namespace == nil || r.GetNamespace() == before.Namespace {
+		return false, nil
+	}
+	if err := checkNamespace(scmType(before.Type), r.GetNamespace()); err != nil {
+		return false, err
+	}
+	if err := checkFree(ctx, tx, before.ID, before.Type, before.BaseURL, r.GetNamespace()); err != nil {
+		return false, err
+	}
+	update.SetNamespace(r.GetNamespace())
+	if strings.EqualFold(r.GetNamespace(), before.Namespace) {
+		return false, nil
+	}
+	if err := s.enqueueUnsubscribe(ctx, before); err != nil {
+		return false, err
+	}
+	forgetCheck(update)
+	update.SetScmID("").SetEntityType("").ClearLastSuccessfulSyncAt().SetSubscriptions([]column.ScmSubscription{}).
+		SetWebhookKey("").ClearWebhookSecret().ClearPreviousWebhookSecret().ClearWebhookRotatedAt()
+	return len(before.Subscriptions) > 0, nil
+}
+
+// forgetCheck takes back what a check found with another token or namespace.
+func forgetCheck(update *ent.ScmConfigUpdateOne) {
+	update.ClearCheckedAt().SetCheckOk(false).SetCheckError("").ClearTokenScopes()
+}

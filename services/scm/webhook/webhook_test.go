@@ -1,0 +1,238 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+func digest(body, secret string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// standard signs as GitLab does with a signing token.
+func standard(t *testing.T, body, secret string, at time.Time) Signature {
+	t.Helper()
+	signer, err := standardwebhooks.NewWebhookRaw([]byte(secret))
+	if strings.HasPrefix(secret, "whsec_") {
+		signer, err = standardwebhooks.NewWebhook(secret)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := signer.Sign("msg_1", at, []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Signature{ID: "msg_1", Timestamp: strconv.FormatInt(at.Unix(), 10), Signatures: "v1,AAAA " + text}
+}
+
+func TestVerify(t *testing.T) {
+	const body, secret, old = `{"action":"closed"}`, "kX3-new-secret", "kX3-old-secret"
+	signing := "whsec_" + base64.StdEncoding.EncodeToString([]byte("a key of GitLab's own"))
+	now := time.Now()
+	both := standard(t, body, "another secret", now)
+	both.Token = secret
+	stale := standard(t, body, secret, now.Add(-6*time.Minute))
+	staleWithToken := stale
+	staleWithToken.Token = secret
+	for name, test := range map[string]struct {
+		host    Host
+		s       Signature
+		secrets []string
+		want    error
+	}{
+		"GitHub":                           {GitHub, Signature{Digest: digest(body, secret)}, []string{secret}, nil},
+		"GitHub, upper case":               {GitHub, Signature{Digest: "sha256=" + strings.ToUpper(digest(body, secret)[7:])}, []string{secret}, nil},
+		"GitHub, previous secret":          {GitHub, Signature{Digest: digest(body, old)}, []string{secret, old}, nil},
+		"GitHub, other secret":             {GitHub, Signature{Digest: digest(body, old)}, []string{secret}, ErrSignature},
+		"GitHub, other body":               {GitHub, Signature{Digest: digest(body+" ", secret)}, []string{secret}, ErrSignature},
+		"GitHub, SHA-1":                    {GitHub, Signature{Digest: "sha1=5b0f1d3aa9dd3c4ef8c3a4b86ad2c84f0c8ad3a5"}, []string{secret}, ErrSignature},
+		"GitHub, no hexadecimal":           {GitHub, Signature{Digest: "sha256=zz"}, []string{secret}, ErrSignature},
+		"GitHub, empty digest":             {GitHub, Signature{Digest: "sha256="}, []string{secret}, ErrSignature},
+		"GitHub, unsigned":                 {GitHub, Signature{}, []string{secret}, ErrUnsigned},
+		"GitHub, GitLab's token":           {GitHub, Signature{Token: secret}, []string{secret}, ErrUnsigned},
+		"GitLab, token":                    {GitLab, Signature{Token: secret}, []string{secret}, nil},
+		"GitLab, previous token":           {GitLab, Signature{Token: old}, []string{secret, old}, nil},
+		"GitLab, other token":              {GitLab, Signature{Token: old}, []string{secret}, ErrSignature},
+		"GitLab, longer token":             {GitLab, Signature{Token: secret + "x"}, []string{secret}, ErrSignature},
+		"GitLab, GitHub's digest":          {GitLab, Signature{Digest: digest(body, secret)}, []string{secret}, ErrUnsigned},
+		"GitLab, unsigned":                 {GitLab, Signature{}, []string{secret}, ErrUnsigned},
+		"Standard Webhooks":                {GitLab, standard(t, body, secret, now), []string{secret}, nil},
+		"Standard Webhooks, previous":      {GitLab, standard(t, body, old, now), []string{secret, old}, nil},
+		"Standard Webhooks, signing token": {GitLab, standard(t, body, signing, now), []string{signing}, nil},
+		"Standard Webhooks, other secret":  {GitLab, standard(t, body, old, now), []string{secret}, ErrSignature},
+		"Standard Webhooks, other body":    {GitLab, standard(t, body+" ", secret, now), []string{secret}, ErrSignature},
+		"Standard Webhooks, stale":         {GitLab, stale, []string{secret}, ErrTimestamp},
+		"Standard Webhooks, stale, token":  {GitLab, staleWithToken, []string{secret}, ErrTimestamp},
+		"Standard Webhooks, future":        {GitLab, standard(t, body, secret, now.Add(6*time.Minute)), []string{secret}, ErrTimestamp},
+		"Standard Webhooks, stale, wrong":  {GitLab, standard(t, body, old, now.Add(-time.Hour)), []string{secret}, ErrSignature},
+		"token and foreign signature":      {GitLab, both, []string{secret}, nil},
+		"no receiver":                      {"", Signature{Digest: digest(body, decoy), Token: decoy}, nil, ErrUnsigned},
+		"no secret, decoy's digest":        {GitHub, Signature{Digest: digest(body, decoy)}, nil, ErrSignature},
+		"no secret, decoy's token":         {GitLab, Signature{Token: decoy}, nil, ErrSignature},
+		"no secret, decoy's signature":     {GitLab, standard(t, body, decoy, now), nil, ErrSignature},
+		"one secret, decoy's token":        {GitLab, Signature{Token: decoy}, []string{secret}, ErrSignature},
+	} {
+		if err := Verify(test.host, test.s, []byte(body), test.secrets); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+			t.Errorf("%s: %v, want %v", name, err, test.want)
+		}
+	}
+}
+
+func payload(t testing.TB, name string, changes ...string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw = bytes.ReplaceAll(raw, []byte("@AT@"), []byte("2026-05-04T10:20:30Z"))
+	for i := 0; i+1 < len(changes); i += 2 {
+		if !bytes.Contains(raw, []byte(changes[i])) {
+			t.Fatalf("%s has no %s", name, changes[i])
+		}
+		raw = bytes.ReplaceAll(raw, []byte(changes[i]), []byte(changes[i+1]))
+	}
+	return raw
+}
+
+func TestParse(t *testing.T) {
+	at := time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC)
+	closed := Event{Kind: Closed, At: at, Repository: "acme/web", RepositoryURL: "https://git.acme.test/acme/web", Number: 17}
+	merged := closed
+	merged.Merged = true
+	comment := Event{
+		Kind: Commented, At: at, Repository: "acme/web", RepositoryURL: "https://git.acme.test/acme/web", Number: 17,
+		Comment: Comment{ID: "5102", Thread: "5101", Body: "/fp the input is a constant", Author: "octavia", Path: "app/login.go", Line: 42},
+	}
+	outdated, bot, fromApp, cleaned := comment, comment, comment, comment
+	bot.Comment.Bot, fromApp.Installation.ID = true, 8801
+	cleaned.Comment.Body = "/fp zero"
+	installed := Event{Kind: Installed, Installation: Installation{ID: 8801, Namespace: "acme", Present: true}}
+	suspended, deleted := installed, installed
+	suspended.Installation.Suspended, deleted.Installation.Present = true, false
+	request := Event{Kind: Closed, At: at, Repository: "acme/platform/api", RepositoryURL: "https://git.acme.test/acme/platform/api", Number: 17}
+	requestMerged := request
+	requestMerged.Merged = true
+	note := Event{
+		Kind: Commented, At: at, Repository: "acme/platform/api", RepositoryURL: "https://git.acme.test/acme/platform/api", Number: 17,
+		Comment: Comment{
+			ID: "1244", Thread: "6a9c1750b37d513a43987b574953fceb50b03ce7", Body: "/fp the input is a constant", Author: "mona", Path: "app/login.go", Line: 42,
+		},
+	}
+	botNote, general := note, note
+	botNote.Comment.Author, botNote.Comment.Bot = "project_5_bot_1f2e3d", true
+	general.Comment.Path, general.Comment.Line = "", 0
+	for name, test := range map[string]struct {
+		host Host
+		name string
+		body []byte
+		want Event
+	}{
+		"closed":            {GitHub, "pull_request", payload(t, "github_pull_request"), closed},
+		"merged":            {GitHub, "pull_request", payload(t, "github_pull_request", `"merged": false`, `"merged": true`), merged},
+		"opened":            {GitHub, "pull_request", payload(t, "github_pull_request", `"closed",`, `"opened",`), Event{}},
+		"comment":           {GitHub, "pull_request_review_comment", payload(t, "github_comment"), comment},
+		"outdated":          {GitHub, "pull_request_review_comment", payload(t, "github_comment", `"line": 42,`, `"line": null,`), outdated},
+		"edited":            {GitHub, "pull_request_review_comment", payload(t, "github_comment", `"created",`, `"edited",`), Event{}},
+		"first of a thread": {GitHub, "pull_request_review_comment", payload(t, "github_comment", `"in_reply_to_id": 5101,`, ``), Event{}},
+		"bot":               {GitHub, "pull_request_review_comment", payload(t, "github_comment", `"type": "User"`, `"type": "Bot"`), bot},
+		"from an app":       {GitHub, "pull_request_review_comment", payload(t, "github_comment", `"organization"`, `"installation": {"id": 8801}, "organization"`), fromApp},
+		"zero characters":   {GitHub, "pull_request_review_comment", payload(t, "github_comment", `/fp the input is a constant`, `/fp \u0000zero`), cleaned},
+		"installed":         {GitHub, "installation", payload(t, "github_installation"), installed},
+		"suspended":         {GitHub, "installation", payload(t, "github_installation", `"created",`, `"suspend",`), suspended},
+		"uninstalled":       {GitHub, "installation", payload(t, "github_installation", `"created",`, `"deleted",`), deleted},
+		"ping":              {GitHub, "ping", []byte(`{"zen":"Design for failure.","hook_id":9001}`), Event{}},
+		"no name":           {GitHub, "", []byte(`{}`), Event{}},
+		"other host's name": {GitLab, "pull_request", payload(t, "github_pull_request"), Event{}},
+		"request closed":    {GitLab, "Merge Request Hook", payload(t, "gitlab_merge_request"), request},
+		"request merged":    {GitLab, "Merge Request Hook", payload(t, "gitlab_merge_request", `"state": "closed"`, `"state": "merged"`), requestMerged},
+		"request opened":    {GitLab, "Merge Request Hook", payload(t, "gitlab_merge_request", `"state": "closed"`, `"state": "opened"`), Event{}},
+		"GitLab's time":     {GitLab, "Merge Request Hook", payload(t, "gitlab_merge_request", `2026-05-04T10:20:30Z`, `2026-05-04 10:20:30 UTC`), request},
+		"note":              {GitLab, "Note Hook", payload(t, "gitlab_note"), note},
+		"note of a bot":     {GitLab, "Note Hook", payload(t, "gitlab_note", `"mona"`, `"project_5_bot_1f2e3d"`), botNote},
+		"note on no line":   {GitLab, "Note Hook", payload(t, "gitlab_note", `"position": {`, `"original_position": {`), general},
+		"note of no thread": {GitLab, "Note Hook", payload(t, "gitlab_note", `"DiffNote"`, `null`), Event{}},
+		"note on a commit":  {GitLab, "Note Hook", payload(t, "gitlab_note", `"MergeRequest"`, `"Commit"`), Event{}},
+		"changed note":      {GitLab, "Note Hook", payload(t, "gitlab_note", `"create"`, `"update"`), Event{}},
+		"system note":       {GitLab, "Note Hook", payload(t, "gitlab_note", `"system": false`, `"system": true`), Event{}},
+	} {
+		got, err := Parse(test.host, test.name, test.body)
+		if got.At.Equal(test.want.At) {
+			got.At = test.want.At
+		}
+		if err != nil || !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: %+v, %v\nwant %+v", name, got, err, test.want)
+		}
+	}
+}
+
+func TestParseMalformed(t *testing.T) {
+	for name, test := range map[string]struct {
+		host Host
+		name string
+		body string
+	}{
+		"no JSON":               {GitHub, "pull_request", `action=closed`},
+		"empty":                 {GitHub, "pull_request", ``},
+		"a list":                {GitHub, "pull_request", `[]`},
+		"other types":           {GitHub, "pull_request", `{"action":"closed","pull_request":{"number":"17"}}`},
+		"no repository":         {GitHub, "pull_request", `{"action":"closed","pull_request":{"number":17}}`},
+		"no number":             {GitHub, "pull_request", `{"action":"closed","repository":{"full_name":"acme/web"}}`},
+		"control characters":    {GitHub, "pull_request", `{"action":"closed","pull_request":{"number":17},"repository":{"full_name":"acme/w\u0000eb"}}`},
+		"a long name":           {GitHub, "pull_request", `{"action":"closed","pull_request":{"number":17},"repository":{"full_name":"acme/` + strings.Repeat("w", 5000) + `"}}`},
+		"no author":             {GitHub, "pull_request_review_comment", `{"action":"created","comment":{"id":1,"in_reply_to_id":2,"body":"/fp x"},"pull_request":{"number":1},"repository":{"full_name":"acme/web"}}`},
+		"no account":            {GitHub, "installation", `{"action":"created","installation":{"id":1}}`},
+		"GitLab without iid":    {GitLab, "Merge Request Hook", `{"project":{"path_with_namespace":"acme/web"},"object_attributes":{"state":"closed"}}`},
+		"GitLab without a user": {GitLab, "Note Hook", `{"project":{"path_with_namespace":"acme/web"},"merge_request":{"iid":1},"object_attributes":{"id":1,"discussion_id":"d","note":"/fp x","noteable_type":"MergeRequest","type":"DiffNote"}}`},
+	} {
+		if e, err := Parse(test.host, test.name, []byte(test.body)); !errors.Is(err, ErrMalformed) || !reflect.DeepEqual(e, Event{}) {
+			t.Errorf("%s: %+v, %v", name, e, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for name, file := range map[string]string{
+		"pull_request": "github_pull_request", "pull_request_review_comment": "github_comment", "installation": "github_installation",
+		"Merge Request Hook": "gitlab_merge_request", "Note Hook": "gitlab_note",
+	} {
+		f.Add(strings.Contains(name, "Hook"), name, payload(f, file))
+	}
+	f.Fuzz(func(t *testing.T, lab bool, name string, body []byte) {
+		host := GitHub
+		if lab {
+			host = GitLab
+		}
+		e, err := Parse(host, name, body)
+		if err != nil {
+			if !errors.Is(err, ErrMalformed) || !reflect.DeepEqual(e, Event{}) {
+				t.Errorf("%+v, %v", e, err)
+			}
+			return
+		}
+		for _, text := range []string{e.Repository, e.Comment.Body, e.Comment.Author, e.Comment.Thread, e.Comment.Path, e.Installation.Namespace} {
+			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+				t.Errorf("%q cannot be stored", text)
+			}
+		}
+		if (e.Kind == Closed || e.Kind == Commented) && (e.Number <= 0 || !strings.Contains(e.Repository, "/")) {
+			t.Errorf("%+v", e)
+		}
+	})
+}
