@@ -3,7 +3,10 @@ package services_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,6 +39,8 @@ var (
 	badCredential = verdict{401, codes.Unauthenticated, "the credential is not valid: it is malformed, unknown, expired or revoked"}
 	noWebAPI      = verdict{404, codes.NotFound, "not found"}
 	noDeployment  = verdict{404, codes.NotFound, "deployment not found"}
+	onlyJWT       = verdict{403, codes.PermissionDenied, "this operation accepts only a user's JSON Web Token"}
+	onlyToken     = verdict{403, codes.PermissionDenied, "this operation accepts only an API token"}
 )
 
 func wrongRole(role access.Role, allowed string) verdict {
@@ -85,6 +90,29 @@ var matrix = map[optionsv1.Permission]map[string]verdict{
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders), "member": pass,
 		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt stranger": noDeployment,
 	},
+	optionsv1.Permission_PERMISSION_JOIN: {
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
+		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": pass, "member": pass, "admin": pass,
+		"jwt read-only": pass, "jwt admin": pass, "jwt stranger": noDeployment,
+	},
+}
+
+// expected is the row's verdict, but for an operation that does not take this kind of credential at all: who belongs to
+// the deployment is told so, before anything else about him counts.
+func expected(rule *optionsv1.MethodRule, kind string, row map[string]verdict) verdict {
+	want := row[kind]
+	if rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC || want.http == http.StatusUnauthorized {
+		return want
+	}
+	inside := want != noDeployment || rule.GetPermission() == optionsv1.Permission_PERMISSION_JOIN
+	scheme, refusal := optionsv1.Scheme_SCHEME_WEB_TOKEN, onlyJWT
+	if strings.HasPrefix(kind, "jwt ") {
+		scheme, refusal = optionsv1.Scheme_SCHEME_JWT, onlyToken
+	}
+	if inside && !slices.Contains(rule.GetSchemes(), scheme) {
+		return refusal
+	}
+	return want
 }
 
 // TestAccessMatrix calls every RPC with every kind of credential, over both wires. An RPC whose permission has no row
@@ -103,11 +131,11 @@ func TestAccessMatrix(t *testing.T) {
 				continue
 			}
 			for kind, credential := range credentials {
-				want, ok := row[kind]
-				if !ok {
+				if _, ok := row[kind]; !ok {
 					t.Errorf("%v: the matrix says nothing about %q", rpc.rule.GetPermission(), kind)
 					continue
 				}
+				want := expected(rpc.rule, kind, row)
 				checkGRPC(t, s, rpc, kind, credential, want)
 				checkHTTP(t, s, rpc, kind, credential, want)
 			}
@@ -202,6 +230,30 @@ func newOperation(d protoreflect.MethodDescriptor) operation {
 	return rpc
 }
 
+// parameter is a variable of a path.
+var parameter = regexp.MustCompile(`\{([a-z_]+)(=\*\*)?\}`)
+
+// request is what a caller sends over HTTP who names this deployment and otherwise things that do not exist.
+func (rpc operation) request(s *apitest.Server) (path, body string) {
+	path = parameter.ReplaceAllStringFunc(rpc.path, func(variable string) string {
+		switch name := parameter.FindStringSubmatch(variable)[1]; name {
+		case "deployment_slug":
+			return s.Slug
+		case "deployment_id":
+			return strconv.FormatInt(s.DeploymentID, 10)
+		default:
+			return "999999"
+		}
+	})
+	if rpc.method == http.MethodGet || rpc.method == http.MethodDelete {
+		return path, ""
+	}
+	if rpc.descriptor.Input().Fields().ByName("deployment_id") != nil && !strings.Contains(rpc.path, "{deployment_") {
+		return path, fmt.Sprintf(`{"deploymentId":"%d"}`, s.DeploymentID)
+	}
+	return path, "{}"
+}
+
 func checkGRPC(t *testing.T, s *apitest.Server, rpc operation, kind, credential string, want verdict) {
 	t.Helper()
 	request := dynamicpb.NewMessage(rpc.descriptor.Input())
@@ -240,21 +292,13 @@ func call(ctx context.Context, conn *grpc.ClientConn, rpc operation, request pro
 
 func checkHTTP(t *testing.T, s *apitest.Server, rpc operation, kind, credential string, want verdict) {
 	t.Helper()
-	path := strings.NewReplacer("{deployment_slug}", s.Slug, "{deployment_id}", strconv.FormatInt(s.DeploymentID, 10),
-		"{project_name=**}", "no/such", "{scan_id}", "999").Replace(rpc.path)
-	if strings.Contains(path, "{") {
-		t.Fatalf("%s: the test does not know a parameter of %s", rpc.name, rpc.path)
-	}
-	body := ""
-	if rpc.method != http.MethodGet && rpc.method != http.MethodDelete {
-		body = "{}"
-	}
+	path, body := rpc.request(s)
 	answer := s.Do(t, credential, rpc.method, path, body)
 	var got struct {
 		Error, Message, Code, Status, RequestID string
 		Details                                 []any
 	}
-	if answer.Status != http.StatusOK {
+	if answer.Status >= 300 {
 		if err := json.Unmarshal([]byte(answer.Body), &got); err != nil || got.Error != got.Message || got.RequestID == "" || got.Details == nil {
 			t.Errorf("HTTP %s with %s: error body %s", rpc.name, kind, answer.Body)
 		}

@@ -12,20 +12,29 @@ import (
 
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
+	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
 	"github.com/palisade/palisade/services/deployments"
 	"github.com/palisade/palisade/services/findings"
+	"github.com/palisade/palisade/services/identity"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
+	"github.com/palisade/palisade/services/notifications"
+	"github.com/palisade/palisade/services/notifications/channel"
 	"github.com/palisade/palisade/services/platform"
 	"github.com/palisade/palisade/services/projects"
 	"github.com/palisade/palisade/services/scans"
+	"github.com/palisade/palisade/services/scm"
+	"github.com/palisade/palisade/services/supplychain"
 )
 
 // Domain is one service group: its handlers on the gRPC server, and its routes on the HTTP gateway.
@@ -56,11 +65,32 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 	if err != nil {
 		return nil, err
 	}
+	incoming, err := scm.NewIncomingWebhooks(hosts(d), d.jobs, d.log)
+	if err != nil {
+		return nil, err
+	}
 	return []Domain{
 		group[platformv1.MiscellaneousServiceServer](platformv1.RegisterMiscellaneousServiceServer, platform.Miscellaneous{},
 			platformv1.RegisterMiscellaneousServiceHandlerClient, platformv1.NewMiscellaneousServiceClient),
+		group[platformv1.AuditServiceServer](platformv1.RegisterAuditServiceServer, platform.NewAudit(d.store),
+			platformv1.RegisterAuditServiceHandlerClient, platformv1.NewAuditServiceClient),
 		group[deploymentsv1.DeploymentsServiceServer](deploymentsv1.RegisterDeploymentsServiceServer, deployments.NewDeployments(d.config.BaseURL()),
 			deploymentsv1.RegisterDeploymentsServiceHandlerClient, deploymentsv1.NewDeploymentsServiceClient),
+		group[deploymentsv1.DeploymentServiceServer](deploymentsv1.RegisterDeploymentServiceServer, deployments.NewDeployment(d.store),
+			deploymentsv1.RegisterDeploymentServiceHandlerClient, deploymentsv1.NewDeploymentServiceClient),
+		group[deploymentsv1.DeploymentProductsServiceServer](deploymentsv1.RegisterDeploymentProductsServiceServer, deployments.NewDeploymentProducts(d.store),
+			deploymentsv1.RegisterDeploymentProductsServiceHandlerClient, deploymentsv1.NewDeploymentProductsServiceClient),
+		group[deploymentsv1.DeploymentTagServiceServer](deploymentsv1.RegisterDeploymentTagServiceServer, deployments.NewDeploymentTags(d.store),
+			deploymentsv1.RegisterDeploymentTagServiceHandlerClient, deploymentsv1.NewDeploymentTagServiceClient),
+		group[deploymentsv1.DeploymentSsoProvidersServiceServer](deploymentsv1.RegisterDeploymentSsoProvidersServiceServer,
+			deployments.NewSSOProviders(d.store, d.config.OIDCIssuer, d.config.OIDCAudience),
+			deploymentsv1.RegisterDeploymentSsoProvidersServiceHandlerClient, deploymentsv1.NewDeploymentSsoProvidersServiceClient),
+		group[deploymentsv1.ChecklistServiceServer](deploymentsv1.RegisterChecklistServiceServer, deployments.NewOnboardingChecklist(d.store),
+			deploymentsv1.RegisterChecklistServiceHandlerClient, deploymentsv1.NewChecklistServiceClient),
+		group[deploymentsv1.FeatureRolloutsServiceServer](deploymentsv1.RegisterFeatureRolloutsServiceServer, deployments.FeatureRollouts{},
+			deploymentsv1.RegisterFeatureRolloutsServiceHandlerClient, deploymentsv1.NewFeatureRolloutsServiceClient),
+		group[deploymentsv1.VersionsServiceServer](deploymentsv1.RegisterVersionsServiceServer, deployments.NewVersions(d.store),
+			deploymentsv1.RegisterVersionsServiceHandlerClient, deploymentsv1.NewVersionsServiceClient),
 		group[projectsv1.ProjectsServiceServer](projectsv1.RegisterProjectsServiceServer, projects.NewProjects(d.store),
 			projectsv1.RegisterProjectsServiceHandlerClient, projectsv1.NewProjectsServiceClient),
 		group[scansv1.ScansServiceServer](scansv1.RegisterScansServiceServer, scans.NewScans(d.store),
@@ -71,6 +101,34 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 			findingsv1.RegisterSecretsServiceHandlerClient, findingsv1.NewSecretsServiceClient),
 		group[findingsv1.TriageServiceServer](findingsv1.RegisterTriageServiceServer, findings.NewTriage(d.store),
 			findingsv1.RegisterTriageServiceHandlerClient, findingsv1.NewTriageServiceClient),
+		group[identityv1.TokensServiceServer](identityv1.RegisterTokensServiceServer, identity.NewTokens(d.store, d.tokens),
+			identityv1.RegisterTokensServiceHandlerClient, identityv1.NewTokensServiceClient),
+		group[identityv1.TeamsServiceServer](identityv1.RegisterTeamsServiceServer, identity.NewTeams(d.store),
+			identityv1.RegisterTeamsServiceHandlerClient, identityv1.NewTeamsServiceClient),
+		group[identityv1.UsersServiceServer](identityv1.RegisterUsersServiceServer, identity.NewUsers(d.store),
+			identityv1.RegisterUsersServiceHandlerClient, identityv1.NewUsersServiceClient),
+		group[supplychainv1.PackageManagerConfigurationsServiceServer](supplychainv1.RegisterPackageManagerConfigurationsServiceServer,
+			supplychain.NewPackageManagers(d.store, d.keyring, d.egress),
+			supplychainv1.RegisterPackageManagerConfigurationsServiceHandlerClient, supplychainv1.NewPackageManagerConfigurationsServiceClient),
+		group[notificationsv1.NotificationRulesServiceServer](notificationsv1.RegisterNotificationRulesServiceServer,
+			notifications.NewNotificationRules(senders(d), d.jobs),
+			notificationsv1.RegisterNotificationRulesServiceHandlerClient, notificationsv1.NewNotificationRulesServiceClient),
+		group[notificationsv1.NotificationWebhooksServiceServer](notificationsv1.RegisterNotificationWebhooksServiceServer,
+			notifications.NewNotificationWebhooks(senders(d)),
+			notificationsv1.RegisterNotificationWebhooksServiceHandlerClient, notificationsv1.NewNotificationWebhooksServiceClient),
+		group[notificationsv1.NotificationsServiceServer](notificationsv1.RegisterNotificationsServiceServer, notifications.NewNotifications(d.store),
+			notificationsv1.RegisterNotificationsServiceHandlerClient, notificationsv1.NewNotificationsServiceClient),
+		group[notificationsv1.DeliveriesServiceServer](notificationsv1.RegisterDeliveriesServiceServer, notifications.NewDeliveries(d.store, d.jobs),
+			notificationsv1.RegisterDeliveriesServiceHandlerClient, notificationsv1.NewDeliveriesServiceClient),
+		group[scmv1.ScmServiceServer](scmv1.RegisterScmServiceServer, scm.NewConfigurations(hosts(d), d.jobs),
+			scmv1.RegisterScmServiceHandlerClient, scmv1.NewScmServiceClient),
+		group[scmv1.ScmSubscriptionsServiceServer](scmv1.RegisterScmSubscriptionsServiceServer, scm.NewWebhooks(hosts(d)),
+			scmv1.RegisterScmSubscriptionsServiceHandlerClient, scmv1.NewScmSubscriptionsServiceClient),
+		group[scmv1.ScmAppsServiceServer](scmv1.RegisterScmAppsServiceServer, scm.NewApps(hosts(d), d.log),
+			scmv1.RegisterScmAppsServiceHandlerClient, scmv1.NewScmAppsServiceClient),
+		group[scmv1.ReviewCommentProductContentServiceServer](scmv1.RegisterReviewCommentProductContentServiceServer, scm.NewReviewComments(d.store),
+			scmv1.RegisterReviewCommentProductContentServiceHandlerClient, scmv1.NewReviewCommentProductContentServiceClient),
+		{RegisterGRPC: func(s grpc.ServiceRegistrar) { scmv1.RegisterIncomingWebhooksServiceServer(s, incoming) }},
 		{RegisterGRPC: func(s grpc.ServiceRegistrar) {
 			scansv1.RegisterReportUploadsServiceServer(s, scans.NewReportUploads(d.store, d.jobs, uploads))
 		}},
@@ -82,7 +140,24 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 func background(d deps) []jobs.Work {
 	return []jobs.Work{
 		scans.Background(d.store, d.log),
+		hosts(d).Background(d.log),
+		scm.IncomingBackground(hosts(d), d.log),
+		notifications.Background(senders(d), d.log),
 	}
+}
+
+// senders make what sends notifications.
+func senders(d deps) *notifications.Senders {
+	mail, err := channel.ParseMail(d.config.SMTP, d.config.SMTPFrom)
+	if err != nil {
+		panic("mail server: " + err.Error()) // Config.Validate has let it through
+	}
+	return notifications.NewSenders(d.store, d.keyring, d.egress, mail)
+}
+
+// hosts is what the service groups of package scm share.
+func hosts(d deps) *scm.Connections {
+	return scm.NewConnections(d.store, d.keyring, d.egress, d.config.BaseURL())
 }
 
 // group ties the handlers of a service group to the generated routes that lead to them.

@@ -12,6 +12,7 @@ import (
 	"github.com/fullstorydev/grpchan"
 
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/certs"
 	"github.com/palisade/palisade/services/internal/chain"
 	"github.com/palisade/palisade/services/internal/egress"
@@ -78,7 +79,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 	if err != nil {
 		return err
 	}
-	guard, err := egress.New(egress.Config{Allow: s.config.EgressAllow, UserAgent: "Palisade/" + Version})
+	guard, err := egress.New(egress.Config{Allow: s.config.EgressAllow, UserAgent: "Palisade/" + Version, Log: s.log})
 	if err != nil {
 		return err
 	}
@@ -88,6 +89,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 	if s.jobs, err = jobs.New(st, s.log, background(parts)...); err != nil {
 		return err
 	}
+	s.jobs.Audited(who.trail)
 	parts.jobs = s.jobs
 	metrics.WatchQueue(s.jobs.Depth)
 	groups, err := list(ctx, parts)
@@ -95,7 +97,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 		return err
 	}
 	handlers := collect(s.config, groups, s.probes)
-	rules, links, err := s.makeChain(handlers, st, who.authenticator, metrics)
+	rules, links, err := s.makeChain(handlers, st, who, metrics)
 	if err != nil {
 		return err
 	}
@@ -165,9 +167,10 @@ func (s *Server) openMigrated(ctx context.Context) (*store.Store, error) {
 	return st, nil
 }
 
-// identities are the parts that know who calls.
+// identities are the parts that know who calls, and keep what he did.
 type identities struct {
 	keyring       *secret.Keyring
+	trail         *audit.Trail
 	issuer        *access.Issuer
 	authenticator *access.Authenticator
 }
@@ -184,6 +187,10 @@ func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writ
 	}
 	issuer := access.NewIssuer(st, keyring, url)
 	if err := issuer.EnsureKey(ctx); err != nil {
+		return nil, err
+	}
+	trail, err := audit.Open(ctx, st, keyring, s.log)
+	if err != nil {
 		return nil, err
 	}
 	var oidc *access.OIDC
@@ -207,7 +214,7 @@ func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writ
 	}
 	authenticator := access.NewAuthenticator(st, issuer, oidc, s.log)
 	s.onClose("authenticator", authenticator.Close)
-	return &identities{keyring: keyring, issuer: issuer, authenticator: authenticator}, nil
+	return &identities{keyring: keyring, trail: trail, issuer: issuer, authenticator: authenticator}, nil
 }
 
 // printFirstToken shows the first API token with a call that works as it stands. A token that the operator chose is
@@ -233,7 +240,7 @@ func printFirstToken(w io.Writer, url, token string) error {
 }
 
 func (s *Server) makeChain(
-	handlers grpchan.HandlerMap, st *store.Store, authenticator *access.Authenticator, metrics *telemetry.Metrics,
+	handlers grpchan.HandlerMap, st *store.Store, who *identities, metrics *telemetry.Metrics,
 ) (*access.Rules, []chain.Link, error) {
 	rules, err := access.LoadRules(handlers.GetServiceInfo())
 	if err != nil {
@@ -247,7 +254,7 @@ func (s *Server) makeChain(
 	s.drain = drain
 	s.onClose("streams", func(context.Context) error { drain(); return nil })
 	links, err := chain.New(chain.Deps{
-		Log: s.log, Metrics: metrics, Rules: rules, Authenticator: authenticator, Store: st, Validator: validator,
+		Log: s.log, Metrics: metrics, Rules: rules, Authenticator: who.authenticator, Store: st, Trail: who.trail, Validator: validator,
 		RateLimit: s.config.RateLimit, RequestTimeout: s.config.RequestTimeout, UploadTimeout: s.config.UploadTimeout,
 		Draining: draining,
 	})
