@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -221,7 +222,11 @@ func checkOIDC(ctx context.Context, cfg Config) Check {
 	const name = "OIDC issuer"
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	if _, err := oidc.NewProvider(ctx, cfg.OIDCIssuer); err != nil {
+	client, err := issuerClient(cfg, slog.New(slog.DiscardHandler)) // what is wrong is in the check itself
+	if err == nil {
+		_, err = oidc.NewProvider(oidc.ClientContext(ctx, client), cfg.OIDCIssuer)
+	}
+	if err != nil {
 		return failed(name, err.Error(), "correct --oidc-issuer (exactly as the issuer writes it), or make it reachable from here")
 	}
 	return passed(name, cfg.OIDCIssuer+" answers")

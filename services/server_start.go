@@ -15,7 +15,6 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/certs"
 	"github.com/palisade/palisade/services/internal/chain"
-	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
@@ -79,19 +78,10 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 	if err != nil {
 		return err
 	}
-	guard, err := egress.New(egress.Config{Allow: s.config.EgressAllow, UserAgent: "Palisade/" + Version, Log: s.log})
+	parts, err := s.makeParts(st, who, metrics)
 	if err != nil {
 		return err
 	}
-	parts := deps{
-		config: s.config, log: s.log, store: st, keyring: who.keyring, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics, egress: guard,
-	}
-	if s.jobs, err = jobs.New(st, s.log, background(parts)...); err != nil {
-		return err
-	}
-	s.jobs.Audited(who.trail)
-	parts.jobs = s.jobs
-	metrics.WatchQueue(s.jobs.Depth)
 	groups, err := list(ctx, parts)
 	if err != nil {
 		return err
@@ -117,6 +107,24 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 	s.probes.serving(serviceNames(handlers))
 	s.banner(st, build, tracing)
 	return nil
+}
+
+// makeParts makes what domains are made of, the queue with their background work included.
+func (s *Server) makeParts(st *store.Store, who *identities, metrics *telemetry.Metrics) (deps, error) {
+	guard, err := openGuard(s.config, s.log)
+	if err != nil {
+		return deps{}, err
+	}
+	parts := deps{
+		config: s.config, log: s.log, store: st, keyring: who.keyring, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics, egress: guard,
+	}
+	if s.jobs, err = jobs.New(st, s.log, background(parts)...); err != nil {
+		return deps{}, err
+	}
+	s.jobs.Audited(who.trail)
+	parts.jobs = s.jobs
+	metrics.WatchQueue(s.jobs.Depth)
+	return parts, nil
 }
 
 // bind takes the ports. From here on the addresses in the configuration are those that are true, so that URLs made of
@@ -193,12 +201,9 @@ func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writ
 	if err != nil {
 		return nil, err
 	}
-	var oidc *access.OIDC
-	if cfg.OIDCIssuer != "" {
-		oidc, err = access.NewOIDC(st, access.OIDCOptions{Issuer: cfg.OIDCIssuer, Audience: cfg.OIDCAudience, Log: s.log})
-		if err != nil {
-			return nil, err
-		}
+	oidc, err := openOIDC(cfg, st, s.log)
+	if err != nil {
+		return nil, err
 	}
 	first, err := access.Bootstrap(ctx, st, access.BootstrapOptions{Slug: cfg.Deployment, Name: cfg.DeploymentLabel(), Token: cfg.BootstrapToken})
 	if err != nil {
