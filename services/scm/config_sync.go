@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"strings"
 	"time"
 
@@ -41,7 +40,7 @@ func (s *Configurations) SyncScmConfig(ctx context.Context, r *scmv1.SyncScmConf
 
 // callable refuses what no task could do: without a credential, or for a type of host that is not supported.
 func callable(row *ent.ScmConfig) error {
-	if _, err := host.Open(scmType(row.Type), row.BaseURL, "", http.DefaultClient); err != nil {
+	if err := host.Callable(scmType(row.Type), row.BaseURL); err != nil {
 		return err
 	}
 	if len(row.AccessToken) == 0 && row.ScmAppID == nil {

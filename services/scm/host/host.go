@@ -156,6 +156,12 @@ func Open(kind scmv1.ScmType, baseURL, token string, client *http.Client) (Host,
 	}
 }
 
+// Callable says why a host cannot be called at all, without calling it: its kind is not supported yet, or its URL is none.
+func Callable(kind scmv1.ScmType, baseURL string) error {
+	_, err := apiURL(kind, baseURL)
+	return err
+}
+
 // CloudURL is the web URL of a kind of host that is a service on the internet; empty for those that people run.
 func CloudURL(kind scmv1.ScmType) string {
 	switch kind {
