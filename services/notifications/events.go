@@ -2,13 +2,13 @@ package notifications
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
@@ -156,23 +156,19 @@ func findingDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, rows []*ent.Fi
 	if err != nil {
 		return nil, err
 	}
-	type message struct {
-		first int64
-		body  []byte
-	}
-	bodies := map[string][]message{}
+	bodies := map[string][][]byte{}
 	var made []*ent.DeliveryCreate
 	for _, rule := range rules {
 		policies := fmt.Sprintf("%q", rule.PolicySlugs)
 		messages, known := bodies[policies]
 		if !known {
 			for part := range slices.Chunk(allowed(findings, rule.PolicySlugs), payload.MaxFindings) {
-				messages = append(messages, message{part[0].ID, payload.Findings(part)})
+				messages = append(messages, payload.Findings(part))
 			}
 			bodies[policies] = messages
 		}
 		for _, m := range messages {
-			made = append(made, newDelivery(tx, rule, about.scan, kindFindings, m.first, m.body))
+			made = append(made, newDelivery(tx, rule, about.scan, kindFindings, m))
 		}
 	}
 	return made, nil
@@ -206,25 +202,22 @@ func scanDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, about *surroundin
 			}
 			body = payload.ScanFinished(finished)
 		}
-		made = append(made, newDelivery(tx, rule, about.scan, kindScan, about.scan.ID, body))
+		made = append(made, newDelivery(tx, rule, about.scan, kindScan, body))
 	}
 	return made, nil
 }
 
-// newDelivery makes a row that is due at once. subject tells the messages of one kind, scan and rule apart.
-func newDelivery(tx *ent.Tx, rule *ent.NotificationRule, about *ent.Scan, kind string, subject int64, body []byte) *ent.DeliveryCreate {
+// newDelivery makes a row that is due at once.
+func newDelivery(tx *ent.Tx, rule *ent.NotificationRule, about *ent.Scan, kind string, body []byte) *ent.DeliveryCreate {
 	now := store.Now()
-	return tx.Delivery.Create().SetDeploymentID(rule.DeploymentID).SetRuleID(rule.ID).SetEventID(eventID(kind, rule.ID, about.ID, subject)).
+	return tx.Delivery.Create().SetDeploymentID(rule.DeploymentID).SetRuleID(rule.ID).SetEventID(newEventID()).
 		SetKind(kind).SetProjectID(about.ProjectID).SetScanID(about.ID).SetPayload(body).SetState(statePending).
 		SetNextAttemptAt(now).SetGiveUpAt(now + retry.Patience.Microseconds()).SetCreatedAt(now)
 }
 
-// eventID is what a receiver tells duplicates by. The same message of the same rule has the same id even if it is made
-// twice.
-func eventID(kind string, ruleID, scanID, subject int64) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d/%d", kind, ruleID, scanID, subject))
-	return "msg_" + hex.EncodeToString(sum[:16])
-}
+// newEventID is what a receiver tells duplicates by. It is made once, with the row, and unique among all servers that the
+// receiver may listen to.
+func newEventID() string { return "msg_" + strings.ReplaceAll(uuid.NewString(), "-", "") }
 
 func insertDeliveries(ctx context.Context, tx *ent.Tx, made []*ent.DeliveryCreate) error {
 	for part := range slices.Chunk(made, deliveriesPerInsert) {
