@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -99,7 +100,17 @@ func shownScalar(field protoreflect.FieldDescriptor, value protoreflect.Value) p
 	if field.Kind() != protoreflect.StringKind {
 		return value
 	}
-	return protoreflect.ValueOfString(cut(clean(value.String()), maxText))
+	return protoreflect.ValueOfString(cut(withoutUserInfo(clean(value.String())), maxText))
+}
+
+// userInfo is what stands between the scheme and the host of a URL: people paste URLs with their password.
+var userInfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/?#\s"<>]*@`)
+
+func withoutUserInfo(text string) string {
+	if !strings.Contains(text, "://") {
+		return text
+	}
+	return userInfo.ReplaceAllString(text, "${1}"+redactedText+"@")
 }
 
 // isSecret reads our option (palisade.options.v1.secret).

@@ -142,3 +142,17 @@ func FuzzCut(f *testing.F) {
 		}
 	})
 }
+
+func TestUserInfoIsNotShown(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://git.acme.test/acme/web":                    "https://git.acme.test/acme/web",
+		"https://ci:hunter2@git.acme.test":                  "https://[redacted]@git.acme.test",
+		"see http://ci:p@ss@host:80/x and ssh://git@h.test": "see http://[redacted]@host:80/x and ssh://[redacted]@h.test",
+		"https://host/path@version":                         "https://host/path@version",
+		"dev@acme.test":                                     "dev@acme.test",
+	} {
+		if got := withoutUserInfo(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
