@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc"
@@ -59,7 +60,7 @@ type deps struct {
 	egress  *egress.Guard
 }
 
-// domains is the one list of what the server serves.
+// domains is the one list of what the server serves; the functions below are its parts.
 func domains(ctx context.Context, d deps) ([]Domain, error) {
 	uploads, err := uploadOptions(ctx, d)
 	if err != nil {
@@ -69,11 +70,24 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Domain{
+	return slices.Concat([]Domain{
 		group[platformv1.MiscellaneousServiceServer](platformv1.RegisterMiscellaneousServiceServer, platform.Miscellaneous{},
 			platformv1.RegisterMiscellaneousServiceHandlerClient, platformv1.NewMiscellaneousServiceClient),
 		group[platformv1.AuditServiceServer](platformv1.RegisterAuditServiceServer, platform.NewAudit(d.store),
 			platformv1.RegisterAuditServiceHandlerClient, platformv1.NewAuditServiceClient),
+		group[supplychainv1.PackageManagerConfigurationsServiceServer](supplychainv1.RegisterPackageManagerConfigurationsServiceServer,
+			supplychain.NewPackageManagers(d.store, d.keyring, d.egress),
+			supplychainv1.RegisterPackageManagerConfigurationsServiceHandlerClient, supplychainv1.NewPackageManagerConfigurationsServiceClient),
+		{RegisterGRPC: func(s grpc.ServiceRegistrar) { scmv1.RegisterIncomingWebhooksServiceServer(s, incoming) }},
+		{RegisterGRPC: func(s grpc.ServiceRegistrar) {
+			scansv1.RegisterReportUploadsServiceServer(s, scans.NewReportUploads(d.store, d.jobs, uploads))
+		}},
+	}, deploymentGroups(d), findingGroups(d), identityGroups(d), notificationGroups(d), scmGroups(d)), nil
+}
+
+// deploymentGroups serve organizations and their settings.
+func deploymentGroups(d deps) []Domain {
+	return []Domain{
 		group[deploymentsv1.DeploymentsServiceServer](deploymentsv1.RegisterDeploymentsServiceServer, deployments.NewDeployments(d.config.BaseURL()),
 			deploymentsv1.RegisterDeploymentsServiceHandlerClient, deploymentsv1.NewDeploymentsServiceClient),
 		group[deploymentsv1.DeploymentServiceServer](deploymentsv1.RegisterDeploymentServiceServer, deployments.NewDeployment(d.store),
@@ -91,6 +105,12 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 			deploymentsv1.RegisterFeatureRolloutsServiceHandlerClient, deploymentsv1.NewFeatureRolloutsServiceClient),
 		group[deploymentsv1.VersionsServiceServer](deploymentsv1.RegisterVersionsServiceServer, deployments.NewVersions(d.store),
 			deploymentsv1.RegisterVersionsServiceHandlerClient, deploymentsv1.NewVersionsServiceClient),
+	}
+}
+
+// findingGroups serve projects, scans and what they found.
+func findingGroups(d deps) []Domain {
+	return []Domain{
 		group[projectsv1.ProjectsServiceServer](projectsv1.RegisterProjectsServiceServer, projects.NewProjects(d.store),
 			projectsv1.RegisterProjectsServiceHandlerClient, projectsv1.NewProjectsServiceClient),
 		group[scansv1.ScansServiceServer](scansv1.RegisterScansServiceServer, scans.NewScans(d.store),
@@ -101,15 +121,24 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 			findingsv1.RegisterSecretsServiceHandlerClient, findingsv1.NewSecretsServiceClient),
 		group[findingsv1.TriageServiceServer](findingsv1.RegisterTriageServiceServer, findings.NewTriage(d.store),
 			findingsv1.RegisterTriageServiceHandlerClient, findingsv1.NewTriageServiceClient),
+	}
+}
+
+// identityGroups serve people, their teams and tokens.
+func identityGroups(d deps) []Domain {
+	return []Domain{
 		group[identityv1.TokensServiceServer](identityv1.RegisterTokensServiceServer, identity.NewTokens(d.store, d.tokens),
 			identityv1.RegisterTokensServiceHandlerClient, identityv1.NewTokensServiceClient),
 		group[identityv1.TeamsServiceServer](identityv1.RegisterTeamsServiceServer, identity.NewTeams(d.store),
 			identityv1.RegisterTeamsServiceHandlerClient, identityv1.NewTeamsServiceClient),
 		group[identityv1.UsersServiceServer](identityv1.RegisterUsersServiceServer, identity.NewUsers(d.store),
 			identityv1.RegisterUsersServiceHandlerClient, identityv1.NewUsersServiceClient),
-		group[supplychainv1.PackageManagerConfigurationsServiceServer](supplychainv1.RegisterPackageManagerConfigurationsServiceServer,
-			supplychain.NewPackageManagers(d.store, d.keyring, d.egress),
-			supplychainv1.RegisterPackageManagerConfigurationsServiceHandlerClient, supplychainv1.NewPackageManagerConfigurationsServiceClient),
+	}
+}
+
+// notificationGroups serve who is told.
+func notificationGroups(d deps) []Domain {
+	return []Domain{
 		group[notificationsv1.NotificationRulesServiceServer](notificationsv1.RegisterNotificationRulesServiceServer,
 			notifications.NewNotificationRules(senders(d), d.jobs),
 			notificationsv1.RegisterNotificationRulesServiceHandlerClient, notificationsv1.NewNotificationRulesServiceClient),
@@ -120,6 +149,12 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 			notificationsv1.RegisterNotificationsServiceHandlerClient, notificationsv1.NewNotificationsServiceClient),
 		group[notificationsv1.DeliveriesServiceServer](notificationsv1.RegisterDeliveriesServiceServer, notifications.NewDeliveries(d.store, d.jobs),
 			notificationsv1.RegisterDeliveriesServiceHandlerClient, notificationsv1.NewDeliveriesServiceClient),
+	}
+}
+
+// scmGroups serve source-code hosts.
+func scmGroups(d deps) []Domain {
+	return []Domain{
 		group[scmv1.ScmServiceServer](scmv1.RegisterScmServiceServer, scm.NewConfigurations(hosts(d), d.jobs),
 			scmv1.RegisterScmServiceHandlerClient, scmv1.NewScmServiceClient),
 		group[scmv1.ScmSubscriptionsServiceServer](scmv1.RegisterScmSubscriptionsServiceServer, scm.NewWebhooks(hosts(d)),
@@ -128,11 +163,7 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 			scmv1.RegisterScmAppsServiceHandlerClient, scmv1.NewScmAppsServiceClient),
 		group[scmv1.ReviewCommentProductContentServiceServer](scmv1.RegisterReviewCommentProductContentServiceServer, scm.NewReviewComments(d.store),
 			scmv1.RegisterReviewCommentProductContentServiceHandlerClient, scmv1.NewReviewCommentProductContentServiceClient),
-		{RegisterGRPC: func(s grpc.ServiceRegistrar) { scmv1.RegisterIncomingWebhooksServiceServer(s, incoming) }},
-		{RegisterGRPC: func(s grpc.ServiceRegistrar) {
-			scansv1.RegisterReportUploadsServiceServer(s, scans.NewReportUploads(d.store, d.jobs, uploads))
-		}},
-	}, nil
+	}
 }
 
 // background is the one list of what domains do when nobody calls. There is no queue yet: a job finds its own with
