@@ -53,12 +53,13 @@ func (c *teamCaller) owns(row *ent.Team) bool {
 	return c.teams == nil || row.ParentID != nil && c.manages(*row.ParentID)
 }
 
-// limit lets the context see what the caller sees by the teams as they are now.
+// limit lets the context see what the caller may triage by the teams as they are now. To see a project is not enough to
+// share it: whoever manages a team could give himself the right to triage there.
 func (c *teamCaller) limit(ctx context.Context) context.Context {
 	if c.teams == nil {
 		return ctx
 	}
-	return tenant.WithTeams(ctx, c.teams.IDs(access.TeamRead))
+	return tenant.WithTeams(ctx, c.teams.IDs(access.TeamTriage))
 }
 
 // find returns a team that the caller sees. Errors: NOT_FOUND.

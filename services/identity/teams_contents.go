@@ -94,7 +94,7 @@ func (c *teamChange) user(id int64, wanted userAction) error {
 	return nil
 }
 
-// check refuses projects that the caller does not see and users who are not of the deployment, naming all of them. teamID
+// check refuses projects that the caller may not share (see limit) and users who are not of the deployment, naming all of them. teamID
 // is 0 for a new team.
 func (c *teamChange) check(ctx context.Context, tx *ent.Tx, caller *teamCaller, teamID int64) error {
 	var problems []string

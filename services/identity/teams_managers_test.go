@@ -55,6 +55,11 @@ func TestTeamManagers(t *testing.T) {
 		has(t, l.do(t, mia, http.MethodGet, l.at("teams", own), ""), `"authorizedScopes":["TEAM_SCOPE_DIRECT_MEMBER","TEAM_SCOPE_MANAGE"]`)
 		has(t, l.do(t, s.Token, http.MethodGet, l.at("teams", own), ""), `"authorizedScopes":["TEAM_SCOPE_MANAGE"]`)
 
+		// A project that he only reads elsewhere he cannot bring into his own team, where he triages.
+		watchers := l.team(t, s.Token, `"name":"Watchers","repositoryIds":[#acme/ops],"users":[{"userId":"@mia","role":"TEAM_ROLE_READONLY"}]`)
+		l.refused(t, mia, http.MethodPatch, l.at("teams", own), `{"team":{"repositories":[{"repositoryId":#acme/ops,"action":"UPDATE_ACTION_ADD"}]}}`, 400, "got #acme/ops")
+		l.do(t, s.Token, http.MethodDelete, l.at("teams", watchers), "")
+
 		// A manager may give his team up: the answer is the last that he sees of it.
 		has(t, l.do(t, mia, http.MethodPatch, l.at("teams", own), `{"team":{"users":[{"userId":"@mia","action":"UPDATE_ACTION_REMOVE"}]}}`), `"authorizedScopes":[]`)
 		l.refused(t, mia, http.MethodGet, l.at("teams", own), "", 404)
