@@ -155,3 +155,26 @@ func dumpString(out *strings.Builder, s string) {
 	}
 	out.WriteByte('"')
 }
+
+func TestDescribe(t *testing.T) {
+	f := example()
+	f.Message = "Query built\nfrom input " + strings.Repeat("ü", 300)
+	many := make([]payload.Finding, 25)
+	for i := range many {
+		many[i] = f
+	}
+	subject, text := payload.Describe(payload.Findings(many))
+	if subject != "25 new findings in acme/web (main)" {
+		t.Errorf("subject %q", subject)
+	}
+	if !strings.HasPrefix(text, "error: py.sqli at app/db.py:42\n    Query built from input üü") || !strings.HasSuffix(text, "…\nand 5 more\n") {
+		t.Errorf("text %q", text)
+	}
+	if subject, _ := payload.Describe(payload.Findings(many[:1])); subject != "1 new finding in acme/web (main)" {
+		t.Errorf("subject %q", subject)
+	}
+	scan := payload.ScanFinished(exampleScan())
+	if subject, text := payload.Describe(scan); subject == "" || text != string(scan) {
+		t.Errorf("%q, %q", subject, text)
+	}
+}
