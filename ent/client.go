@@ -14,6 +14,18 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
+	"github.com/palisade/palisade/ent/advisory"
+	"github.com/palisade/palisade/ent/advisorypackage"
+	"github.com/palisade/palisade/ent/agenticissue"
+	"github.com/palisade/palisade/ent/agenticissuecoverage"
+	"github.com/palisade/palisade/ent/agenticissueevent"
+	"github.com/palisade/palisade/ent/agenticissuelabel"
+	"github.com/palisade/palisade/ent/aianalysis"
+	"github.com/palisade/palisade/ent/aifeedback"
+	"github.com/palisade/palisade/ent/aifix"
+	"github.com/palisade/palisade/ent/aimemory"
+	"github.com/palisade/palisade/ent/aimemoryuse"
+	"github.com/palisade/palisade/ent/aitaskgroup"
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/delivery"
@@ -21,6 +33,8 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/installcheck"
+	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
@@ -47,6 +61,14 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookreceipt"
+	"github.com/palisade/palisade/ent/workflow"
+	"github.com/palisade/palisade/ent/workflowartifact"
+	"github.com/palisade/palisade/ent/workflowattempt"
+	"github.com/palisade/palisade/ent/workflowfinding"
+	"github.com/palisade/palisade/ent/workflowfork"
+	"github.com/palisade/palisade/ent/workflowrun"
+	"github.com/palisade/palisade/ent/workflowtask"
+	"github.com/palisade/palisade/ent/workflowversion"
 
 	stdsql "database/sql"
 )
@@ -56,6 +78,30 @@ type Client struct {
 	config
 	// Schema is the client for creating, migrating and dropping schema.
 	Schema *migrate.Schema
+	// Advisory is the client for interacting with the Advisory builders.
+	Advisory *AdvisoryClient
+	// AdvisoryPackage is the client for interacting with the AdvisoryPackage builders.
+	AdvisoryPackage *AdvisoryPackageClient
+	// AgenticIssue is the client for interacting with the AgenticIssue builders.
+	AgenticIssue *AgenticIssueClient
+	// AgenticIssueCoverage is the client for interacting with the AgenticIssueCoverage builders.
+	AgenticIssueCoverage *AgenticIssueCoverageClient
+	// AgenticIssueEvent is the client for interacting with the AgenticIssueEvent builders.
+	AgenticIssueEvent *AgenticIssueEventClient
+	// AgenticIssueLabel is the client for interacting with the AgenticIssueLabel builders.
+	AgenticIssueLabel *AgenticIssueLabelClient
+	// AiAnalysis is the client for interacting with the AiAnalysis builders.
+	AiAnalysis *AiAnalysisClient
+	// AiFeedback is the client for interacting with the AiFeedback builders.
+	AiFeedback *AiFeedbackClient
+	// AiFix is the client for interacting with the AiFix builders.
+	AiFix *AiFixClient
+	// AiMemory is the client for interacting with the AiMemory builders.
+	AiMemory *AiMemoryClient
+	// AiMemoryUse is the client for interacting with the AiMemoryUse builders.
+	AiMemoryUse *AiMemoryUseClient
+	// AiTaskGroup is the client for interacting with the AiTaskGroup builders.
+	AiTaskGroup *AiTaskGroupClient
 	// AuditEntry is the client for interacting with the AuditEntry builders.
 	AuditEntry *AuditEntryClient
 	// AuditHead is the client for interacting with the AuditHead builders.
@@ -70,6 +116,10 @@ type Client struct {
 	Finding *FindingClient
 	// FindingEvent is the client for interacting with the FindingEvent builders.
 	FindingEvent *FindingEventClient
+	// InstallCheck is the client for interacting with the InstallCheck builders.
+	InstallCheck *InstallCheckClient
+	// InstallScan is the client for interacting with the InstallScan builders.
+	InstallScan *InstallScanClient
 	// Invitation is the client for interacting with the Invitation builders.
 	Invitation *InvitationClient
 	// Membership is the client for interacting with the Membership builders.
@@ -122,6 +172,22 @@ type Client struct {
 	User *UserClient
 	// WebhookReceipt is the client for interacting with the WebhookReceipt builders.
 	WebhookReceipt *WebhookReceiptClient
+	// Workflow is the client for interacting with the Workflow builders.
+	Workflow *WorkflowClient
+	// WorkflowArtifact is the client for interacting with the WorkflowArtifact builders.
+	WorkflowArtifact *WorkflowArtifactClient
+	// WorkflowAttempt is the client for interacting with the WorkflowAttempt builders.
+	WorkflowAttempt *WorkflowAttemptClient
+	// WorkflowFinding is the client for interacting with the WorkflowFinding builders.
+	WorkflowFinding *WorkflowFindingClient
+	// WorkflowFork is the client for interacting with the WorkflowFork builders.
+	WorkflowFork *WorkflowForkClient
+	// WorkflowRun is the client for interacting with the WorkflowRun builders.
+	WorkflowRun *WorkflowRunClient
+	// WorkflowTask is the client for interacting with the WorkflowTask builders.
+	WorkflowTask *WorkflowTaskClient
+	// WorkflowVersion is the client for interacting with the WorkflowVersion builders.
+	WorkflowVersion *WorkflowVersionClient
 }
 
 // NewClient creates a new client configured with the given options.
@@ -133,6 +199,18 @@ func NewClient(opts ...Option) *Client {
 
 func (c *Client) init() {
 	c.Schema = migrate.NewSchema(c.driver)
+	c.Advisory = NewAdvisoryClient(c.config)
+	c.AdvisoryPackage = NewAdvisoryPackageClient(c.config)
+	c.AgenticIssue = NewAgenticIssueClient(c.config)
+	c.AgenticIssueCoverage = NewAgenticIssueCoverageClient(c.config)
+	c.AgenticIssueEvent = NewAgenticIssueEventClient(c.config)
+	c.AgenticIssueLabel = NewAgenticIssueLabelClient(c.config)
+	c.AiAnalysis = NewAiAnalysisClient(c.config)
+	c.AiFeedback = NewAiFeedbackClient(c.config)
+	c.AiFix = NewAiFixClient(c.config)
+	c.AiMemory = NewAiMemoryClient(c.config)
+	c.AiMemoryUse = NewAiMemoryUseClient(c.config)
+	c.AiTaskGroup = NewAiTaskGroupClient(c.config)
 	c.AuditEntry = NewAuditEntryClient(c.config)
 	c.AuditHead = NewAuditHeadClient(c.config)
 	c.Delivery = NewDeliveryClient(c.config)
@@ -140,6 +218,8 @@ func (c *Client) init() {
 	c.Deployment = NewDeploymentClient(c.config)
 	c.Finding = NewFindingClient(c.config)
 	c.FindingEvent = NewFindingEventClient(c.config)
+	c.InstallCheck = NewInstallCheckClient(c.config)
+	c.InstallScan = NewInstallScanClient(c.config)
 	c.Invitation = NewInvitationClient(c.config)
 	c.Membership = NewMembershipClient(c.config)
 	c.Notification = NewNotificationClient(c.config)
@@ -166,6 +246,14 @@ func (c *Client) init() {
 	c.Token = NewTokenClient(c.config)
 	c.User = NewUserClient(c.config)
 	c.WebhookReceipt = NewWebhookReceiptClient(c.config)
+	c.Workflow = NewWorkflowClient(c.config)
+	c.WorkflowArtifact = NewWorkflowArtifactClient(c.config)
+	c.WorkflowAttempt = NewWorkflowAttemptClient(c.config)
+	c.WorkflowFinding = NewWorkflowFindingClient(c.config)
+	c.WorkflowFork = NewWorkflowForkClient(c.config)
+	c.WorkflowRun = NewWorkflowRunClient(c.config)
+	c.WorkflowTask = NewWorkflowTaskClient(c.config)
+	c.WorkflowVersion = NewWorkflowVersionClient(c.config)
 }
 
 type (
@@ -258,6 +346,18 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	return &Tx{
 		ctx:                  ctx,
 		config:               cfg,
+		Advisory:             NewAdvisoryClient(cfg),
+		AdvisoryPackage:      NewAdvisoryPackageClient(cfg),
+		AgenticIssue:         NewAgenticIssueClient(cfg),
+		AgenticIssueCoverage: NewAgenticIssueCoverageClient(cfg),
+		AgenticIssueEvent:    NewAgenticIssueEventClient(cfg),
+		AgenticIssueLabel:    NewAgenticIssueLabelClient(cfg),
+		AiAnalysis:           NewAiAnalysisClient(cfg),
+		AiFeedback:           NewAiFeedbackClient(cfg),
+		AiFix:                NewAiFixClient(cfg),
+		AiMemory:             NewAiMemoryClient(cfg),
+		AiMemoryUse:          NewAiMemoryUseClient(cfg),
+		AiTaskGroup:          NewAiTaskGroupClient(cfg),
 		AuditEntry:           NewAuditEntryClient(cfg),
 		AuditHead:            NewAuditHeadClient(cfg),
 		Delivery:             NewDeliveryClient(cfg),
@@ -265,6 +365,8 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Deployment:           NewDeploymentClient(cfg),
 		Finding:              NewFindingClient(cfg),
 		FindingEvent:         NewFindingEventClient(cfg),
+		InstallCheck:         NewInstallCheckClient(cfg),
+		InstallScan:          NewInstallScanClient(cfg),
 		Invitation:           NewInvitationClient(cfg),
 		Membership:           NewMembershipClient(cfg),
 		Notification:         NewNotificationClient(cfg),
@@ -291,6 +393,14 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Token:                NewTokenClient(cfg),
 		User:                 NewUserClient(cfg),
 		WebhookReceipt:       NewWebhookReceiptClient(cfg),
+		Workflow:             NewWorkflowClient(cfg),
+		WorkflowArtifact:     NewWorkflowArtifactClient(cfg),
+		WorkflowAttempt:      NewWorkflowAttemptClient(cfg),
+		WorkflowFinding:      NewWorkflowFindingClient(cfg),
+		WorkflowFork:         NewWorkflowForkClient(cfg),
+		WorkflowRun:          NewWorkflowRunClient(cfg),
+		WorkflowTask:         NewWorkflowTaskClient(cfg),
+		WorkflowVersion:      NewWorkflowVersionClient(cfg),
 	}, nil
 }
 
@@ -310,6 +420,18 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	return &Tx{
 		ctx:                  ctx,
 		config:               cfg,
+		Advisory:             NewAdvisoryClient(cfg),
+		AdvisoryPackage:      NewAdvisoryPackageClient(cfg),
+		AgenticIssue:         NewAgenticIssueClient(cfg),
+		AgenticIssueCoverage: NewAgenticIssueCoverageClient(cfg),
+		AgenticIssueEvent:    NewAgenticIssueEventClient(cfg),
+		AgenticIssueLabel:    NewAgenticIssueLabelClient(cfg),
+		AiAnalysis:           NewAiAnalysisClient(cfg),
+		AiFeedback:           NewAiFeedbackClient(cfg),
+		AiFix:                NewAiFixClient(cfg),
+		AiMemory:             NewAiMemoryClient(cfg),
+		AiMemoryUse:          NewAiMemoryUseClient(cfg),
+		AiTaskGroup:          NewAiTaskGroupClient(cfg),
 		AuditEntry:           NewAuditEntryClient(cfg),
 		AuditHead:            NewAuditHeadClient(cfg),
 		Delivery:             NewDeliveryClient(cfg),
@@ -317,6 +439,8 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Deployment:           NewDeploymentClient(cfg),
 		Finding:              NewFindingClient(cfg),
 		FindingEvent:         NewFindingEventClient(cfg),
+		InstallCheck:         NewInstallCheckClient(cfg),
+		InstallScan:          NewInstallScanClient(cfg),
 		Invitation:           NewInvitationClient(cfg),
 		Membership:           NewMembershipClient(cfg),
 		Notification:         NewNotificationClient(cfg),
@@ -343,13 +467,21 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Token:                NewTokenClient(cfg),
 		User:                 NewUserClient(cfg),
 		WebhookReceipt:       NewWebhookReceiptClient(cfg),
+		Workflow:             NewWorkflowClient(cfg),
+		WorkflowArtifact:     NewWorkflowArtifactClient(cfg),
+		WorkflowAttempt:      NewWorkflowAttemptClient(cfg),
+		WorkflowFinding:      NewWorkflowFindingClient(cfg),
+		WorkflowFork:         NewWorkflowForkClient(cfg),
+		WorkflowRun:          NewWorkflowRunClient(cfg),
+		WorkflowTask:         NewWorkflowTaskClient(cfg),
+		WorkflowVersion:      NewWorkflowVersionClient(cfg),
 	}, nil
 }
 
 // Debug returns a new debug-client. It's used to get verbose logging on specific operations.
 //
 //	client.Debug().
-//		AuditEntry.
+//		Advisory.
 //		Query().
 //		Count(ctx)
 func (c *Client) Debug() *Client {
@@ -372,13 +504,18 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.AuditEntry, c.AuditHead, c.Delivery, c.DeliveryAttempt, c.Deployment,
-		c.Finding, c.FindingEvent, c.Invitation, c.Membership, c.Notification,
+		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
+		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
+		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
+		c.Delivery, c.DeliveryAttempt, c.Deployment, c.Finding, c.FindingEvent,
+		c.InstallCheck, c.InstallScan, c.Invitation, c.Membership, c.Notification,
 		c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
 		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
 		c.ProductFeedback, c.Project, c.ProjectTag, c.ReviewCommentContent, c.Rule,
 		c.Scan, c.ScmApp, c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team,
-		c.TeamMember, c.TeamProject, c.Token, c.User, c.WebhookReceipt,
+		c.TeamMember, c.TeamProject, c.Token, c.User, c.WebhookReceipt, c.Workflow,
+		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
+		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Use(hooks...)
 	}
@@ -388,13 +525,18 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.AuditEntry, c.AuditHead, c.Delivery, c.DeliveryAttempt, c.Deployment,
-		c.Finding, c.FindingEvent, c.Invitation, c.Membership, c.Notification,
+		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
+		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
+		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
+		c.Delivery, c.DeliveryAttempt, c.Deployment, c.Finding, c.FindingEvent,
+		c.InstallCheck, c.InstallScan, c.Invitation, c.Membership, c.Notification,
 		c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
 		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
 		c.ProductFeedback, c.Project, c.ProjectTag, c.ReviewCommentContent, c.Rule,
 		c.Scan, c.ScmApp, c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team,
-		c.TeamMember, c.TeamProject, c.Token, c.User, c.WebhookReceipt,
+		c.TeamMember, c.TeamProject, c.Token, c.User, c.WebhookReceipt, c.Workflow,
+		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
+		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -403,6 +545,30 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 // Mutate implements the ent.Mutator interface.
 func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 	switch m := m.(type) {
+	case *AdvisoryMutation:
+		return c.Advisory.mutate(ctx, m)
+	case *AdvisoryPackageMutation:
+		return c.AdvisoryPackage.mutate(ctx, m)
+	case *AgenticIssueMutation:
+		return c.AgenticIssue.mutate(ctx, m)
+	case *AgenticIssueCoverageMutation:
+		return c.AgenticIssueCoverage.mutate(ctx, m)
+	case *AgenticIssueEventMutation:
+		return c.AgenticIssueEvent.mutate(ctx, m)
+	case *AgenticIssueLabelMutation:
+		return c.AgenticIssueLabel.mutate(ctx, m)
+	case *AiAnalysisMutation:
+		return c.AiAnalysis.mutate(ctx, m)
+	case *AiFeedbackMutation:
+		return c.AiFeedback.mutate(ctx, m)
+	case *AiFixMutation:
+		return c.AiFix.mutate(ctx, m)
+	case *AiMemoryMutation:
+		return c.AiMemory.mutate(ctx, m)
+	case *AiMemoryUseMutation:
+		return c.AiMemoryUse.mutate(ctx, m)
+	case *AiTaskGroupMutation:
+		return c.AiTaskGroup.mutate(ctx, m)
 	case *AuditEntryMutation:
 		return c.AuditEntry.mutate(ctx, m)
 	case *AuditHeadMutation:
@@ -417,6 +583,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Finding.mutate(ctx, m)
 	case *FindingEventMutation:
 		return c.FindingEvent.mutate(ctx, m)
+	case *InstallCheckMutation:
+		return c.InstallCheck.mutate(ctx, m)
+	case *InstallScanMutation:
+		return c.InstallScan.mutate(ctx, m)
 	case *InvitationMutation:
 		return c.Invitation.mutate(ctx, m)
 	case *MembershipMutation:
@@ -469,8 +639,1632 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.User.mutate(ctx, m)
 	case *WebhookReceiptMutation:
 		return c.WebhookReceipt.mutate(ctx, m)
+	case *WorkflowMutation:
+		return c.Workflow.mutate(ctx, m)
+	case *WorkflowArtifactMutation:
+		return c.WorkflowArtifact.mutate(ctx, m)
+	case *WorkflowAttemptMutation:
+		return c.WorkflowAttempt.mutate(ctx, m)
+	case *WorkflowFindingMutation:
+		return c.WorkflowFinding.mutate(ctx, m)
+	case *WorkflowForkMutation:
+		return c.WorkflowFork.mutate(ctx, m)
+	case *WorkflowRunMutation:
+		return c.WorkflowRun.mutate(ctx, m)
+	case *WorkflowTaskMutation:
+		return c.WorkflowTask.mutate(ctx, m)
+	case *WorkflowVersionMutation:
+		return c.WorkflowVersion.mutate(ctx, m)
 	default:
 		return nil, fmt.Errorf("ent: unknown mutation type %T", m)
+	}
+}
+
+// AdvisoryClient is a client for the Advisory schema.
+type AdvisoryClient struct {
+	config
+}
+
+// NewAdvisoryClient returns a client for the Advisory from the given config.
+func NewAdvisoryClient(c config) *AdvisoryClient {
+	return &AdvisoryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `advisory.Hooks(f(g(h())))`.
+func (c *AdvisoryClient) Use(hooks ...Hook) {
+	c.hooks.Advisory = append(c.hooks.Advisory, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `advisory.Intercept(f(g(h())))`.
+func (c *AdvisoryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Advisory = append(c.inters.Advisory, interceptors...)
+}
+
+// Create returns a builder for creating a Advisory entity.
+func (c *AdvisoryClient) Create() *AdvisoryCreate {
+	mutation := newAdvisoryMutation(c.config, OpCreate)
+	return &AdvisoryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Advisory entities.
+func (c *AdvisoryClient) CreateBulk(builders ...*AdvisoryCreate) *AdvisoryCreateBulk {
+	return &AdvisoryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AdvisoryClient) MapCreateBulk(slice any, setFunc func(*AdvisoryCreate, int)) *AdvisoryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AdvisoryCreateBulk{err: fmt.Errorf("calling to AdvisoryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AdvisoryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AdvisoryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Advisory.
+func (c *AdvisoryClient) Update() *AdvisoryUpdate {
+	mutation := newAdvisoryMutation(c.config, OpUpdate)
+	return &AdvisoryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AdvisoryClient) UpdateOne(_m *Advisory) *AdvisoryUpdateOne {
+	mutation := newAdvisoryMutation(c.config, OpUpdateOne, withAdvisory(_m))
+	return &AdvisoryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AdvisoryClient) UpdateOneID(id int64) *AdvisoryUpdateOne {
+	mutation := newAdvisoryMutation(c.config, OpUpdateOne, withAdvisoryID(id))
+	return &AdvisoryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Advisory.
+func (c *AdvisoryClient) Delete() *AdvisoryDelete {
+	mutation := newAdvisoryMutation(c.config, OpDelete)
+	return &AdvisoryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AdvisoryClient) DeleteOne(_m *Advisory) *AdvisoryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AdvisoryClient) DeleteOneID(id int64) *AdvisoryDeleteOne {
+	builder := c.Delete().Where(advisory.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AdvisoryDeleteOne{builder}
+}
+
+// Query returns a query builder for Advisory.
+func (c *AdvisoryClient) Query() *AdvisoryQuery {
+	return &AdvisoryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAdvisory},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Advisory entity by its id.
+func (c *AdvisoryClient) Get(ctx context.Context, id int64) (*Advisory, error) {
+	return c.Query().Where(advisory.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AdvisoryClient) GetX(ctx context.Context, id int64) *Advisory {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AdvisoryClient) Hooks() []Hook {
+	hooks := c.hooks.Advisory
+	return append(hooks[:len(hooks):len(hooks)], advisory.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AdvisoryClient) Interceptors() []Interceptor {
+	return c.inters.Advisory
+}
+
+func (c *AdvisoryClient) mutate(ctx context.Context, m *AdvisoryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AdvisoryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AdvisoryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AdvisoryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AdvisoryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Advisory mutation op: %q", m.Op())
+	}
+}
+
+// AdvisoryPackageClient is a client for the AdvisoryPackage schema.
+type AdvisoryPackageClient struct {
+	config
+}
+
+// NewAdvisoryPackageClient returns a client for the AdvisoryPackage from the given config.
+func NewAdvisoryPackageClient(c config) *AdvisoryPackageClient {
+	return &AdvisoryPackageClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `advisorypackage.Hooks(f(g(h())))`.
+func (c *AdvisoryPackageClient) Use(hooks ...Hook) {
+	c.hooks.AdvisoryPackage = append(c.hooks.AdvisoryPackage, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `advisorypackage.Intercept(f(g(h())))`.
+func (c *AdvisoryPackageClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AdvisoryPackage = append(c.inters.AdvisoryPackage, interceptors...)
+}
+
+// Create returns a builder for creating a AdvisoryPackage entity.
+func (c *AdvisoryPackageClient) Create() *AdvisoryPackageCreate {
+	mutation := newAdvisoryPackageMutation(c.config, OpCreate)
+	return &AdvisoryPackageCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AdvisoryPackage entities.
+func (c *AdvisoryPackageClient) CreateBulk(builders ...*AdvisoryPackageCreate) *AdvisoryPackageCreateBulk {
+	return &AdvisoryPackageCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AdvisoryPackageClient) MapCreateBulk(slice any, setFunc func(*AdvisoryPackageCreate, int)) *AdvisoryPackageCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AdvisoryPackageCreateBulk{err: fmt.Errorf("calling to AdvisoryPackageClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AdvisoryPackageCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AdvisoryPackageCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AdvisoryPackage.
+func (c *AdvisoryPackageClient) Update() *AdvisoryPackageUpdate {
+	mutation := newAdvisoryPackageMutation(c.config, OpUpdate)
+	return &AdvisoryPackageUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AdvisoryPackageClient) UpdateOne(_m *AdvisoryPackage) *AdvisoryPackageUpdateOne {
+	mutation := newAdvisoryPackageMutation(c.config, OpUpdateOne, withAdvisoryPackage(_m))
+	return &AdvisoryPackageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AdvisoryPackageClient) UpdateOneID(id int64) *AdvisoryPackageUpdateOne {
+	mutation := newAdvisoryPackageMutation(c.config, OpUpdateOne, withAdvisoryPackageID(id))
+	return &AdvisoryPackageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AdvisoryPackage.
+func (c *AdvisoryPackageClient) Delete() *AdvisoryPackageDelete {
+	mutation := newAdvisoryPackageMutation(c.config, OpDelete)
+	return &AdvisoryPackageDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AdvisoryPackageClient) DeleteOne(_m *AdvisoryPackage) *AdvisoryPackageDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AdvisoryPackageClient) DeleteOneID(id int64) *AdvisoryPackageDeleteOne {
+	builder := c.Delete().Where(advisorypackage.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AdvisoryPackageDeleteOne{builder}
+}
+
+// Query returns a query builder for AdvisoryPackage.
+func (c *AdvisoryPackageClient) Query() *AdvisoryPackageQuery {
+	return &AdvisoryPackageQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAdvisoryPackage},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AdvisoryPackage entity by its id.
+func (c *AdvisoryPackageClient) Get(ctx context.Context, id int64) (*AdvisoryPackage, error) {
+	return c.Query().Where(advisorypackage.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AdvisoryPackageClient) GetX(ctx context.Context, id int64) *AdvisoryPackage {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AdvisoryPackageClient) Hooks() []Hook {
+	hooks := c.hooks.AdvisoryPackage
+	return append(hooks[:len(hooks):len(hooks)], advisorypackage.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AdvisoryPackageClient) Interceptors() []Interceptor {
+	return c.inters.AdvisoryPackage
+}
+
+func (c *AdvisoryPackageClient) mutate(ctx context.Context, m *AdvisoryPackageMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AdvisoryPackageCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AdvisoryPackageUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AdvisoryPackageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AdvisoryPackageDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AdvisoryPackage mutation op: %q", m.Op())
+	}
+}
+
+// AgenticIssueClient is a client for the AgenticIssue schema.
+type AgenticIssueClient struct {
+	config
+}
+
+// NewAgenticIssueClient returns a client for the AgenticIssue from the given config.
+func NewAgenticIssueClient(c config) *AgenticIssueClient {
+	return &AgenticIssueClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `agenticissue.Hooks(f(g(h())))`.
+func (c *AgenticIssueClient) Use(hooks ...Hook) {
+	c.hooks.AgenticIssue = append(c.hooks.AgenticIssue, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `agenticissue.Intercept(f(g(h())))`.
+func (c *AgenticIssueClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AgenticIssue = append(c.inters.AgenticIssue, interceptors...)
+}
+
+// Create returns a builder for creating a AgenticIssue entity.
+func (c *AgenticIssueClient) Create() *AgenticIssueCreate {
+	mutation := newAgenticIssueMutation(c.config, OpCreate)
+	return &AgenticIssueCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AgenticIssue entities.
+func (c *AgenticIssueClient) CreateBulk(builders ...*AgenticIssueCreate) *AgenticIssueCreateBulk {
+	return &AgenticIssueCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AgenticIssueClient) MapCreateBulk(slice any, setFunc func(*AgenticIssueCreate, int)) *AgenticIssueCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AgenticIssueCreateBulk{err: fmt.Errorf("calling to AgenticIssueClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AgenticIssueCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AgenticIssueCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AgenticIssue.
+func (c *AgenticIssueClient) Update() *AgenticIssueUpdate {
+	mutation := newAgenticIssueMutation(c.config, OpUpdate)
+	return &AgenticIssueUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AgenticIssueClient) UpdateOne(_m *AgenticIssue) *AgenticIssueUpdateOne {
+	mutation := newAgenticIssueMutation(c.config, OpUpdateOne, withAgenticIssue(_m))
+	return &AgenticIssueUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AgenticIssueClient) UpdateOneID(id int64) *AgenticIssueUpdateOne {
+	mutation := newAgenticIssueMutation(c.config, OpUpdateOne, withAgenticIssueID(id))
+	return &AgenticIssueUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AgenticIssue.
+func (c *AgenticIssueClient) Delete() *AgenticIssueDelete {
+	mutation := newAgenticIssueMutation(c.config, OpDelete)
+	return &AgenticIssueDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AgenticIssueClient) DeleteOne(_m *AgenticIssue) *AgenticIssueDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AgenticIssueClient) DeleteOneID(id int64) *AgenticIssueDeleteOne {
+	builder := c.Delete().Where(agenticissue.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AgenticIssueDeleteOne{builder}
+}
+
+// Query returns a query builder for AgenticIssue.
+func (c *AgenticIssueClient) Query() *AgenticIssueQuery {
+	return &AgenticIssueQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAgenticIssue},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AgenticIssue entity by its id.
+func (c *AgenticIssueClient) Get(ctx context.Context, id int64) (*AgenticIssue, error) {
+	return c.Query().Where(agenticissue.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AgenticIssueClient) GetX(ctx context.Context, id int64) *AgenticIssue {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AgenticIssueClient) Hooks() []Hook {
+	hooks := c.hooks.AgenticIssue
+	return append(hooks[:len(hooks):len(hooks)], agenticissue.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AgenticIssueClient) Interceptors() []Interceptor {
+	return c.inters.AgenticIssue
+}
+
+func (c *AgenticIssueClient) mutate(ctx context.Context, m *AgenticIssueMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AgenticIssueCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AgenticIssueUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AgenticIssueUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AgenticIssueDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AgenticIssue mutation op: %q", m.Op())
+	}
+}
+
+// AgenticIssueCoverageClient is a client for the AgenticIssueCoverage schema.
+type AgenticIssueCoverageClient struct {
+	config
+}
+
+// NewAgenticIssueCoverageClient returns a client for the AgenticIssueCoverage from the given config.
+func NewAgenticIssueCoverageClient(c config) *AgenticIssueCoverageClient {
+	return &AgenticIssueCoverageClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `agenticissuecoverage.Hooks(f(g(h())))`.
+func (c *AgenticIssueCoverageClient) Use(hooks ...Hook) {
+	c.hooks.AgenticIssueCoverage = append(c.hooks.AgenticIssueCoverage, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `agenticissuecoverage.Intercept(f(g(h())))`.
+func (c *AgenticIssueCoverageClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AgenticIssueCoverage = append(c.inters.AgenticIssueCoverage, interceptors...)
+}
+
+// Create returns a builder for creating a AgenticIssueCoverage entity.
+func (c *AgenticIssueCoverageClient) Create() *AgenticIssueCoverageCreate {
+	mutation := newAgenticIssueCoverageMutation(c.config, OpCreate)
+	return &AgenticIssueCoverageCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AgenticIssueCoverage entities.
+func (c *AgenticIssueCoverageClient) CreateBulk(builders ...*AgenticIssueCoverageCreate) *AgenticIssueCoverageCreateBulk {
+	return &AgenticIssueCoverageCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AgenticIssueCoverageClient) MapCreateBulk(slice any, setFunc func(*AgenticIssueCoverageCreate, int)) *AgenticIssueCoverageCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AgenticIssueCoverageCreateBulk{err: fmt.Errorf("calling to AgenticIssueCoverageClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AgenticIssueCoverageCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AgenticIssueCoverageCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AgenticIssueCoverage.
+func (c *AgenticIssueCoverageClient) Update() *AgenticIssueCoverageUpdate {
+	mutation := newAgenticIssueCoverageMutation(c.config, OpUpdate)
+	return &AgenticIssueCoverageUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AgenticIssueCoverageClient) UpdateOne(_m *AgenticIssueCoverage) *AgenticIssueCoverageUpdateOne {
+	mutation := newAgenticIssueCoverageMutation(c.config, OpUpdateOne, withAgenticIssueCoverage(_m))
+	return &AgenticIssueCoverageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AgenticIssueCoverageClient) UpdateOneID(id int64) *AgenticIssueCoverageUpdateOne {
+	mutation := newAgenticIssueCoverageMutation(c.config, OpUpdateOne, withAgenticIssueCoverageID(id))
+	return &AgenticIssueCoverageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AgenticIssueCoverage.
+func (c *AgenticIssueCoverageClient) Delete() *AgenticIssueCoverageDelete {
+	mutation := newAgenticIssueCoverageMutation(c.config, OpDelete)
+	return &AgenticIssueCoverageDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AgenticIssueCoverageClient) DeleteOne(_m *AgenticIssueCoverage) *AgenticIssueCoverageDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AgenticIssueCoverageClient) DeleteOneID(id int64) *AgenticIssueCoverageDeleteOne {
+	builder := c.Delete().Where(agenticissuecoverage.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AgenticIssueCoverageDeleteOne{builder}
+}
+
+// Query returns a query builder for AgenticIssueCoverage.
+func (c *AgenticIssueCoverageClient) Query() *AgenticIssueCoverageQuery {
+	return &AgenticIssueCoverageQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAgenticIssueCoverage},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AgenticIssueCoverage entity by its id.
+func (c *AgenticIssueCoverageClient) Get(ctx context.Context, id int64) (*AgenticIssueCoverage, error) {
+	return c.Query().Where(agenticissuecoverage.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AgenticIssueCoverageClient) GetX(ctx context.Context, id int64) *AgenticIssueCoverage {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AgenticIssueCoverageClient) Hooks() []Hook {
+	hooks := c.hooks.AgenticIssueCoverage
+	return append(hooks[:len(hooks):len(hooks)], agenticissuecoverage.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AgenticIssueCoverageClient) Interceptors() []Interceptor {
+	return c.inters.AgenticIssueCoverage
+}
+
+func (c *AgenticIssueCoverageClient) mutate(ctx context.Context, m *AgenticIssueCoverageMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AgenticIssueCoverageCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AgenticIssueCoverageUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AgenticIssueCoverageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AgenticIssueCoverageDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AgenticIssueCoverage mutation op: %q", m.Op())
+	}
+}
+
+// AgenticIssueEventClient is a client for the AgenticIssueEvent schema.
+type AgenticIssueEventClient struct {
+	config
+}
+
+// NewAgenticIssueEventClient returns a client for the AgenticIssueEvent from the given config.
+func NewAgenticIssueEventClient(c config) *AgenticIssueEventClient {
+	return &AgenticIssueEventClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `agenticissueevent.Hooks(f(g(h())))`.
+func (c *AgenticIssueEventClient) Use(hooks ...Hook) {
+	c.hooks.AgenticIssueEvent = append(c.hooks.AgenticIssueEvent, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `agenticissueevent.Intercept(f(g(h())))`.
+func (c *AgenticIssueEventClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AgenticIssueEvent = append(c.inters.AgenticIssueEvent, interceptors...)
+}
+
+// Create returns a builder for creating a AgenticIssueEvent entity.
+func (c *AgenticIssueEventClient) Create() *AgenticIssueEventCreate {
+	mutation := newAgenticIssueEventMutation(c.config, OpCreate)
+	return &AgenticIssueEventCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AgenticIssueEvent entities.
+func (c *AgenticIssueEventClient) CreateBulk(builders ...*AgenticIssueEventCreate) *AgenticIssueEventCreateBulk {
+	return &AgenticIssueEventCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AgenticIssueEventClient) MapCreateBulk(slice any, setFunc func(*AgenticIssueEventCreate, int)) *AgenticIssueEventCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AgenticIssueEventCreateBulk{err: fmt.Errorf("calling to AgenticIssueEventClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AgenticIssueEventCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AgenticIssueEventCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AgenticIssueEvent.
+func (c *AgenticIssueEventClient) Update() *AgenticIssueEventUpdate {
+	mutation := newAgenticIssueEventMutation(c.config, OpUpdate)
+	return &AgenticIssueEventUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AgenticIssueEventClient) UpdateOne(_m *AgenticIssueEvent) *AgenticIssueEventUpdateOne {
+	mutation := newAgenticIssueEventMutation(c.config, OpUpdateOne, withAgenticIssueEvent(_m))
+	return &AgenticIssueEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AgenticIssueEventClient) UpdateOneID(id int64) *AgenticIssueEventUpdateOne {
+	mutation := newAgenticIssueEventMutation(c.config, OpUpdateOne, withAgenticIssueEventID(id))
+	return &AgenticIssueEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AgenticIssueEvent.
+func (c *AgenticIssueEventClient) Delete() *AgenticIssueEventDelete {
+	mutation := newAgenticIssueEventMutation(c.config, OpDelete)
+	return &AgenticIssueEventDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AgenticIssueEventClient) DeleteOne(_m *AgenticIssueEvent) *AgenticIssueEventDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AgenticIssueEventClient) DeleteOneID(id int64) *AgenticIssueEventDeleteOne {
+	builder := c.Delete().Where(agenticissueevent.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AgenticIssueEventDeleteOne{builder}
+}
+
+// Query returns a query builder for AgenticIssueEvent.
+func (c *AgenticIssueEventClient) Query() *AgenticIssueEventQuery {
+	return &AgenticIssueEventQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAgenticIssueEvent},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AgenticIssueEvent entity by its id.
+func (c *AgenticIssueEventClient) Get(ctx context.Context, id int64) (*AgenticIssueEvent, error) {
+	return c.Query().Where(agenticissueevent.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AgenticIssueEventClient) GetX(ctx context.Context, id int64) *AgenticIssueEvent {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AgenticIssueEventClient) Hooks() []Hook {
+	hooks := c.hooks.AgenticIssueEvent
+	return append(hooks[:len(hooks):len(hooks)], agenticissueevent.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AgenticIssueEventClient) Interceptors() []Interceptor {
+	return c.inters.AgenticIssueEvent
+}
+
+func (c *AgenticIssueEventClient) mutate(ctx context.Context, m *AgenticIssueEventMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AgenticIssueEventCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AgenticIssueEventUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AgenticIssueEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AgenticIssueEventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AgenticIssueEvent mutation op: %q", m.Op())
+	}
+}
+
+// AgenticIssueLabelClient is a client for the AgenticIssueLabel schema.
+type AgenticIssueLabelClient struct {
+	config
+}
+
+// NewAgenticIssueLabelClient returns a client for the AgenticIssueLabel from the given config.
+func NewAgenticIssueLabelClient(c config) *AgenticIssueLabelClient {
+	return &AgenticIssueLabelClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `agenticissuelabel.Hooks(f(g(h())))`.
+func (c *AgenticIssueLabelClient) Use(hooks ...Hook) {
+	c.hooks.AgenticIssueLabel = append(c.hooks.AgenticIssueLabel, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `agenticissuelabel.Intercept(f(g(h())))`.
+func (c *AgenticIssueLabelClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AgenticIssueLabel = append(c.inters.AgenticIssueLabel, interceptors...)
+}
+
+// Create returns a builder for creating a AgenticIssueLabel entity.
+func (c *AgenticIssueLabelClient) Create() *AgenticIssueLabelCreate {
+	mutation := newAgenticIssueLabelMutation(c.config, OpCreate)
+	return &AgenticIssueLabelCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AgenticIssueLabel entities.
+func (c *AgenticIssueLabelClient) CreateBulk(builders ...*AgenticIssueLabelCreate) *AgenticIssueLabelCreateBulk {
+	return &AgenticIssueLabelCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AgenticIssueLabelClient) MapCreateBulk(slice any, setFunc func(*AgenticIssueLabelCreate, int)) *AgenticIssueLabelCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AgenticIssueLabelCreateBulk{err: fmt.Errorf("calling to AgenticIssueLabelClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AgenticIssueLabelCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AgenticIssueLabelCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AgenticIssueLabel.
+func (c *AgenticIssueLabelClient) Update() *AgenticIssueLabelUpdate {
+	mutation := newAgenticIssueLabelMutation(c.config, OpUpdate)
+	return &AgenticIssueLabelUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AgenticIssueLabelClient) UpdateOne(_m *AgenticIssueLabel) *AgenticIssueLabelUpdateOne {
+	mutation := newAgenticIssueLabelMutation(c.config, OpUpdateOne, withAgenticIssueLabel(_m))
+	return &AgenticIssueLabelUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AgenticIssueLabelClient) UpdateOneID(id int64) *AgenticIssueLabelUpdateOne {
+	mutation := newAgenticIssueLabelMutation(c.config, OpUpdateOne, withAgenticIssueLabelID(id))
+	return &AgenticIssueLabelUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AgenticIssueLabel.
+func (c *AgenticIssueLabelClient) Delete() *AgenticIssueLabelDelete {
+	mutation := newAgenticIssueLabelMutation(c.config, OpDelete)
+	return &AgenticIssueLabelDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AgenticIssueLabelClient) DeleteOne(_m *AgenticIssueLabel) *AgenticIssueLabelDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AgenticIssueLabelClient) DeleteOneID(id int64) *AgenticIssueLabelDeleteOne {
+	builder := c.Delete().Where(agenticissuelabel.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AgenticIssueLabelDeleteOne{builder}
+}
+
+// Query returns a query builder for AgenticIssueLabel.
+func (c *AgenticIssueLabelClient) Query() *AgenticIssueLabelQuery {
+	return &AgenticIssueLabelQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAgenticIssueLabel},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AgenticIssueLabel entity by its id.
+func (c *AgenticIssueLabelClient) Get(ctx context.Context, id int64) (*AgenticIssueLabel, error) {
+	return c.Query().Where(agenticissuelabel.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AgenticIssueLabelClient) GetX(ctx context.Context, id int64) *AgenticIssueLabel {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AgenticIssueLabelClient) Hooks() []Hook {
+	hooks := c.hooks.AgenticIssueLabel
+	return append(hooks[:len(hooks):len(hooks)], agenticissuelabel.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AgenticIssueLabelClient) Interceptors() []Interceptor {
+	return c.inters.AgenticIssueLabel
+}
+
+func (c *AgenticIssueLabelClient) mutate(ctx context.Context, m *AgenticIssueLabelMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AgenticIssueLabelCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AgenticIssueLabelUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AgenticIssueLabelUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AgenticIssueLabelDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AgenticIssueLabel mutation op: %q", m.Op())
+	}
+}
+
+// AiAnalysisClient is a client for the AiAnalysis schema.
+type AiAnalysisClient struct {
+	config
+}
+
+// NewAiAnalysisClient returns a client for the AiAnalysis from the given config.
+func NewAiAnalysisClient(c config) *AiAnalysisClient {
+	return &AiAnalysisClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `aianalysis.Hooks(f(g(h())))`.
+func (c *AiAnalysisClient) Use(hooks ...Hook) {
+	c.hooks.AiAnalysis = append(c.hooks.AiAnalysis, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `aianalysis.Intercept(f(g(h())))`.
+func (c *AiAnalysisClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AiAnalysis = append(c.inters.AiAnalysis, interceptors...)
+}
+
+// Create returns a builder for creating a AiAnalysis entity.
+func (c *AiAnalysisClient) Create() *AiAnalysisCreate {
+	mutation := newAiAnalysisMutation(c.config, OpCreate)
+	return &AiAnalysisCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AiAnalysis entities.
+func (c *AiAnalysisClient) CreateBulk(builders ...*AiAnalysisCreate) *AiAnalysisCreateBulk {
+	return &AiAnalysisCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AiAnalysisClient) MapCreateBulk(slice any, setFunc func(*AiAnalysisCreate, int)) *AiAnalysisCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AiAnalysisCreateBulk{err: fmt.Errorf("calling to AiAnalysisClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AiAnalysisCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AiAnalysisCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AiAnalysis.
+func (c *AiAnalysisClient) Update() *AiAnalysisUpdate {
+	mutation := newAiAnalysisMutation(c.config, OpUpdate)
+	return &AiAnalysisUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AiAnalysisClient) UpdateOne(_m *AiAnalysis) *AiAnalysisUpdateOne {
+	mutation := newAiAnalysisMutation(c.config, OpUpdateOne, withAiAnalysis(_m))
+	return &AiAnalysisUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AiAnalysisClient) UpdateOneID(id int64) *AiAnalysisUpdateOne {
+	mutation := newAiAnalysisMutation(c.config, OpUpdateOne, withAiAnalysisID(id))
+	return &AiAnalysisUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AiAnalysis.
+func (c *AiAnalysisClient) Delete() *AiAnalysisDelete {
+	mutation := newAiAnalysisMutation(c.config, OpDelete)
+	return &AiAnalysisDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AiAnalysisClient) DeleteOne(_m *AiAnalysis) *AiAnalysisDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AiAnalysisClient) DeleteOneID(id int64) *AiAnalysisDeleteOne {
+	builder := c.Delete().Where(aianalysis.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AiAnalysisDeleteOne{builder}
+}
+
+// Query returns a query builder for AiAnalysis.
+func (c *AiAnalysisClient) Query() *AiAnalysisQuery {
+	return &AiAnalysisQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAiAnalysis},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AiAnalysis entity by its id.
+func (c *AiAnalysisClient) Get(ctx context.Context, id int64) (*AiAnalysis, error) {
+	return c.Query().Where(aianalysis.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AiAnalysisClient) GetX(ctx context.Context, id int64) *AiAnalysis {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AiAnalysisClient) Hooks() []Hook {
+	hooks := c.hooks.AiAnalysis
+	return append(hooks[:len(hooks):len(hooks)], aianalysis.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AiAnalysisClient) Interceptors() []Interceptor {
+	return c.inters.AiAnalysis
+}
+
+func (c *AiAnalysisClient) mutate(ctx context.Context, m *AiAnalysisMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AiAnalysisCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AiAnalysisUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AiAnalysisUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AiAnalysisDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AiAnalysis mutation op: %q", m.Op())
+	}
+}
+
+// AiFeedbackClient is a client for the AiFeedback schema.
+type AiFeedbackClient struct {
+	config
+}
+
+// NewAiFeedbackClient returns a client for the AiFeedback from the given config.
+func NewAiFeedbackClient(c config) *AiFeedbackClient {
+	return &AiFeedbackClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `aifeedback.Hooks(f(g(h())))`.
+func (c *AiFeedbackClient) Use(hooks ...Hook) {
+	c.hooks.AiFeedback = append(c.hooks.AiFeedback, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `aifeedback.Intercept(f(g(h())))`.
+func (c *AiFeedbackClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AiFeedback = append(c.inters.AiFeedback, interceptors...)
+}
+
+// Create returns a builder for creating a AiFeedback entity.
+func (c *AiFeedbackClient) Create() *AiFeedbackCreate {
+	mutation := newAiFeedbackMutation(c.config, OpCreate)
+	return &AiFeedbackCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AiFeedback entities.
+func (c *AiFeedbackClient) CreateBulk(builders ...*AiFeedbackCreate) *AiFeedbackCreateBulk {
+	return &AiFeedbackCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AiFeedbackClient) MapCreateBulk(slice any, setFunc func(*AiFeedbackCreate, int)) *AiFeedbackCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AiFeedbackCreateBulk{err: fmt.Errorf("calling to AiFeedbackClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AiFeedbackCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AiFeedbackCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AiFeedback.
+func (c *AiFeedbackClient) Update() *AiFeedbackUpdate {
+	mutation := newAiFeedbackMutation(c.config, OpUpdate)
+	return &AiFeedbackUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AiFeedbackClient) UpdateOne(_m *AiFeedback) *AiFeedbackUpdateOne {
+	mutation := newAiFeedbackMutation(c.config, OpUpdateOne, withAiFeedback(_m))
+	return &AiFeedbackUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AiFeedbackClient) UpdateOneID(id int64) *AiFeedbackUpdateOne {
+	mutation := newAiFeedbackMutation(c.config, OpUpdateOne, withAiFeedbackID(id))
+	return &AiFeedbackUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AiFeedback.
+func (c *AiFeedbackClient) Delete() *AiFeedbackDelete {
+	mutation := newAiFeedbackMutation(c.config, OpDelete)
+	return &AiFeedbackDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AiFeedbackClient) DeleteOne(_m *AiFeedback) *AiFeedbackDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AiFeedbackClient) DeleteOneID(id int64) *AiFeedbackDeleteOne {
+	builder := c.Delete().Where(aifeedback.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AiFeedbackDeleteOne{builder}
+}
+
+// Query returns a query builder for AiFeedback.
+func (c *AiFeedbackClient) Query() *AiFeedbackQuery {
+	return &AiFeedbackQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAiFeedback},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AiFeedback entity by its id.
+func (c *AiFeedbackClient) Get(ctx context.Context, id int64) (*AiFeedback, error) {
+	return c.Query().Where(aifeedback.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AiFeedbackClient) GetX(ctx context.Context, id int64) *AiFeedback {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AiFeedbackClient) Hooks() []Hook {
+	hooks := c.hooks.AiFeedback
+	return append(hooks[:len(hooks):len(hooks)], aifeedback.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AiFeedbackClient) Interceptors() []Interceptor {
+	return c.inters.AiFeedback
+}
+
+func (c *AiFeedbackClient) mutate(ctx context.Context, m *AiFeedbackMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AiFeedbackCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AiFeedbackUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AiFeedbackUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AiFeedbackDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AiFeedback mutation op: %q", m.Op())
+	}
+}
+
+// AiFixClient is a client for the AiFix schema.
+type AiFixClient struct {
+	config
+}
+
+// NewAiFixClient returns a client for the AiFix from the given config.
+func NewAiFixClient(c config) *AiFixClient {
+	return &AiFixClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `aifix.Hooks(f(g(h())))`.
+func (c *AiFixClient) Use(hooks ...Hook) {
+	c.hooks.AiFix = append(c.hooks.AiFix, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `aifix.Intercept(f(g(h())))`.
+func (c *AiFixClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AiFix = append(c.inters.AiFix, interceptors...)
+}
+
+// Create returns a builder for creating a AiFix entity.
+func (c *AiFixClient) Create() *AiFixCreate {
+	mutation := newAiFixMutation(c.config, OpCreate)
+	return &AiFixCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AiFix entities.
+func (c *AiFixClient) CreateBulk(builders ...*AiFixCreate) *AiFixCreateBulk {
+	return &AiFixCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AiFixClient) MapCreateBulk(slice any, setFunc func(*AiFixCreate, int)) *AiFixCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AiFixCreateBulk{err: fmt.Errorf("calling to AiFixClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AiFixCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AiFixCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AiFix.
+func (c *AiFixClient) Update() *AiFixUpdate {
+	mutation := newAiFixMutation(c.config, OpUpdate)
+	return &AiFixUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AiFixClient) UpdateOne(_m *AiFix) *AiFixUpdateOne {
+	mutation := newAiFixMutation(c.config, OpUpdateOne, withAiFix(_m))
+	return &AiFixUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AiFixClient) UpdateOneID(id int64) *AiFixUpdateOne {
+	mutation := newAiFixMutation(c.config, OpUpdateOne, withAiFixID(id))
+	return &AiFixUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AiFix.
+func (c *AiFixClient) Delete() *AiFixDelete {
+	mutation := newAiFixMutation(c.config, OpDelete)
+	return &AiFixDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AiFixClient) DeleteOne(_m *AiFix) *AiFixDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AiFixClient) DeleteOneID(id int64) *AiFixDeleteOne {
+	builder := c.Delete().Where(aifix.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AiFixDeleteOne{builder}
+}
+
+// Query returns a query builder for AiFix.
+func (c *AiFixClient) Query() *AiFixQuery {
+	return &AiFixQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAiFix},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AiFix entity by its id.
+func (c *AiFixClient) Get(ctx context.Context, id int64) (*AiFix, error) {
+	return c.Query().Where(aifix.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AiFixClient) GetX(ctx context.Context, id int64) *AiFix {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AiFixClient) Hooks() []Hook {
+	hooks := c.hooks.AiFix
+	return append(hooks[:len(hooks):len(hooks)], aifix.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AiFixClient) Interceptors() []Interceptor {
+	return c.inters.AiFix
+}
+
+func (c *AiFixClient) mutate(ctx context.Context, m *AiFixMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AiFixCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AiFixUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AiFixUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AiFixDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AiFix mutation op: %q", m.Op())
+	}
+}
+
+// AiMemoryClient is a client for the AiMemory schema.
+type AiMemoryClient struct {
+	config
+}
+
+// NewAiMemoryClient returns a client for the AiMemory from the given config.
+func NewAiMemoryClient(c config) *AiMemoryClient {
+	return &AiMemoryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `aimemory.Hooks(f(g(h())))`.
+func (c *AiMemoryClient) Use(hooks ...Hook) {
+	c.hooks.AiMemory = append(c.hooks.AiMemory, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `aimemory.Intercept(f(g(h())))`.
+func (c *AiMemoryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AiMemory = append(c.inters.AiMemory, interceptors...)
+}
+
+// Create returns a builder for creating a AiMemory entity.
+func (c *AiMemoryClient) Create() *AiMemoryCreate {
+	mutation := newAiMemoryMutation(c.config, OpCreate)
+	return &AiMemoryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AiMemory entities.
+func (c *AiMemoryClient) CreateBulk(builders ...*AiMemoryCreate) *AiMemoryCreateBulk {
+	return &AiMemoryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AiMemoryClient) MapCreateBulk(slice any, setFunc func(*AiMemoryCreate, int)) *AiMemoryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AiMemoryCreateBulk{err: fmt.Errorf("calling to AiMemoryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AiMemoryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AiMemoryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AiMemory.
+func (c *AiMemoryClient) Update() *AiMemoryUpdate {
+	mutation := newAiMemoryMutation(c.config, OpUpdate)
+	return &AiMemoryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AiMemoryClient) UpdateOne(_m *AiMemory) *AiMemoryUpdateOne {
+	mutation := newAiMemoryMutation(c.config, OpUpdateOne, withAiMemory(_m))
+	return &AiMemoryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AiMemoryClient) UpdateOneID(id int64) *AiMemoryUpdateOne {
+	mutation := newAiMemoryMutation(c.config, OpUpdateOne, withAiMemoryID(id))
+	return &AiMemoryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AiMemory.
+func (c *AiMemoryClient) Delete() *AiMemoryDelete {
+	mutation := newAiMemoryMutation(c.config, OpDelete)
+	return &AiMemoryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AiMemoryClient) DeleteOne(_m *AiMemory) *AiMemoryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AiMemoryClient) DeleteOneID(id int64) *AiMemoryDeleteOne {
+	builder := c.Delete().Where(aimemory.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AiMemoryDeleteOne{builder}
+}
+
+// Query returns a query builder for AiMemory.
+func (c *AiMemoryClient) Query() *AiMemoryQuery {
+	return &AiMemoryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAiMemory},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AiMemory entity by its id.
+func (c *AiMemoryClient) Get(ctx context.Context, id int64) (*AiMemory, error) {
+	return c.Query().Where(aimemory.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AiMemoryClient) GetX(ctx context.Context, id int64) *AiMemory {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AiMemoryClient) Hooks() []Hook {
+	hooks := c.hooks.AiMemory
+	return append(hooks[:len(hooks):len(hooks)], aimemory.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AiMemoryClient) Interceptors() []Interceptor {
+	return c.inters.AiMemory
+}
+
+func (c *AiMemoryClient) mutate(ctx context.Context, m *AiMemoryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AiMemoryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AiMemoryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AiMemoryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AiMemoryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AiMemory mutation op: %q", m.Op())
+	}
+}
+
+// AiMemoryUseClient is a client for the AiMemoryUse schema.
+type AiMemoryUseClient struct {
+	config
+}
+
+// NewAiMemoryUseClient returns a client for the AiMemoryUse from the given config.
+func NewAiMemoryUseClient(c config) *AiMemoryUseClient {
+	return &AiMemoryUseClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `aimemoryuse.Hooks(f(g(h())))`.
+func (c *AiMemoryUseClient) Use(hooks ...Hook) {
+	c.hooks.AiMemoryUse = append(c.hooks.AiMemoryUse, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `aimemoryuse.Intercept(f(g(h())))`.
+func (c *AiMemoryUseClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AiMemoryUse = append(c.inters.AiMemoryUse, interceptors...)
+}
+
+// Create returns a builder for creating a AiMemoryUse entity.
+func (c *AiMemoryUseClient) Create() *AiMemoryUseCreate {
+	mutation := newAiMemoryUseMutation(c.config, OpCreate)
+	return &AiMemoryUseCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AiMemoryUse entities.
+func (c *AiMemoryUseClient) CreateBulk(builders ...*AiMemoryUseCreate) *AiMemoryUseCreateBulk {
+	return &AiMemoryUseCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AiMemoryUseClient) MapCreateBulk(slice any, setFunc func(*AiMemoryUseCreate, int)) *AiMemoryUseCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AiMemoryUseCreateBulk{err: fmt.Errorf("calling to AiMemoryUseClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AiMemoryUseCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AiMemoryUseCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AiMemoryUse.
+func (c *AiMemoryUseClient) Update() *AiMemoryUseUpdate {
+	mutation := newAiMemoryUseMutation(c.config, OpUpdate)
+	return &AiMemoryUseUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AiMemoryUseClient) UpdateOne(_m *AiMemoryUse) *AiMemoryUseUpdateOne {
+	mutation := newAiMemoryUseMutation(c.config, OpUpdateOne, withAiMemoryUse(_m))
+	return &AiMemoryUseUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AiMemoryUseClient) UpdateOneID(id int64) *AiMemoryUseUpdateOne {
+	mutation := newAiMemoryUseMutation(c.config, OpUpdateOne, withAiMemoryUseID(id))
+	return &AiMemoryUseUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AiMemoryUse.
+func (c *AiMemoryUseClient) Delete() *AiMemoryUseDelete {
+	mutation := newAiMemoryUseMutation(c.config, OpDelete)
+	return &AiMemoryUseDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AiMemoryUseClient) DeleteOne(_m *AiMemoryUse) *AiMemoryUseDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AiMemoryUseClient) DeleteOneID(id int64) *AiMemoryUseDeleteOne {
+	builder := c.Delete().Where(aimemoryuse.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AiMemoryUseDeleteOne{builder}
+}
+
+// Query returns a query builder for AiMemoryUse.
+func (c *AiMemoryUseClient) Query() *AiMemoryUseQuery {
+	return &AiMemoryUseQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAiMemoryUse},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AiMemoryUse entity by its id.
+func (c *AiMemoryUseClient) Get(ctx context.Context, id int64) (*AiMemoryUse, error) {
+	return c.Query().Where(aimemoryuse.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AiMemoryUseClient) GetX(ctx context.Context, id int64) *AiMemoryUse {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AiMemoryUseClient) Hooks() []Hook {
+	hooks := c.hooks.AiMemoryUse
+	return append(hooks[:len(hooks):len(hooks)], aimemoryuse.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AiMemoryUseClient) Interceptors() []Interceptor {
+	return c.inters.AiMemoryUse
+}
+
+func (c *AiMemoryUseClient) mutate(ctx context.Context, m *AiMemoryUseMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AiMemoryUseCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AiMemoryUseUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AiMemoryUseUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AiMemoryUseDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AiMemoryUse mutation op: %q", m.Op())
+	}
+}
+
+// AiTaskGroupClient is a client for the AiTaskGroup schema.
+type AiTaskGroupClient struct {
+	config
+}
+
+// NewAiTaskGroupClient returns a client for the AiTaskGroup from the given config.
+func NewAiTaskGroupClient(c config) *AiTaskGroupClient {
+	return &AiTaskGroupClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `aitaskgroup.Hooks(f(g(h())))`.
+func (c *AiTaskGroupClient) Use(hooks ...Hook) {
+	c.hooks.AiTaskGroup = append(c.hooks.AiTaskGroup, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `aitaskgroup.Intercept(f(g(h())))`.
+func (c *AiTaskGroupClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AiTaskGroup = append(c.inters.AiTaskGroup, interceptors...)
+}
+
+// Create returns a builder for creating a AiTaskGroup entity.
+func (c *AiTaskGroupClient) Create() *AiTaskGroupCreate {
+	mutation := newAiTaskGroupMutation(c.config, OpCreate)
+	return &AiTaskGroupCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AiTaskGroup entities.
+func (c *AiTaskGroupClient) CreateBulk(builders ...*AiTaskGroupCreate) *AiTaskGroupCreateBulk {
+	return &AiTaskGroupCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AiTaskGroupClient) MapCreateBulk(slice any, setFunc func(*AiTaskGroupCreate, int)) *AiTaskGroupCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AiTaskGroupCreateBulk{err: fmt.Errorf("calling to AiTaskGroupClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AiTaskGroupCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AiTaskGroupCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AiTaskGroup.
+func (c *AiTaskGroupClient) Update() *AiTaskGroupUpdate {
+	mutation := newAiTaskGroupMutation(c.config, OpUpdate)
+	return &AiTaskGroupUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AiTaskGroupClient) UpdateOne(_m *AiTaskGroup) *AiTaskGroupUpdateOne {
+	mutation := newAiTaskGroupMutation(c.config, OpUpdateOne, withAiTaskGroup(_m))
+	return &AiTaskGroupUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AiTaskGroupClient) UpdateOneID(id int64) *AiTaskGroupUpdateOne {
+	mutation := newAiTaskGroupMutation(c.config, OpUpdateOne, withAiTaskGroupID(id))
+	return &AiTaskGroupUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AiTaskGroup.
+func (c *AiTaskGroupClient) Delete() *AiTaskGroupDelete {
+	mutation := newAiTaskGroupMutation(c.config, OpDelete)
+	return &AiTaskGroupDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AiTaskGroupClient) DeleteOne(_m *AiTaskGroup) *AiTaskGroupDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AiTaskGroupClient) DeleteOneID(id int64) *AiTaskGroupDeleteOne {
+	builder := c.Delete().Where(aitaskgroup.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AiTaskGroupDeleteOne{builder}
+}
+
+// Query returns a query builder for AiTaskGroup.
+func (c *AiTaskGroupClient) Query() *AiTaskGroupQuery {
+	return &AiTaskGroupQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAiTaskGroup},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AiTaskGroup entity by its id.
+func (c *AiTaskGroupClient) Get(ctx context.Context, id int64) (*AiTaskGroup, error) {
+	return c.Query().Where(aitaskgroup.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AiTaskGroupClient) GetX(ctx context.Context, id int64) *AiTaskGroup {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AiTaskGroupClient) Hooks() []Hook {
+	hooks := c.hooks.AiTaskGroup
+	return append(hooks[:len(hooks):len(hooks)], aitaskgroup.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AiTaskGroupClient) Interceptors() []Interceptor {
+	return c.inters.AiTaskGroup
+}
+
+func (c *AiTaskGroupClient) mutate(ctx context.Context, m *AiTaskGroupMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AiTaskGroupCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AiTaskGroupUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AiTaskGroupUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AiTaskGroupDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AiTaskGroup mutation op: %q", m.Op())
 	}
 }
 
@@ -1409,6 +3203,274 @@ func (c *FindingEventClient) mutate(ctx context.Context, m *FindingEventMutation
 		return (&FindingEventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown FindingEvent mutation op: %q", m.Op())
+	}
+}
+
+// InstallCheckClient is a client for the InstallCheck schema.
+type InstallCheckClient struct {
+	config
+}
+
+// NewInstallCheckClient returns a client for the InstallCheck from the given config.
+func NewInstallCheckClient(c config) *InstallCheckClient {
+	return &InstallCheckClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `installcheck.Hooks(f(g(h())))`.
+func (c *InstallCheckClient) Use(hooks ...Hook) {
+	c.hooks.InstallCheck = append(c.hooks.InstallCheck, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `installcheck.Intercept(f(g(h())))`.
+func (c *InstallCheckClient) Intercept(interceptors ...Interceptor) {
+	c.inters.InstallCheck = append(c.inters.InstallCheck, interceptors...)
+}
+
+// Create returns a builder for creating a InstallCheck entity.
+func (c *InstallCheckClient) Create() *InstallCheckCreate {
+	mutation := newInstallCheckMutation(c.config, OpCreate)
+	return &InstallCheckCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of InstallCheck entities.
+func (c *InstallCheckClient) CreateBulk(builders ...*InstallCheckCreate) *InstallCheckCreateBulk {
+	return &InstallCheckCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *InstallCheckClient) MapCreateBulk(slice any, setFunc func(*InstallCheckCreate, int)) *InstallCheckCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &InstallCheckCreateBulk{err: fmt.Errorf("calling to InstallCheckClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*InstallCheckCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &InstallCheckCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for InstallCheck.
+func (c *InstallCheckClient) Update() *InstallCheckUpdate {
+	mutation := newInstallCheckMutation(c.config, OpUpdate)
+	return &InstallCheckUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *InstallCheckClient) UpdateOne(_m *InstallCheck) *InstallCheckUpdateOne {
+	mutation := newInstallCheckMutation(c.config, OpUpdateOne, withInstallCheck(_m))
+	return &InstallCheckUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *InstallCheckClient) UpdateOneID(id int64) *InstallCheckUpdateOne {
+	mutation := newInstallCheckMutation(c.config, OpUpdateOne, withInstallCheckID(id))
+	return &InstallCheckUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for InstallCheck.
+func (c *InstallCheckClient) Delete() *InstallCheckDelete {
+	mutation := newInstallCheckMutation(c.config, OpDelete)
+	return &InstallCheckDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *InstallCheckClient) DeleteOne(_m *InstallCheck) *InstallCheckDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *InstallCheckClient) DeleteOneID(id int64) *InstallCheckDeleteOne {
+	builder := c.Delete().Where(installcheck.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &InstallCheckDeleteOne{builder}
+}
+
+// Query returns a query builder for InstallCheck.
+func (c *InstallCheckClient) Query() *InstallCheckQuery {
+	return &InstallCheckQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeInstallCheck},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a InstallCheck entity by its id.
+func (c *InstallCheckClient) Get(ctx context.Context, id int64) (*InstallCheck, error) {
+	return c.Query().Where(installcheck.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *InstallCheckClient) GetX(ctx context.Context, id int64) *InstallCheck {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *InstallCheckClient) Hooks() []Hook {
+	hooks := c.hooks.InstallCheck
+	return append(hooks[:len(hooks):len(hooks)], installcheck.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *InstallCheckClient) Interceptors() []Interceptor {
+	return c.inters.InstallCheck
+}
+
+func (c *InstallCheckClient) mutate(ctx context.Context, m *InstallCheckMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&InstallCheckCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&InstallCheckUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&InstallCheckUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&InstallCheckDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown InstallCheck mutation op: %q", m.Op())
+	}
+}
+
+// InstallScanClient is a client for the InstallScan schema.
+type InstallScanClient struct {
+	config
+}
+
+// NewInstallScanClient returns a client for the InstallScan from the given config.
+func NewInstallScanClient(c config) *InstallScanClient {
+	return &InstallScanClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `installscan.Hooks(f(g(h())))`.
+func (c *InstallScanClient) Use(hooks ...Hook) {
+	c.hooks.InstallScan = append(c.hooks.InstallScan, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `installscan.Intercept(f(g(h())))`.
+func (c *InstallScanClient) Intercept(interceptors ...Interceptor) {
+	c.inters.InstallScan = append(c.inters.InstallScan, interceptors...)
+}
+
+// Create returns a builder for creating a InstallScan entity.
+func (c *InstallScanClient) Create() *InstallScanCreate {
+	mutation := newInstallScanMutation(c.config, OpCreate)
+	return &InstallScanCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of InstallScan entities.
+func (c *InstallScanClient) CreateBulk(builders ...*InstallScanCreate) *InstallScanCreateBulk {
+	return &InstallScanCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *InstallScanClient) MapCreateBulk(slice any, setFunc func(*InstallScanCreate, int)) *InstallScanCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &InstallScanCreateBulk{err: fmt.Errorf("calling to InstallScanClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*InstallScanCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &InstallScanCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for InstallScan.
+func (c *InstallScanClient) Update() *InstallScanUpdate {
+	mutation := newInstallScanMutation(c.config, OpUpdate)
+	return &InstallScanUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *InstallScanClient) UpdateOne(_m *InstallScan) *InstallScanUpdateOne {
+	mutation := newInstallScanMutation(c.config, OpUpdateOne, withInstallScan(_m))
+	return &InstallScanUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *InstallScanClient) UpdateOneID(id int64) *InstallScanUpdateOne {
+	mutation := newInstallScanMutation(c.config, OpUpdateOne, withInstallScanID(id))
+	return &InstallScanUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for InstallScan.
+func (c *InstallScanClient) Delete() *InstallScanDelete {
+	mutation := newInstallScanMutation(c.config, OpDelete)
+	return &InstallScanDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *InstallScanClient) DeleteOne(_m *InstallScan) *InstallScanDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *InstallScanClient) DeleteOneID(id int64) *InstallScanDeleteOne {
+	builder := c.Delete().Where(installscan.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &InstallScanDeleteOne{builder}
+}
+
+// Query returns a query builder for InstallScan.
+func (c *InstallScanClient) Query() *InstallScanQuery {
+	return &InstallScanQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeInstallScan},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a InstallScan entity by its id.
+func (c *InstallScanClient) Get(ctx context.Context, id int64) (*InstallScan, error) {
+	return c.Query().Where(installscan.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *InstallScanClient) GetX(ctx context.Context, id int64) *InstallScan {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *InstallScanClient) Hooks() []Hook {
+	hooks := c.hooks.InstallScan
+	return append(hooks[:len(hooks):len(hooks)], installscan.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *InstallScanClient) Interceptors() []Interceptor {
+	return c.inters.InstallScan
+}
+
+func (c *InstallScanClient) mutate(ctx context.Context, m *InstallScanMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&InstallScanCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&InstallScanUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&InstallScanUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&InstallScanDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown InstallScan mutation op: %q", m.Op())
 	}
 }
 
@@ -4896,23 +6958,1105 @@ func (c *WebhookReceiptClient) mutate(ctx context.Context, m *WebhookReceiptMuta
 	}
 }
 
+// WorkflowClient is a client for the Workflow schema.
+type WorkflowClient struct {
+	config
+}
+
+// NewWorkflowClient returns a client for the Workflow from the given config.
+func NewWorkflowClient(c config) *WorkflowClient {
+	return &WorkflowClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `workflow.Hooks(f(g(h())))`.
+func (c *WorkflowClient) Use(hooks ...Hook) {
+	c.hooks.Workflow = append(c.hooks.Workflow, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `workflow.Intercept(f(g(h())))`.
+func (c *WorkflowClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Workflow = append(c.inters.Workflow, interceptors...)
+}
+
+// Create returns a builder for creating a Workflow entity.
+func (c *WorkflowClient) Create() *WorkflowCreate {
+	mutation := newWorkflowMutation(c.config, OpCreate)
+	return &WorkflowCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Workflow entities.
+func (c *WorkflowClient) CreateBulk(builders ...*WorkflowCreate) *WorkflowCreateBulk {
+	return &WorkflowCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WorkflowClient) MapCreateBulk(slice any, setFunc func(*WorkflowCreate, int)) *WorkflowCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WorkflowCreateBulk{err: fmt.Errorf("calling to WorkflowClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WorkflowCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WorkflowCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Workflow.
+func (c *WorkflowClient) Update() *WorkflowUpdate {
+	mutation := newWorkflowMutation(c.config, OpUpdate)
+	return &WorkflowUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WorkflowClient) UpdateOne(_m *Workflow) *WorkflowUpdateOne {
+	mutation := newWorkflowMutation(c.config, OpUpdateOne, withWorkflow(_m))
+	return &WorkflowUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WorkflowClient) UpdateOneID(id int64) *WorkflowUpdateOne {
+	mutation := newWorkflowMutation(c.config, OpUpdateOne, withWorkflowID(id))
+	return &WorkflowUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Workflow.
+func (c *WorkflowClient) Delete() *WorkflowDelete {
+	mutation := newWorkflowMutation(c.config, OpDelete)
+	return &WorkflowDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WorkflowClient) DeleteOne(_m *Workflow) *WorkflowDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WorkflowClient) DeleteOneID(id int64) *WorkflowDeleteOne {
+	builder := c.Delete().Where(workflow.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WorkflowDeleteOne{builder}
+}
+
+// Query returns a query builder for Workflow.
+func (c *WorkflowClient) Query() *WorkflowQuery {
+	return &WorkflowQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWorkflow},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Workflow entity by its id.
+func (c *WorkflowClient) Get(ctx context.Context, id int64) (*Workflow, error) {
+	return c.Query().Where(workflow.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WorkflowClient) GetX(ctx context.Context, id int64) *Workflow {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WorkflowClient) Hooks() []Hook {
+	hooks := c.hooks.Workflow
+	return append(hooks[:len(hooks):len(hooks)], workflow.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *WorkflowClient) Interceptors() []Interceptor {
+	return c.inters.Workflow
+}
+
+func (c *WorkflowClient) mutate(ctx context.Context, m *WorkflowMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WorkflowCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WorkflowUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WorkflowUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WorkflowDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Workflow mutation op: %q", m.Op())
+	}
+}
+
+// WorkflowArtifactClient is a client for the WorkflowArtifact schema.
+type WorkflowArtifactClient struct {
+	config
+}
+
+// NewWorkflowArtifactClient returns a client for the WorkflowArtifact from the given config.
+func NewWorkflowArtifactClient(c config) *WorkflowArtifactClient {
+	return &WorkflowArtifactClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `workflowartifact.Hooks(f(g(h())))`.
+func (c *WorkflowArtifactClient) Use(hooks ...Hook) {
+	c.hooks.WorkflowArtifact = append(c.hooks.WorkflowArtifact, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `workflowartifact.Intercept(f(g(h())))`.
+func (c *WorkflowArtifactClient) Intercept(interceptors ...Interceptor) {
+	c.inters.WorkflowArtifact = append(c.inters.WorkflowArtifact, interceptors...)
+}
+
+// Create returns a builder for creating a WorkflowArtifact entity.
+func (c *WorkflowArtifactClient) Create() *WorkflowArtifactCreate {
+	mutation := newWorkflowArtifactMutation(c.config, OpCreate)
+	return &WorkflowArtifactCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of WorkflowArtifact entities.
+func (c *WorkflowArtifactClient) CreateBulk(builders ...*WorkflowArtifactCreate) *WorkflowArtifactCreateBulk {
+	return &WorkflowArtifactCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WorkflowArtifactClient) MapCreateBulk(slice any, setFunc func(*WorkflowArtifactCreate, int)) *WorkflowArtifactCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WorkflowArtifactCreateBulk{err: fmt.Errorf("calling to WorkflowArtifactClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WorkflowArtifactCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WorkflowArtifactCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for WorkflowArtifact.
+func (c *WorkflowArtifactClient) Update() *WorkflowArtifactUpdate {
+	mutation := newWorkflowArtifactMutation(c.config, OpUpdate)
+	return &WorkflowArtifactUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WorkflowArtifactClient) UpdateOne(_m *WorkflowArtifact) *WorkflowArtifactUpdateOne {
+	mutation := newWorkflowArtifactMutation(c.config, OpUpdateOne, withWorkflowArtifact(_m))
+	return &WorkflowArtifactUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WorkflowArtifactClient) UpdateOneID(id int64) *WorkflowArtifactUpdateOne {
+	mutation := newWorkflowArtifactMutation(c.config, OpUpdateOne, withWorkflowArtifactID(id))
+	return &WorkflowArtifactUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for WorkflowArtifact.
+func (c *WorkflowArtifactClient) Delete() *WorkflowArtifactDelete {
+	mutation := newWorkflowArtifactMutation(c.config, OpDelete)
+	return &WorkflowArtifactDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WorkflowArtifactClient) DeleteOne(_m *WorkflowArtifact) *WorkflowArtifactDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WorkflowArtifactClient) DeleteOneID(id int64) *WorkflowArtifactDeleteOne {
+	builder := c.Delete().Where(workflowartifact.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WorkflowArtifactDeleteOne{builder}
+}
+
+// Query returns a query builder for WorkflowArtifact.
+func (c *WorkflowArtifactClient) Query() *WorkflowArtifactQuery {
+	return &WorkflowArtifactQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWorkflowArtifact},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a WorkflowArtifact entity by its id.
+func (c *WorkflowArtifactClient) Get(ctx context.Context, id int64) (*WorkflowArtifact, error) {
+	return c.Query().Where(workflowartifact.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WorkflowArtifactClient) GetX(ctx context.Context, id int64) *WorkflowArtifact {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WorkflowArtifactClient) Hooks() []Hook {
+	hooks := c.hooks.WorkflowArtifact
+	return append(hooks[:len(hooks):len(hooks)], workflowartifact.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *WorkflowArtifactClient) Interceptors() []Interceptor {
+	return c.inters.WorkflowArtifact
+}
+
+func (c *WorkflowArtifactClient) mutate(ctx context.Context, m *WorkflowArtifactMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WorkflowArtifactCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WorkflowArtifactUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WorkflowArtifactUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WorkflowArtifactDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown WorkflowArtifact mutation op: %q", m.Op())
+	}
+}
+
+// WorkflowAttemptClient is a client for the WorkflowAttempt schema.
+type WorkflowAttemptClient struct {
+	config
+}
+
+// NewWorkflowAttemptClient returns a client for the WorkflowAttempt from the given config.
+func NewWorkflowAttemptClient(c config) *WorkflowAttemptClient {
+	return &WorkflowAttemptClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `workflowattempt.Hooks(f(g(h())))`.
+func (c *WorkflowAttemptClient) Use(hooks ...Hook) {
+	c.hooks.WorkflowAttempt = append(c.hooks.WorkflowAttempt, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `workflowattempt.Intercept(f(g(h())))`.
+func (c *WorkflowAttemptClient) Intercept(interceptors ...Interceptor) {
+	c.inters.WorkflowAttempt = append(c.inters.WorkflowAttempt, interceptors...)
+}
+
+// Create returns a builder for creating a WorkflowAttempt entity.
+func (c *WorkflowAttemptClient) Create() *WorkflowAttemptCreate {
+	mutation := newWorkflowAttemptMutation(c.config, OpCreate)
+	return &WorkflowAttemptCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of WorkflowAttempt entities.
+func (c *WorkflowAttemptClient) CreateBulk(builders ...*WorkflowAttemptCreate) *WorkflowAttemptCreateBulk {
+	return &WorkflowAttemptCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WorkflowAttemptClient) MapCreateBulk(slice any, setFunc func(*WorkflowAttemptCreate, int)) *WorkflowAttemptCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WorkflowAttemptCreateBulk{err: fmt.Errorf("calling to WorkflowAttemptClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WorkflowAttemptCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WorkflowAttemptCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for WorkflowAttempt.
+func (c *WorkflowAttemptClient) Update() *WorkflowAttemptUpdate {
+	mutation := newWorkflowAttemptMutation(c.config, OpUpdate)
+	return &WorkflowAttemptUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WorkflowAttemptClient) UpdateOne(_m *WorkflowAttempt) *WorkflowAttemptUpdateOne {
+	mutation := newWorkflowAttemptMutation(c.config, OpUpdateOne, withWorkflowAttempt(_m))
+	return &WorkflowAttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WorkflowAttemptClient) UpdateOneID(id int64) *WorkflowAttemptUpdateOne {
+	mutation := newWorkflowAttemptMutation(c.config, OpUpdateOne, withWorkflowAttemptID(id))
+	return &WorkflowAttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for WorkflowAttempt.
+func (c *WorkflowAttemptClient) Delete() *WorkflowAttemptDelete {
+	mutation := newWorkflowAttemptMutation(c.config, OpDelete)
+	return &WorkflowAttemptDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WorkflowAttemptClient) DeleteOne(_m *WorkflowAttempt) *WorkflowAttemptDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WorkflowAttemptClient) DeleteOneID(id int64) *WorkflowAttemptDeleteOne {
+	builder := c.Delete().Where(workflowattempt.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WorkflowAttemptDeleteOne{builder}
+}
+
+// Query returns a query builder for WorkflowAttempt.
+func (c *WorkflowAttemptClient) Query() *WorkflowAttemptQuery {
+	return &WorkflowAttemptQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWorkflowAttempt},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a WorkflowAttempt entity by its id.
+func (c *WorkflowAttemptClient) Get(ctx context.Context, id int64) (*WorkflowAttempt, error) {
+	return c.Query().Where(workflowattempt.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WorkflowAttemptClient) GetX(ctx context.Context, id int64) *WorkflowAttempt {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WorkflowAttemptClient) Hooks() []Hook {
+	hooks := c.hooks.WorkflowAttempt
+	return append(hooks[:len(hooks):len(hooks)], workflowattempt.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *WorkflowAttemptClient) Interceptors() []Interceptor {
+	return c.inters.WorkflowAttempt
+}
+
+func (c *WorkflowAttemptClient) mutate(ctx context.Context, m *WorkflowAttemptMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WorkflowAttemptCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WorkflowAttemptUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WorkflowAttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WorkflowAttemptDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown WorkflowAttempt mutation op: %q", m.Op())
+	}
+}
+
+// WorkflowFindingClient is a client for the WorkflowFinding schema.
+type WorkflowFindingClient struct {
+	config
+}
+
+// NewWorkflowFindingClient returns a client for the WorkflowFinding from the given config.
+func NewWorkflowFindingClient(c config) *WorkflowFindingClient {
+	return &WorkflowFindingClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `workflowfinding.Hooks(f(g(h())))`.
+func (c *WorkflowFindingClient) Use(hooks ...Hook) {
+	c.hooks.WorkflowFinding = append(c.hooks.WorkflowFinding, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `workflowfinding.Intercept(f(g(h())))`.
+func (c *WorkflowFindingClient) Intercept(interceptors ...Interceptor) {
+	c.inters.WorkflowFinding = append(c.inters.WorkflowFinding, interceptors...)
+}
+
+// Create returns a builder for creating a WorkflowFinding entity.
+func (c *WorkflowFindingClient) Create() *WorkflowFindingCreate {
+	mutation := newWorkflowFindingMutation(c.config, OpCreate)
+	return &WorkflowFindingCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of WorkflowFinding entities.
+func (c *WorkflowFindingClient) CreateBulk(builders ...*WorkflowFindingCreate) *WorkflowFindingCreateBulk {
+	return &WorkflowFindingCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WorkflowFindingClient) MapCreateBulk(slice any, setFunc func(*WorkflowFindingCreate, int)) *WorkflowFindingCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WorkflowFindingCreateBulk{err: fmt.Errorf("calling to WorkflowFindingClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WorkflowFindingCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WorkflowFindingCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for WorkflowFinding.
+func (c *WorkflowFindingClient) Update() *WorkflowFindingUpdate {
+	mutation := newWorkflowFindingMutation(c.config, OpUpdate)
+	return &WorkflowFindingUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WorkflowFindingClient) UpdateOne(_m *WorkflowFinding) *WorkflowFindingUpdateOne {
+	mutation := newWorkflowFindingMutation(c.config, OpUpdateOne, withWorkflowFinding(_m))
+	return &WorkflowFindingUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WorkflowFindingClient) UpdateOneID(id int64) *WorkflowFindingUpdateOne {
+	mutation := newWorkflowFindingMutation(c.config, OpUpdateOne, withWorkflowFindingID(id))
+	return &WorkflowFindingUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for WorkflowFinding.
+func (c *WorkflowFindingClient) Delete() *WorkflowFindingDelete {
+	mutation := newWorkflowFindingMutation(c.config, OpDelete)
+	return &WorkflowFindingDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WorkflowFindingClient) DeleteOne(_m *WorkflowFinding) *WorkflowFindingDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WorkflowFindingClient) DeleteOneID(id int64) *WorkflowFindingDeleteOne {
+	builder := c.Delete().Where(workflowfinding.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WorkflowFindingDeleteOne{builder}
+}
+
+// Query returns a query builder for WorkflowFinding.
+func (c *WorkflowFindingClient) Query() *WorkflowFindingQuery {
+	return &WorkflowFindingQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWorkflowFinding},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a WorkflowFinding entity by its id.
+func (c *WorkflowFindingClient) Get(ctx context.Context, id int64) (*WorkflowFinding, error) {
+	return c.Query().Where(workflowfinding.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WorkflowFindingClient) GetX(ctx context.Context, id int64) *WorkflowFinding {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WorkflowFindingClient) Hooks() []Hook {
+	hooks := c.hooks.WorkflowFinding
+	return append(hooks[:len(hooks):len(hooks)], workflowfinding.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *WorkflowFindingClient) Interceptors() []Interceptor {
+	return c.inters.WorkflowFinding
+}
+
+func (c *WorkflowFindingClient) mutate(ctx context.Context, m *WorkflowFindingMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WorkflowFindingCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WorkflowFindingUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WorkflowFindingUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WorkflowFindingDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown WorkflowFinding mutation op: %q", m.Op())
+	}
+}
+
+// WorkflowForkClient is a client for the WorkflowFork schema.
+type WorkflowForkClient struct {
+	config
+}
+
+// NewWorkflowForkClient returns a client for the WorkflowFork from the given config.
+func NewWorkflowForkClient(c config) *WorkflowForkClient {
+	return &WorkflowForkClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `workflowfork.Hooks(f(g(h())))`.
+func (c *WorkflowForkClient) Use(hooks ...Hook) {
+	c.hooks.WorkflowFork = append(c.hooks.WorkflowFork, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `workflowfork.Intercept(f(g(h())))`.
+func (c *WorkflowForkClient) Intercept(interceptors ...Interceptor) {
+	c.inters.WorkflowFork = append(c.inters.WorkflowFork, interceptors...)
+}
+
+// Create returns a builder for creating a WorkflowFork entity.
+func (c *WorkflowForkClient) Create() *WorkflowForkCreate {
+	mutation := newWorkflowForkMutation(c.config, OpCreate)
+	return &WorkflowForkCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of WorkflowFork entities.
+func (c *WorkflowForkClient) CreateBulk(builders ...*WorkflowForkCreate) *WorkflowForkCreateBulk {
+	return &WorkflowForkCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WorkflowForkClient) MapCreateBulk(slice any, setFunc func(*WorkflowForkCreate, int)) *WorkflowForkCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WorkflowForkCreateBulk{err: fmt.Errorf("calling to WorkflowForkClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WorkflowForkCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WorkflowForkCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for WorkflowFork.
+func (c *WorkflowForkClient) Update() *WorkflowForkUpdate {
+	mutation := newWorkflowForkMutation(c.config, OpUpdate)
+	return &WorkflowForkUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WorkflowForkClient) UpdateOne(_m *WorkflowFork) *WorkflowForkUpdateOne {
+	mutation := newWorkflowForkMutation(c.config, OpUpdateOne, withWorkflowFork(_m))
+	return &WorkflowForkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WorkflowForkClient) UpdateOneID(id int64) *WorkflowForkUpdateOne {
+	mutation := newWorkflowForkMutation(c.config, OpUpdateOne, withWorkflowForkID(id))
+	return &WorkflowForkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for WorkflowFork.
+func (c *WorkflowForkClient) Delete() *WorkflowForkDelete {
+	mutation := newWorkflowForkMutation(c.config, OpDelete)
+	return &WorkflowForkDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WorkflowForkClient) DeleteOne(_m *WorkflowFork) *WorkflowForkDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WorkflowForkClient) DeleteOneID(id int64) *WorkflowForkDeleteOne {
+	builder := c.Delete().Where(workflowfork.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WorkflowForkDeleteOne{builder}
+}
+
+// Query returns a query builder for WorkflowFork.
+func (c *WorkflowForkClient) Query() *WorkflowForkQuery {
+	return &WorkflowForkQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWorkflowFork},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a WorkflowFork entity by its id.
+func (c *WorkflowForkClient) Get(ctx context.Context, id int64) (*WorkflowFork, error) {
+	return c.Query().Where(workflowfork.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WorkflowForkClient) GetX(ctx context.Context, id int64) *WorkflowFork {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WorkflowForkClient) Hooks() []Hook {
+	hooks := c.hooks.WorkflowFork
+	return append(hooks[:len(hooks):len(hooks)], workflowfork.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *WorkflowForkClient) Interceptors() []Interceptor {
+	return c.inters.WorkflowFork
+}
+
+func (c *WorkflowForkClient) mutate(ctx context.Context, m *WorkflowForkMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WorkflowForkCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WorkflowForkUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WorkflowForkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WorkflowForkDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown WorkflowFork mutation op: %q", m.Op())
+	}
+}
+
+// WorkflowRunClient is a client for the WorkflowRun schema.
+type WorkflowRunClient struct {
+	config
+}
+
+// NewWorkflowRunClient returns a client for the WorkflowRun from the given config.
+func NewWorkflowRunClient(c config) *WorkflowRunClient {
+	return &WorkflowRunClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `workflowrun.Hooks(f(g(h())))`.
+func (c *WorkflowRunClient) Use(hooks ...Hook) {
+	c.hooks.WorkflowRun = append(c.hooks.WorkflowRun, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `workflowrun.Intercept(f(g(h())))`.
+func (c *WorkflowRunClient) Intercept(interceptors ...Interceptor) {
+	c.inters.WorkflowRun = append(c.inters.WorkflowRun, interceptors...)
+}
+
+// Create returns a builder for creating a WorkflowRun entity.
+func (c *WorkflowRunClient) Create() *WorkflowRunCreate {
+	mutation := newWorkflowRunMutation(c.config, OpCreate)
+	return &WorkflowRunCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of WorkflowRun entities.
+func (c *WorkflowRunClient) CreateBulk(builders ...*WorkflowRunCreate) *WorkflowRunCreateBulk {
+	return &WorkflowRunCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WorkflowRunClient) MapCreateBulk(slice any, setFunc func(*WorkflowRunCreate, int)) *WorkflowRunCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WorkflowRunCreateBulk{err: fmt.Errorf("calling to WorkflowRunClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WorkflowRunCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WorkflowRunCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for WorkflowRun.
+func (c *WorkflowRunClient) Update() *WorkflowRunUpdate {
+	mutation := newWorkflowRunMutation(c.config, OpUpdate)
+	return &WorkflowRunUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WorkflowRunClient) UpdateOne(_m *WorkflowRun) *WorkflowRunUpdateOne {
+	mutation := newWorkflowRunMutation(c.config, OpUpdateOne, withWorkflowRun(_m))
+	return &WorkflowRunUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WorkflowRunClient) UpdateOneID(id int64) *WorkflowRunUpdateOne {
+	mutation := newWorkflowRunMutation(c.config, OpUpdateOne, withWorkflowRunID(id))
+	return &WorkflowRunUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for WorkflowRun.
+func (c *WorkflowRunClient) Delete() *WorkflowRunDelete {
+	mutation := newWorkflowRunMutation(c.config, OpDelete)
+	return &WorkflowRunDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WorkflowRunClient) DeleteOne(_m *WorkflowRun) *WorkflowRunDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WorkflowRunClient) DeleteOneID(id int64) *WorkflowRunDeleteOne {
+	builder := c.Delete().Where(workflowrun.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WorkflowRunDeleteOne{builder}
+}
+
+// Query returns a query builder for WorkflowRun.
+func (c *WorkflowRunClient) Query() *WorkflowRunQuery {
+	return &WorkflowRunQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWorkflowRun},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a WorkflowRun entity by its id.
+func (c *WorkflowRunClient) Get(ctx context.Context, id int64) (*WorkflowRun, error) {
+	return c.Query().Where(workflowrun.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WorkflowRunClient) GetX(ctx context.Context, id int64) *WorkflowRun {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WorkflowRunClient) Hooks() []Hook {
+	hooks := c.hooks.WorkflowRun
+	return append(hooks[:len(hooks):len(hooks)], workflowrun.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *WorkflowRunClient) Interceptors() []Interceptor {
+	return c.inters.WorkflowRun
+}
+
+func (c *WorkflowRunClient) mutate(ctx context.Context, m *WorkflowRunMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WorkflowRunCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WorkflowRunUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WorkflowRunUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WorkflowRunDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown WorkflowRun mutation op: %q", m.Op())
+	}
+}
+
+// WorkflowTaskClient is a client for the WorkflowTask schema.
+type WorkflowTaskClient struct {
+	config
+}
+
+// NewWorkflowTaskClient returns a client for the WorkflowTask from the given config.
+func NewWorkflowTaskClient(c config) *WorkflowTaskClient {
+	return &WorkflowTaskClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `workflowtask.Hooks(f(g(h())))`.
+func (c *WorkflowTaskClient) Use(hooks ...Hook) {
+	c.hooks.WorkflowTask = append(c.hooks.WorkflowTask, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `workflowtask.Intercept(f(g(h())))`.
+func (c *WorkflowTaskClient) Intercept(interceptors ...Interceptor) {
+	c.inters.WorkflowTask = append(c.inters.WorkflowTask, interceptors...)
+}
+
+// Create returns a builder for creating a WorkflowTask entity.
+func (c *WorkflowTaskClient) Create() *WorkflowTaskCreate {
+	mutation := newWorkflowTaskMutation(c.config, OpCreate)
+	return &WorkflowTaskCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of WorkflowTask entities.
+func (c *WorkflowTaskClient) CreateBulk(builders ...*WorkflowTaskCreate) *WorkflowTaskCreateBulk {
+	return &WorkflowTaskCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WorkflowTaskClient) MapCreateBulk(slice any, setFunc func(*WorkflowTaskCreate, int)) *WorkflowTaskCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WorkflowTaskCreateBulk{err: fmt.Errorf("calling to WorkflowTaskClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WorkflowTaskCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WorkflowTaskCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for WorkflowTask.
+func (c *WorkflowTaskClient) Update() *WorkflowTaskUpdate {
+	mutation := newWorkflowTaskMutation(c.config, OpUpdate)
+	return &WorkflowTaskUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WorkflowTaskClient) UpdateOne(_m *WorkflowTask) *WorkflowTaskUpdateOne {
+	mutation := newWorkflowTaskMutation(c.config, OpUpdateOne, withWorkflowTask(_m))
+	return &WorkflowTaskUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WorkflowTaskClient) UpdateOneID(id int64) *WorkflowTaskUpdateOne {
+	mutation := newWorkflowTaskMutation(c.config, OpUpdateOne, withWorkflowTaskID(id))
+	return &WorkflowTaskUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for WorkflowTask.
+func (c *WorkflowTaskClient) Delete() *WorkflowTaskDelete {
+	mutation := newWorkflowTaskMutation(c.config, OpDelete)
+	return &WorkflowTaskDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WorkflowTaskClient) DeleteOne(_m *WorkflowTask) *WorkflowTaskDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WorkflowTaskClient) DeleteOneID(id int64) *WorkflowTaskDeleteOne {
+	builder := c.Delete().Where(workflowtask.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WorkflowTaskDeleteOne{builder}
+}
+
+// Query returns a query builder for WorkflowTask.
+func (c *WorkflowTaskClient) Query() *WorkflowTaskQuery {
+	return &WorkflowTaskQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWorkflowTask},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a WorkflowTask entity by its id.
+func (c *WorkflowTaskClient) Get(ctx context.Context, id int64) (*WorkflowTask, error) {
+	return c.Query().Where(workflowtask.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WorkflowTaskClient) GetX(ctx context.Context, id int64) *WorkflowTask {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WorkflowTaskClient) Hooks() []Hook {
+	hooks := c.hooks.WorkflowTask
+	return append(hooks[:len(hooks):len(hooks)], workflowtask.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *WorkflowTaskClient) Interceptors() []Interceptor {
+	return c.inters.WorkflowTask
+}
+
+func (c *WorkflowTaskClient) mutate(ctx context.Context, m *WorkflowTaskMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WorkflowTaskCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WorkflowTaskUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WorkflowTaskUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WorkflowTaskDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown WorkflowTask mutation op: %q", m.Op())
+	}
+}
+
+// WorkflowVersionClient is a client for the WorkflowVersion schema.
+type WorkflowVersionClient struct {
+	config
+}
+
+// NewWorkflowVersionClient returns a client for the WorkflowVersion from the given config.
+func NewWorkflowVersionClient(c config) *WorkflowVersionClient {
+	return &WorkflowVersionClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `workflowversion.Hooks(f(g(h())))`.
+func (c *WorkflowVersionClient) Use(hooks ...Hook) {
+	c.hooks.WorkflowVersion = append(c.hooks.WorkflowVersion, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `workflowversion.Intercept(f(g(h())))`.
+func (c *WorkflowVersionClient) Intercept(interceptors ...Interceptor) {
+	c.inters.WorkflowVersion = append(c.inters.WorkflowVersion, interceptors...)
+}
+
+// Create returns a builder for creating a WorkflowVersion entity.
+func (c *WorkflowVersionClient) Create() *WorkflowVersionCreate {
+	mutation := newWorkflowVersionMutation(c.config, OpCreate)
+	return &WorkflowVersionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of WorkflowVersion entities.
+func (c *WorkflowVersionClient) CreateBulk(builders ...*WorkflowVersionCreate) *WorkflowVersionCreateBulk {
+	return &WorkflowVersionCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WorkflowVersionClient) MapCreateBulk(slice any, setFunc func(*WorkflowVersionCreate, int)) *WorkflowVersionCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WorkflowVersionCreateBulk{err: fmt.Errorf("calling to WorkflowVersionClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WorkflowVersionCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WorkflowVersionCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for WorkflowVersion.
+func (c *WorkflowVersionClient) Update() *WorkflowVersionUpdate {
+	mutation := newWorkflowVersionMutation(c.config, OpUpdate)
+	return &WorkflowVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WorkflowVersionClient) UpdateOne(_m *WorkflowVersion) *WorkflowVersionUpdateOne {
+	mutation := newWorkflowVersionMutation(c.config, OpUpdateOne, withWorkflowVersion(_m))
+	return &WorkflowVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WorkflowVersionClient) UpdateOneID(id int64) *WorkflowVersionUpdateOne {
+	mutation := newWorkflowVersionMutation(c.config, OpUpdateOne, withWorkflowVersionID(id))
+	return &WorkflowVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for WorkflowVersion.
+func (c *WorkflowVersionClient) Delete() *WorkflowVersionDelete {
+	mutation := newWorkflowVersionMutation(c.config, OpDelete)
+	return &WorkflowVersionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WorkflowVersionClient) DeleteOne(_m *WorkflowVersion) *WorkflowVersionDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WorkflowVersionClient) DeleteOneID(id int64) *WorkflowVersionDeleteOne {
+	builder := c.Delete().Where(workflowversion.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WorkflowVersionDeleteOne{builder}
+}
+
+// Query returns a query builder for WorkflowVersion.
+func (c *WorkflowVersionClient) Query() *WorkflowVersionQuery {
+	return &WorkflowVersionQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWorkflowVersion},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a WorkflowVersion entity by its id.
+func (c *WorkflowVersionClient) Get(ctx context.Context, id int64) (*WorkflowVersion, error) {
+	return c.Query().Where(workflowversion.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WorkflowVersionClient) GetX(ctx context.Context, id int64) *WorkflowVersion {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WorkflowVersionClient) Hooks() []Hook {
+	hooks := c.hooks.WorkflowVersion
+	return append(hooks[:len(hooks):len(hooks)], workflowversion.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *WorkflowVersionClient) Interceptors() []Interceptor {
+	return c.inters.WorkflowVersion
+}
+
+func (c *WorkflowVersionClient) mutate(ctx context.Context, m *WorkflowVersionMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WorkflowVersionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WorkflowVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WorkflowVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WorkflowVersionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown WorkflowVersion mutation op: %q", m.Op())
+	}
+}
+
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		AuditEntry, AuditHead, Delivery, DeliveryAttempt, Deployment, Finding,
-		FindingEvent, Invitation, Membership, Notification, NotificationEvent,
-		NotificationRule, NotificationSeen, NotificationWebhook, OnboardingTask,
-		PackageManagerConfig, ProductFeedback, Project, ProjectTag,
-		ReviewCommentContent, Rule, Scan, ScmApp, ScmConfig, Setting, SigningKey, Tag,
-		Team, TeamMember, TeamProject, Token, User, WebhookReceipt []ent.Hook
+		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
+		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
+		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Delivery, DeliveryAttempt,
+		Deployment, Finding, FindingEvent, InstallCheck, InstallScan, Invitation,
+		Membership, Notification, NotificationEvent, NotificationRule,
+		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
+		ProductFeedback, Project, ProjectTag, ReviewCommentContent, Rule, Scan, ScmApp,
+		ScmConfig, Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Token,
+		User, WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt,
+		WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
+		WorkflowVersion []ent.Hook
 	}
 	inters struct {
-		AuditEntry, AuditHead, Delivery, DeliveryAttempt, Deployment, Finding,
-		FindingEvent, Invitation, Membership, Notification, NotificationEvent,
-		NotificationRule, NotificationSeen, NotificationWebhook, OnboardingTask,
-		PackageManagerConfig, ProductFeedback, Project, ProjectTag,
-		ReviewCommentContent, Rule, Scan, ScmApp, ScmConfig, Setting, SigningKey, Tag,
-		Team, TeamMember, TeamProject, Token, User, WebhookReceipt []ent.Interceptor
+		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
+		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
+		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Delivery, DeliveryAttempt,
+		Deployment, Finding, FindingEvent, InstallCheck, InstallScan, Invitation,
+		Membership, Notification, NotificationEvent, NotificationRule,
+		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
+		ProductFeedback, Project, ProjectTag, ReviewCommentContent, Rule, Scan, ScmApp,
+		ScmConfig, Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Token,
+		User, WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt,
+		WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
+		WorkflowVersion []ent.Interceptor
 	}
 )
 

@@ -12,6 +12,18 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
+	"github.com/palisade/palisade/ent/advisory"
+	"github.com/palisade/palisade/ent/advisorypackage"
+	"github.com/palisade/palisade/ent/agenticissue"
+	"github.com/palisade/palisade/ent/agenticissuecoverage"
+	"github.com/palisade/palisade/ent/agenticissueevent"
+	"github.com/palisade/palisade/ent/agenticissuelabel"
+	"github.com/palisade/palisade/ent/aianalysis"
+	"github.com/palisade/palisade/ent/aifeedback"
+	"github.com/palisade/palisade/ent/aifix"
+	"github.com/palisade/palisade/ent/aimemory"
+	"github.com/palisade/palisade/ent/aimemoryuse"
+	"github.com/palisade/palisade/ent/aitaskgroup"
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/delivery"
@@ -19,6 +31,8 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/installcheck"
+	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
@@ -45,6 +59,14 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookreceipt"
+	"github.com/palisade/palisade/ent/workflow"
+	"github.com/palisade/palisade/ent/workflowartifact"
+	"github.com/palisade/palisade/ent/workflowattempt"
+	"github.com/palisade/palisade/ent/workflowfinding"
+	"github.com/palisade/palisade/ent/workflowfork"
+	"github.com/palisade/palisade/ent/workflowrun"
+	"github.com/palisade/palisade/ent/workflowtask"
+	"github.com/palisade/palisade/ent/workflowversion"
 )
 
 // ent aliases to avoid import conflicts in user's code.
@@ -105,6 +127,18 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
+			advisory.Table:             advisory.ValidColumn,
+			advisorypackage.Table:      advisorypackage.ValidColumn,
+			agenticissue.Table:         agenticissue.ValidColumn,
+			agenticissuecoverage.Table: agenticissuecoverage.ValidColumn,
+			agenticissueevent.Table:    agenticissueevent.ValidColumn,
+			agenticissuelabel.Table:    agenticissuelabel.ValidColumn,
+			aianalysis.Table:           aianalysis.ValidColumn,
+			aifeedback.Table:           aifeedback.ValidColumn,
+			aifix.Table:                aifix.ValidColumn,
+			aimemory.Table:             aimemory.ValidColumn,
+			aimemoryuse.Table:          aimemoryuse.ValidColumn,
+			aitaskgroup.Table:          aitaskgroup.ValidColumn,
 			auditentry.Table:           auditentry.ValidColumn,
 			audithead.Table:            audithead.ValidColumn,
 			delivery.Table:             delivery.ValidColumn,
@@ -112,6 +146,8 @@ func checkColumn(t, c string) error {
 			deployment.Table:           deployment.ValidColumn,
 			finding.Table:              finding.ValidColumn,
 			findingevent.Table:         findingevent.ValidColumn,
+			installcheck.Table:         installcheck.ValidColumn,
+			installscan.Table:          installscan.ValidColumn,
 			invitation.Table:           invitation.ValidColumn,
 			membership.Table:           membership.ValidColumn,
 			notification.Table:         notification.ValidColumn,
@@ -138,6 +174,14 @@ func checkColumn(t, c string) error {
 			token.Table:                token.ValidColumn,
 			user.Table:                 user.ValidColumn,
 			webhookreceipt.Table:       webhookreceipt.ValidColumn,
+			workflow.Table:             workflow.ValidColumn,
+			workflowartifact.Table:     workflowartifact.ValidColumn,
+			workflowattempt.Table:      workflowattempt.ValidColumn,
+			workflowfinding.Table:      workflowfinding.ValidColumn,
+			workflowfork.Table:         workflowfork.ValidColumn,
+			workflowrun.Table:          workflowrun.ValidColumn,
+			workflowtask.Table:         workflowtask.ValidColumn,
+			workflowversion.Table:      workflowversion.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

@@ -3,6 +3,18 @@
 package ent
 
 import (
+	"github.com/palisade/palisade/ent/advisory"
+	"github.com/palisade/palisade/ent/advisorypackage"
+	"github.com/palisade/palisade/ent/agenticissue"
+	"github.com/palisade/palisade/ent/agenticissuecoverage"
+	"github.com/palisade/palisade/ent/agenticissueevent"
+	"github.com/palisade/palisade/ent/agenticissuelabel"
+	"github.com/palisade/palisade/ent/aianalysis"
+	"github.com/palisade/palisade/ent/aifeedback"
+	"github.com/palisade/palisade/ent/aifix"
+	"github.com/palisade/palisade/ent/aimemory"
+	"github.com/palisade/palisade/ent/aimemoryuse"
+	"github.com/palisade/palisade/ent/aitaskgroup"
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/delivery"
@@ -10,6 +22,8 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/installcheck"
+	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
@@ -36,6 +50,14 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookreceipt"
+	"github.com/palisade/palisade/ent/workflow"
+	"github.com/palisade/palisade/ent/workflowartifact"
+	"github.com/palisade/palisade/ent/workflowattempt"
+	"github.com/palisade/palisade/ent/workflowfinding"
+	"github.com/palisade/palisade/ent/workflowfork"
+	"github.com/palisade/palisade/ent/workflowrun"
+	"github.com/palisade/palisade/ent/workflowtask"
+	"github.com/palisade/palisade/ent/workflowversion"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -45,8 +67,266 @@ import (
 
 // schemaGraph holds a representation of ent/schema at runtime.
 var schemaGraph = func() *sqlgraph.Schema {
-	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 33)}
+	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 55)}
 	graph.Nodes[0] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   advisory.Table,
+			Columns: advisory.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: advisory.FieldID,
+			},
+		},
+		Type: "Advisory",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			advisory.FieldDeploymentID: {Type: field.TypeInt64, Column: advisory.FieldDeploymentID},
+			advisory.FieldOsvID:        {Type: field.TypeString, Column: advisory.FieldOsvID},
+			advisory.FieldTitle:        {Type: field.TypeString, Column: advisory.FieldTitle},
+			advisory.FieldMalicious:    {Type: field.TypeBool, Column: advisory.FieldMalicious},
+			advisory.FieldModifiedAt:   {Type: field.TypeInt64, Column: advisory.FieldModifiedAt},
+			advisory.FieldWithdrawnAt:  {Type: field.TypeInt64, Column: advisory.FieldWithdrawnAt},
+		},
+	}
+	graph.Nodes[1] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   advisorypackage.Table,
+			Columns: advisorypackage.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: advisorypackage.FieldID,
+			},
+		},
+		Type: "AdvisoryPackage",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			advisorypackage.FieldDeploymentID: {Type: field.TypeInt64, Column: advisorypackage.FieldDeploymentID},
+			advisorypackage.FieldAdvisoryID:   {Type: field.TypeInt64, Column: advisorypackage.FieldAdvisoryID},
+			advisorypackage.FieldEcosystem:    {Type: field.TypeString, Column: advisorypackage.FieldEcosystem},
+			advisorypackage.FieldPackage:      {Type: field.TypeString, Column: advisorypackage.FieldPackage},
+			advisorypackage.FieldAffected:     {Type: field.TypeBytes, Column: advisorypackage.FieldAffected},
+		},
+	}
+	graph.Nodes[2] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   agenticissue.Table,
+			Columns: agenticissue.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: agenticissue.FieldID,
+			},
+		},
+		Type: "AgenticIssue",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			agenticissue.FieldDeploymentID:   {Type: field.TypeInt64, Column: agenticissue.FieldDeploymentID},
+			agenticissue.FieldProjectID:      {Type: field.TypeInt64, Column: agenticissue.FieldProjectID},
+			agenticissue.FieldIdentity:       {Type: field.TypeString, Column: agenticissue.FieldIdentity},
+			agenticissue.FieldClass:          {Type: field.TypeString, Column: agenticissue.FieldClass},
+			agenticissue.FieldTitle:          {Type: field.TypeString, Column: agenticissue.FieldTitle},
+			agenticissue.FieldDescription:    {Type: field.TypeString, Column: agenticissue.FieldDescription},
+			agenticissue.FieldReasoning:      {Type: field.TypeString, Column: agenticissue.FieldReasoning},
+			agenticissue.FieldFilePath:       {Type: field.TypeString, Column: agenticissue.FieldFilePath},
+			agenticissue.FieldSeverity:       {Type: field.TypeInt32, Column: agenticissue.FieldSeverity},
+			agenticissue.FieldDetectionState: {Type: field.TypeString, Column: agenticissue.FieldDetectionState},
+			agenticissue.FieldTriageState:    {Type: field.TypeString, Column: agenticissue.FieldTriageState},
+			agenticissue.FieldTriageReason:   {Type: field.TypeString, Column: agenticissue.FieldTriageReason},
+			agenticissue.FieldDetails:        {Type: field.TypeBytes, Column: agenticissue.FieldDetails},
+			agenticissue.FieldCreatedAt:      {Type: field.TypeInt64, Column: agenticissue.FieldCreatedAt},
+			agenticissue.FieldLastDetectedAt: {Type: field.TypeInt64, Column: agenticissue.FieldLastDetectedAt},
+			agenticissue.FieldTriagedAt:      {Type: field.TypeInt64, Column: agenticissue.FieldTriagedAt},
+		},
+	}
+	graph.Nodes[3] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   agenticissuecoverage.Table,
+			Columns: agenticissuecoverage.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: agenticissuecoverage.FieldID,
+			},
+		},
+		Type: "AgenticIssueCoverage",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			agenticissuecoverage.FieldDeploymentID: {Type: field.TypeInt64, Column: agenticissuecoverage.FieldDeploymentID},
+			agenticissuecoverage.FieldRunID:        {Type: field.TypeInt64, Column: agenticissuecoverage.FieldRunID},
+			agenticissuecoverage.FieldPath:         {Type: field.TypeString, Column: agenticissuecoverage.FieldPath},
+		},
+	}
+	graph.Nodes[4] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   agenticissueevent.Table,
+			Columns: agenticissueevent.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: agenticissueevent.FieldID,
+			},
+		},
+		Type: "AgenticIssueEvent",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			agenticissueevent.FieldDeploymentID: {Type: field.TypeInt64, Column: agenticissueevent.FieldDeploymentID},
+			agenticissueevent.FieldIssueID:      {Type: field.TypeInt64, Column: agenticissueevent.FieldIssueID},
+			agenticissueevent.FieldActivity:     {Type: field.TypeBytes, Column: agenticissueevent.FieldActivity},
+			agenticissueevent.FieldAt:           {Type: field.TypeInt64, Column: agenticissueevent.FieldAt},
+		},
+	}
+	graph.Nodes[5] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   agenticissuelabel.Table,
+			Columns: agenticissuelabel.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: agenticissuelabel.FieldID,
+			},
+		},
+		Type: "AgenticIssueLabel",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			agenticissuelabel.FieldDeploymentID: {Type: field.TypeInt64, Column: agenticissuelabel.FieldDeploymentID},
+			agenticissuelabel.FieldIssueID:      {Type: field.TypeInt64, Column: agenticissuelabel.FieldIssueID},
+			agenticissuelabel.FieldKind:         {Type: field.TypeString, Column: agenticissuelabel.FieldKind},
+			agenticissuelabel.FieldValue:        {Type: field.TypeString, Column: agenticissuelabel.FieldValue},
+		},
+	}
+	graph.Nodes[6] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   aianalysis.Table,
+			Columns: aianalysis.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: aianalysis.FieldID,
+			},
+		},
+		Type: "AiAnalysis",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			aianalysis.FieldDeploymentID: {Type: field.TypeInt64, Column: aianalysis.FieldDeploymentID},
+			aianalysis.FieldFindingID:    {Type: field.TypeInt64, Column: aianalysis.FieldFindingID},
+			aianalysis.FieldGroupID:      {Type: field.TypeInt64, Column: aianalysis.FieldGroupID},
+			aianalysis.FieldStatus:       {Type: field.TypeString, Column: aianalysis.FieldStatus},
+			aianalysis.FieldCounted:      {Type: field.TypeBool, Column: aianalysis.FieldCounted},
+			aianalysis.FieldApplied:      {Type: field.TypeBool, Column: aianalysis.FieldApplied},
+			aianalysis.FieldVerdict:      {Type: field.TypeString, Column: aianalysis.FieldVerdict},
+			aianalysis.FieldResult:       {Type: field.TypeBytes, Column: aianalysis.FieldResult},
+			aianalysis.FieldError:        {Type: field.TypeString, Column: aianalysis.FieldError},
+			aianalysis.FieldTrial:        {Type: field.TypeBool, Column: aianalysis.FieldTrial},
+			aianalysis.FieldContentHash:  {Type: field.TypeInt64, Column: aianalysis.FieldContentHash},
+			aianalysis.FieldDurationMs:   {Type: field.TypeInt64, Column: aianalysis.FieldDurationMs},
+			aianalysis.FieldModel:        {Type: field.TypeString, Column: aianalysis.FieldModel},
+			aianalysis.FieldInputTokens:  {Type: field.TypeInt64, Column: aianalysis.FieldInputTokens},
+			aianalysis.FieldOutputTokens: {Type: field.TypeInt64, Column: aianalysis.FieldOutputTokens},
+			aianalysis.FieldCostUsd:      {Type: field.TypeFloat64, Column: aianalysis.FieldCostUsd},
+			aianalysis.FieldRound:        {Type: field.TypeInt32, Column: aianalysis.FieldRound},
+			aianalysis.FieldLeaseUntil:   {Type: field.TypeInt64, Column: aianalysis.FieldLeaseUntil},
+			aianalysis.FieldCreatedAt:    {Type: field.TypeInt64, Column: aianalysis.FieldCreatedAt},
+			aianalysis.FieldFinishedAt:   {Type: field.TypeInt64, Column: aianalysis.FieldFinishedAt},
+		},
+	}
+	graph.Nodes[7] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   aifeedback.Table,
+			Columns: aifeedback.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: aifeedback.FieldID,
+			},
+		},
+		Type: "AiFeedback",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			aifeedback.FieldDeploymentID: {Type: field.TypeInt64, Column: aifeedback.FieldDeploymentID},
+			aifeedback.FieldAnalysisID:   {Type: field.TypeInt64, Column: aifeedback.FieldAnalysisID},
+			aifeedback.FieldUserID:       {Type: field.TypeInt64, Column: aifeedback.FieldUserID},
+			aifeedback.FieldRating:       {Type: field.TypeString, Column: aifeedback.FieldRating},
+			aifeedback.FieldNote:         {Type: field.TypeString, Column: aifeedback.FieldNote},
+			aifeedback.FieldAt:           {Type: field.TypeInt64, Column: aifeedback.FieldAt},
+		},
+	}
+	graph.Nodes[8] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   aifix.Table,
+			Columns: aifix.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: aifix.FieldID,
+			},
+		},
+		Type: "AiFix",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			aifix.FieldDeploymentID: {Type: field.TypeInt64, Column: aifix.FieldDeploymentID},
+			aifix.FieldFindingID:    {Type: field.TypeInt64, Column: aifix.FieldFindingID},
+			aifix.FieldStatus:       {Type: field.TypeString, Column: aifix.FieldStatus},
+			aifix.FieldBranch:       {Type: field.TypeString, Column: aifix.FieldBranch},
+			aifix.FieldPrURL:        {Type: field.TypeString, Column: aifix.FieldPrURL},
+			aifix.FieldError:        {Type: field.TypeString, Column: aifix.FieldError},
+			aifix.FieldActorKind:    {Type: field.TypeString, Column: aifix.FieldActorKind},
+			aifix.FieldActorID:      {Type: field.TypeInt64, Column: aifix.FieldActorID},
+			aifix.FieldRound:        {Type: field.TypeInt32, Column: aifix.FieldRound},
+			aifix.FieldLeaseUntil:   {Type: field.TypeInt64, Column: aifix.FieldLeaseUntil},
+			aifix.FieldRequestedAt:  {Type: field.TypeInt64, Column: aifix.FieldRequestedAt},
+			aifix.FieldFinishedAt:   {Type: field.TypeInt64, Column: aifix.FieldFinishedAt},
+		},
+	}
+	graph.Nodes[9] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   aimemory.Table,
+			Columns: aimemory.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: aimemory.FieldID,
+			},
+		},
+		Type: "AiMemory",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			aimemory.FieldDeploymentID:       {Type: field.TypeInt64, Column: aimemory.FieldDeploymentID},
+			aimemory.FieldContent:            {Type: field.TypeString, Column: aimemory.FieldContent},
+			aimemory.FieldRuleID:             {Type: field.TypeInt64, Column: aimemory.FieldRuleID},
+			aimemory.FieldProjectID:          {Type: field.TypeInt64, Column: aimemory.FieldProjectID},
+			aimemory.FieldProjectTagID:       {Type: field.TypeInt64, Column: aimemory.FieldProjectTagID},
+			aimemory.FieldVulnerabilityClass: {Type: field.TypeString, Column: aimemory.FieldVulnerabilityClass},
+			aimemory.FieldContext:            {Type: field.TypeJSON, Column: aimemory.FieldContext},
+			aimemory.FieldPathPrefixes:       {Type: field.TypeJSON, Column: aimemory.FieldPathPrefixes},
+			aimemory.FieldStage:              {Type: field.TypeString, Column: aimemory.FieldStage},
+			aimemory.FieldDetails:            {Type: field.TypeBytes, Column: aimemory.FieldDetails},
+			aimemory.FieldCreatedBy:          {Type: field.TypeString, Column: aimemory.FieldCreatedBy},
+			aimemory.FieldCreatedAt:          {Type: field.TypeInt64, Column: aimemory.FieldCreatedAt},
+			aimemory.FieldUpdatedAt:          {Type: field.TypeInt64, Column: aimemory.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[10] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   aimemoryuse.Table,
+			Columns: aimemoryuse.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: aimemoryuse.FieldID,
+			},
+		},
+		Type: "AiMemoryUse",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			aimemoryuse.FieldDeploymentID: {Type: field.TypeInt64, Column: aimemoryuse.FieldDeploymentID},
+			aimemoryuse.FieldMemoryID:     {Type: field.TypeInt64, Column: aimemoryuse.FieldMemoryID},
+			aimemoryuse.FieldAnalysisID:   {Type: field.TypeInt64, Column: aimemoryuse.FieldAnalysisID},
+			aimemoryuse.FieldFindingID:    {Type: field.TypeInt64, Column: aimemoryuse.FieldFindingID},
+			aimemoryuse.FieldReferenced:   {Type: field.TypeBool, Column: aimemoryuse.FieldReferenced},
+		},
+	}
+	graph.Nodes[11] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   aitaskgroup.Table,
+			Columns: aitaskgroup.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: aitaskgroup.FieldID,
+			},
+		},
+		Type: "AiTaskGroup",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			aitaskgroup.FieldDeploymentID: {Type: field.TypeInt64, Column: aitaskgroup.FieldDeploymentID},
+			aitaskgroup.FieldChains:       {Type: field.TypeJSON, Column: aitaskgroup.FieldChains},
+			aitaskgroup.FieldRegenerate:   {Type: field.TypeBool, Column: aitaskgroup.FieldRegenerate},
+			aitaskgroup.FieldIssues:       {Type: field.TypeInt32, Column: aitaskgroup.FieldIssues},
+			aitaskgroup.FieldMemoryID:     {Type: field.TypeInt64, Column: aitaskgroup.FieldMemoryID},
+			aitaskgroup.FieldActorKind:    {Type: field.TypeString, Column: aitaskgroup.FieldActorKind},
+			aitaskgroup.FieldActorID:      {Type: field.TypeInt64, Column: aitaskgroup.FieldActorID},
+			aitaskgroup.FieldCreatedAt:    {Type: field.TypeInt64, Column: aitaskgroup.FieldCreatedAt},
+		},
+	}
+	graph.Nodes[12] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   auditentry.Table,
 			Columns: auditentry.Columns,
@@ -74,7 +354,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			auditentry.FieldHash:         {Type: field.TypeBytes, Column: auditentry.FieldHash},
 		},
 	}
-	graph.Nodes[1] = &sqlgraph.Node{
+	graph.Nodes[13] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   audithead.Table,
 			Columns: audithead.Columns,
@@ -91,7 +371,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			audithead.FieldSeal:         {Type: field.TypeBytes, Column: audithead.FieldSeal},
 		},
 	}
-	graph.Nodes[2] = &sqlgraph.Node{
+	graph.Nodes[14] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   delivery.Table,
 			Columns: delivery.Columns,
@@ -121,7 +401,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			delivery.FieldFinishedAt:    {Type: field.TypeInt64, Column: delivery.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[3] = &sqlgraph.Node{
+	graph.Nodes[15] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   deliveryattempt.Table,
 			Columns: deliveryattempt.Columns,
@@ -140,7 +420,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			deliveryattempt.FieldAt:           {Type: field.TypeInt64, Column: deliveryattempt.FieldAt},
 		},
 	}
-	graph.Nodes[4] = &sqlgraph.Node{
+	graph.Nodes[16] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   deployment.Table,
 			Columns: deployment.Columns,
@@ -161,7 +441,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			deployment.FieldCreatedAt:         {Type: field.TypeInt64, Column: deployment.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[5] = &sqlgraph.Node{
+	graph.Nodes[17] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   finding.Table,
 			Columns: finding.Columns,
@@ -193,6 +473,8 @@ var schemaGraph = func() *sqlgraph.Schema {
 			finding.FieldExposure:          {Type: field.TypeString, Column: finding.FieldExposure},
 			finding.FieldTransitivity:      {Type: field.TypeString, Column: finding.FieldTransitivity},
 			finding.FieldPackage:           {Type: field.TypeString, Column: finding.FieldPackage},
+			finding.FieldAdvisory:          {Type: field.TypeString, Column: finding.FieldAdvisory},
+			finding.FieldFilePath:          {Type: field.TypeString, Column: finding.FieldFilePath},
 			finding.FieldEpssProbability:   {Type: field.TypeString, Column: finding.FieldEpssProbability},
 			finding.FieldMalicious:         {Type: field.TypeBool, Column: finding.FieldMalicious},
 			finding.FieldClickToFixState:   {Type: field.TypeString, Column: finding.FieldClickToFixState},
@@ -206,7 +488,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			finding.FieldContent:           {Type: field.TypeBytes, Column: finding.FieldContent},
 		},
 	}
-	graph.Nodes[6] = &sqlgraph.Node{
+	graph.Nodes[18] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   findingevent.Table,
 			Columns: findingevent.Columns,
@@ -231,7 +513,47 @@ var schemaGraph = func() *sqlgraph.Schema {
 			findingevent.FieldAt:           {Type: field.TypeInt64, Column: findingevent.FieldAt},
 		},
 	}
-	graph.Nodes[7] = &sqlgraph.Node{
+	graph.Nodes[19] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   installcheck.Table,
+			Columns: installcheck.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: installcheck.FieldID,
+			},
+		},
+		Type: "InstallCheck",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			installcheck.FieldDeploymentID: {Type: field.TypeInt64, Column: installcheck.FieldDeploymentID},
+			installcheck.FieldScanID:       {Type: field.TypeInt64, Column: installcheck.FieldScanID},
+			installcheck.FieldEcosystem:    {Type: field.TypeString, Column: installcheck.FieldEcosystem},
+			installcheck.FieldPackage:      {Type: field.TypeString, Column: installcheck.FieldPackage},
+			installcheck.FieldVersion:      {Type: field.TypeString, Column: installcheck.FieldVersion},
+			installcheck.FieldAdvisory:     {Type: field.TypeString, Column: installcheck.FieldAdvisory},
+			installcheck.FieldTitle:        {Type: field.TypeString, Column: installcheck.FieldTitle},
+			installcheck.FieldAt:           {Type: field.TypeInt64, Column: installcheck.FieldAt},
+		},
+	}
+	graph.Nodes[20] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   installscan.Table,
+			Columns: installscan.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: installscan.FieldID,
+			},
+		},
+		Type: "InstallScan",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			installscan.FieldDeploymentID: {Type: field.TypeInt64, Column: installscan.FieldDeploymentID},
+			installscan.FieldUser:         {Type: field.TypeString, Column: installscan.FieldUser},
+			installscan.FieldScanner:      {Type: field.TypeString, Column: installscan.FieldScanner},
+			installscan.FieldPackages:     {Type: field.TypeInt32, Column: installscan.FieldPackages},
+			installscan.FieldBlocked:      {Type: field.TypeInt32, Column: installscan.FieldBlocked},
+			installscan.FieldAt:           {Type: field.TypeInt64, Column: installscan.FieldAt},
+		},
+	}
+	graph.Nodes[21] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   invitation.Table,
 			Columns: invitation.Columns,
@@ -249,7 +571,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			invitation.FieldAcceptedAt:   {Type: field.TypeInt64, Column: invitation.FieldAcceptedAt},
 		},
 	}
-	graph.Nodes[8] = &sqlgraph.Node{
+	graph.Nodes[22] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   membership.Table,
 			Columns: membership.Columns,
@@ -267,7 +589,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			membership.FieldUpdatedAt:    {Type: field.TypeInt64, Column: membership.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[9] = &sqlgraph.Node{
+	graph.Nodes[23] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notification.Table,
 			Columns: notification.Columns,
@@ -290,7 +612,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notification.FieldCreatedAt:      {Type: field.TypeInt64, Column: notification.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[10] = &sqlgraph.Node{
+	graph.Nodes[24] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationevent.Table,
 			Columns: notificationevent.Columns,
@@ -308,7 +630,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationevent.FieldCreatedAt:      {Type: field.TypeInt64, Column: notificationevent.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[11] = &sqlgraph.Node{
+	graph.Nodes[25] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationrule.Table,
 			Columns: notificationrule.Columns,
@@ -332,7 +654,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationrule.FieldUpdatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[12] = &sqlgraph.Node{
+	graph.Nodes[26] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationseen.Table,
 			Columns: notificationseen.Columns,
@@ -349,7 +671,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationseen.FieldAt:             {Type: field.TypeInt64, Column: notificationseen.FieldAt},
 		},
 	}
-	graph.Nodes[13] = &sqlgraph.Node{
+	graph.Nodes[27] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationwebhook.Table,
 			Columns: notificationwebhook.Columns,
@@ -369,7 +691,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationwebhook.FieldUpdatedAt:        {Type: field.TypeInt64, Column: notificationwebhook.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[14] = &sqlgraph.Node{
+	graph.Nodes[28] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   onboardingtask.Table,
 			Columns: onboardingtask.Columns,
@@ -387,7 +709,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			onboardingtask.FieldUpdatedAt:    {Type: field.TypeInt64, Column: onboardingtask.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[15] = &sqlgraph.Node{
+	graph.Nodes[29] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   packagemanagerconfig.Table,
 			Columns: packagemanagerconfig.Columns,
@@ -412,7 +734,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			packagemanagerconfig.FieldUpdatedAt:        {Type: field.TypeInt64, Column: packagemanagerconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[16] = &sqlgraph.Node{
+	graph.Nodes[30] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   productfeedback.Table,
 			Columns: productfeedback.Columns,
@@ -431,7 +753,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			productfeedback.FieldCreatedAt:     {Type: field.TypeInt64, Column: productfeedback.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[17] = &sqlgraph.Node{
+	graph.Nodes[31] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   project.Table,
 			Columns: project.Columns,
@@ -457,7 +779,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			project.FieldArchivedAt:      {Type: field.TypeInt64, Column: project.FieldArchivedAt},
 		},
 	}
-	graph.Nodes[18] = &sqlgraph.Node{
+	graph.Nodes[32] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   projecttag.Table,
 			Columns: projecttag.Columns,
@@ -473,7 +795,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			projecttag.FieldTagID:        {Type: field.TypeInt64, Column: projecttag.FieldTagID},
 		},
 	}
-	graph.Nodes[19] = &sqlgraph.Node{
+	graph.Nodes[33] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   reviewcommentcontent.Table,
 			Columns: reviewcommentcontent.Columns,
@@ -492,7 +814,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			reviewcommentcontent.FieldUpdatedAt:    {Type: field.TypeInt64, Column: reviewcommentcontent.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[20] = &sqlgraph.Node{
+	graph.Nodes[34] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rule.Table,
 			Columns: rule.Columns,
@@ -511,7 +833,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rule.FieldContent:      {Type: field.TypeBytes, Column: rule.FieldContent},
 		},
 	}
-	graph.Nodes[21] = &sqlgraph.Node{
+	graph.Nodes[35] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scan.Table,
 			Columns: scan.Columns,
@@ -540,7 +862,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scan.FieldCompletedAt:      {Type: field.TypeInt64, Column: scan.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[22] = &sqlgraph.Node{
+	graph.Nodes[36] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmapp.Table,
 			Columns: scmapp.Columns,
@@ -579,7 +901,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmapp.FieldCompletedAt:           {Type: field.TypeInt64, Column: scmapp.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[23] = &sqlgraph.Node{
+	graph.Nodes[37] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmconfig.Table,
 			Columns: scmconfig.Columns,
@@ -618,7 +940,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmconfig.FieldUpdatedAt:             {Type: field.TypeInt64, Column: scmconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[24] = &sqlgraph.Node{
+	graph.Nodes[38] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   setting.Table,
 			Columns: setting.Columns,
@@ -633,7 +955,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			setting.FieldValue: {Type: field.TypeBytes, Column: setting.FieldValue},
 		},
 	}
-	graph.Nodes[25] = &sqlgraph.Node{
+	graph.Nodes[39] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   signingkey.Table,
 			Columns: signingkey.Columns,
@@ -651,7 +973,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			signingkey.FieldRetiredAt:        {Type: field.TypeInt64, Column: signingkey.FieldRetiredAt},
 		},
 	}
-	graph.Nodes[26] = &sqlgraph.Node{
+	graph.Nodes[40] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tag.Table,
 			Columns: tag.Columns,
@@ -667,7 +989,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tag.FieldCreatedAt:    {Type: field.TypeInt64, Column: tag.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[27] = &sqlgraph.Node{
+	graph.Nodes[41] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   team.Table,
 			Columns: team.Columns,
@@ -688,7 +1010,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			team.FieldUpdatedAt:        {Type: field.TypeInt64, Column: team.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[28] = &sqlgraph.Node{
+	graph.Nodes[42] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teammember.Table,
 			Columns: teammember.Columns,
@@ -706,7 +1028,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teammember.FieldCreatedAt:    {Type: field.TypeInt64, Column: teammember.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[29] = &sqlgraph.Node{
+	graph.Nodes[43] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teamproject.Table,
 			Columns: teamproject.Columns,
@@ -723,7 +1045,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teamproject.FieldCreatedAt:    {Type: field.TypeInt64, Column: teamproject.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[30] = &sqlgraph.Node{
+	graph.Nodes[44] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   token.Table,
 			Columns: token.Columns,
@@ -748,7 +1070,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			token.FieldRevokedAt:     {Type: field.TypeInt64, Column: token.FieldRevokedAt},
 		},
 	}
-	graph.Nodes[31] = &sqlgraph.Node{
+	graph.Nodes[45] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   user.Table,
 			Columns: user.Columns,
@@ -767,7 +1089,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			user.FieldCreatedAt: {Type: field.TypeInt64, Column: user.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[32] = &sqlgraph.Node{
+	graph.Nodes[46] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookreceipt.Table,
 			Columns: webhookreceipt.Columns,
@@ -784,6 +1106,216 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookreceipt.FieldReceivedAt:   {Type: field.TypeInt64, Column: webhookreceipt.FieldReceivedAt},
 		},
 	}
+	graph.Nodes[47] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   workflow.Table,
+			Columns: workflow.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: workflow.FieldID,
+			},
+		},
+		Type: "Workflow",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			workflow.FieldDeploymentID: {Type: field.TypeInt64, Column: workflow.FieldDeploymentID},
+			workflow.FieldName:         {Type: field.TypeString, Column: workflow.FieldName},
+			workflow.FieldEnabled:      {Type: field.TypeBool, Column: workflow.FieldEnabled},
+			workflow.FieldVersionID:    {Type: field.TypeInt64, Column: workflow.FieldVersionID},
+			workflow.FieldCreatedAt:    {Type: field.TypeInt64, Column: workflow.FieldCreatedAt},
+			workflow.FieldUpdatedAt:    {Type: field.TypeInt64, Column: workflow.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[48] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   workflowartifact.Table,
+			Columns: workflowartifact.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: workflowartifact.FieldID,
+			},
+		},
+		Type: "WorkflowArtifact",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			workflowartifact.FieldDeploymentID: {Type: field.TypeInt64, Column: workflowartifact.FieldDeploymentID},
+			workflowartifact.FieldRunID:        {Type: field.TypeInt64, Column: workflowartifact.FieldRunID},
+			workflowartifact.FieldTaskID:       {Type: field.TypeInt64, Column: workflowartifact.FieldTaskID},
+			workflowartifact.FieldName:         {Type: field.TypeString, Column: workflowartifact.FieldName},
+			workflowartifact.FieldSize:         {Type: field.TypeInt64, Column: workflowartifact.FieldSize},
+			workflowartifact.FieldContent:      {Type: field.TypeBytes, Column: workflowartifact.FieldContent},
+			workflowartifact.FieldCreatedAt:    {Type: field.TypeInt64, Column: workflowartifact.FieldCreatedAt},
+		},
+	}
+	graph.Nodes[49] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   workflowattempt.Table,
+			Columns: workflowattempt.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: workflowattempt.FieldID,
+			},
+		},
+		Type: "WorkflowAttempt",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			workflowattempt.FieldDeploymentID: {Type: field.TypeInt64, Column: workflowattempt.FieldDeploymentID},
+			workflowattempt.FieldRunID:        {Type: field.TypeInt64, Column: workflowattempt.FieldRunID},
+			workflowattempt.FieldTaskID:       {Type: field.TypeInt64, Column: workflowattempt.FieldTaskID},
+			workflowattempt.FieldIndex:        {Type: field.TypeInt32, Column: workflowattempt.FieldIndex},
+			workflowattempt.FieldStep:         {Type: field.TypeString, Column: workflowattempt.FieldStep},
+			workflowattempt.FieldWorkflow:     {Type: field.TypeString, Column: workflowattempt.FieldWorkflow},
+			workflowattempt.FieldExternal:     {Type: field.TypeBool, Column: workflowattempt.FieldExternal},
+			workflowattempt.FieldStatus:       {Type: field.TypeString, Column: workflowattempt.FieldStatus},
+			workflowattempt.FieldError:        {Type: field.TypeString, Column: workflowattempt.FieldError},
+			workflowattempt.FieldWorker:       {Type: field.TypeString, Column: workflowattempt.FieldWorker},
+			workflowattempt.FieldNotBefore:    {Type: field.TypeInt64, Column: workflowattempt.FieldNotBefore},
+			workflowattempt.FieldLeaseUntil:   {Type: field.TypeInt64, Column: workflowattempt.FieldLeaseUntil},
+			workflowattempt.FieldDeadline:     {Type: field.TypeInt64, Column: workflowattempt.FieldDeadline},
+			workflowattempt.FieldCostUsd:      {Type: field.TypeFloat64, Column: workflowattempt.FieldCostUsd},
+			workflowattempt.FieldCostCredits:  {Type: field.TypeFloat64, Column: workflowattempt.FieldCostCredits},
+			workflowattempt.FieldCreatedAt:    {Type: field.TypeInt64, Column: workflowattempt.FieldCreatedAt},
+			workflowattempt.FieldStartedAt:    {Type: field.TypeInt64, Column: workflowattempt.FieldStartedAt},
+			workflowattempt.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowattempt.FieldFinishedAt},
+		},
+	}
+	graph.Nodes[50] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   workflowfinding.Table,
+			Columns: workflowfinding.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: workflowfinding.FieldID,
+			},
+		},
+		Type: "WorkflowFinding",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			workflowfinding.FieldDeploymentID: {Type: field.TypeInt64, Column: workflowfinding.FieldDeploymentID},
+			workflowfinding.FieldRunID:        {Type: field.TypeInt64, Column: workflowfinding.FieldRunID},
+			workflowfinding.FieldKey:          {Type: field.TypeString, Column: workflowfinding.FieldKey},
+			workflowfinding.FieldIssueID:      {Type: field.TypeInt64, Column: workflowfinding.FieldIssueID},
+			workflowfinding.FieldFile:         {Type: field.TypeString, Column: workflowfinding.FieldFile},
+			workflowfinding.FieldStartLine:    {Type: field.TypeInt64, Column: workflowfinding.FieldStartLine},
+			workflowfinding.FieldEndLine:      {Type: field.TypeInt64, Column: workflowfinding.FieldEndLine},
+			workflowfinding.FieldSeverity:     {Type: field.TypeString, Column: workflowfinding.FieldSeverity},
+			workflowfinding.FieldVulnerable:   {Type: field.TypeBool, Column: workflowfinding.FieldVulnerable},
+			workflowfinding.FieldReasoning:    {Type: field.TypeString, Column: workflowfinding.FieldReasoning},
+		},
+	}
+	graph.Nodes[51] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   workflowfork.Table,
+			Columns: workflowfork.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: workflowfork.FieldID,
+			},
+		},
+		Type: "WorkflowFork",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			workflowfork.FieldDeploymentID: {Type: field.TypeInt64, Column: workflowfork.FieldDeploymentID},
+			workflowfork.FieldRunID:        {Type: field.TypeInt64, Column: workflowfork.FieldRunID},
+			workflowfork.FieldTaskID:       {Type: field.TypeInt64, Column: workflowfork.FieldTaskID},
+			workflowfork.FieldParentID:     {Type: field.TypeInt64, Column: workflowfork.FieldParentID},
+			workflowfork.FieldStep:         {Type: field.TypeString, Column: workflowfork.FieldStep},
+			workflowfork.FieldJoinStep:     {Type: field.TypeString, Column: workflowfork.FieldJoinStep},
+			workflowfork.FieldBranches:     {Type: field.TypeInt32, Column: workflowfork.FieldBranches},
+			workflowfork.FieldStarted:      {Type: field.TypeInt32, Column: workflowfork.FieldStarted},
+			workflowfork.FieldArrived:      {Type: field.TypeInt32, Column: workflowfork.FieldArrived},
+		},
+	}
+	graph.Nodes[52] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   workflowrun.Table,
+			Columns: workflowrun.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: workflowrun.FieldID,
+			},
+		},
+		Type: "WorkflowRun",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			workflowrun.FieldDeploymentID:   {Type: field.TypeInt64, Column: workflowrun.FieldDeploymentID},
+			workflowrun.FieldWorkflow:       {Type: field.TypeString, Column: workflowrun.FieldWorkflow},
+			workflowrun.FieldVersionID:      {Type: field.TypeInt64, Column: workflowrun.FieldVersionID},
+			workflowrun.FieldProjectID:      {Type: field.TypeInt64, Column: workflowrun.FieldProjectID},
+			workflowrun.FieldStatus:         {Type: field.TypeString, Column: workflowrun.FieldStatus},
+			workflowrun.FieldError:          {Type: field.TypeString, Column: workflowrun.FieldError},
+			workflowrun.FieldJobName:        {Type: field.TypeString, Column: workflowrun.FieldJobName},
+			workflowrun.FieldGitRef:         {Type: field.TypeString, Column: workflowrun.FieldGitRef},
+			workflowrun.FieldPrID:           {Type: field.TypeString, Column: workflowrun.FieldPrID},
+			workflowrun.FieldRepoName:       {Type: field.TypeString, Column: workflowrun.FieldRepoName},
+			workflowrun.FieldRepoURL:        {Type: field.TypeString, Column: workflowrun.FieldRepoURL},
+			workflowrun.FieldRepoScmType:    {Type: field.TypeString, Column: workflowrun.FieldRepoScmType},
+			workflowrun.FieldTriggerSource:  {Type: field.TypeString, Column: workflowrun.FieldTriggerSource},
+			workflowrun.FieldEventSource:    {Type: field.TypeString, Column: workflowrun.FieldEventSource},
+			workflowrun.FieldActorKind:      {Type: field.TypeString, Column: workflowrun.FieldActorKind},
+			workflowrun.FieldActorID:        {Type: field.TypeInt64, Column: workflowrun.FieldActorID},
+			workflowrun.FieldRetryOf:        {Type: field.TypeInt64, Column: workflowrun.FieldRetryOf},
+			workflowrun.FieldIdempotencyKey: {Type: field.TypeString, Column: workflowrun.FieldIdempotencyKey},
+			workflowrun.FieldInputs:         {Type: field.TypeBytes, Column: workflowrun.FieldInputs},
+			workflowrun.FieldBudgetCredits:  {Type: field.TypeFloat64, Column: workflowrun.FieldBudgetCredits},
+			workflowrun.FieldCostUsd:        {Type: field.TypeFloat64, Column: workflowrun.FieldCostUsd},
+			workflowrun.FieldCostCredits:    {Type: field.TypeFloat64, Column: workflowrun.FieldCostCredits},
+			workflowrun.FieldTotalFindings:  {Type: field.TypeInt64, Column: workflowrun.FieldTotalFindings},
+			workflowrun.FieldCommit:         {Type: field.TypeString, Column: workflowrun.FieldCommit},
+			workflowrun.FieldReport:         {Type: field.TypeBytes, Column: workflowrun.FieldReport},
+			workflowrun.FieldRevision:       {Type: field.TypeInt64, Column: workflowrun.FieldRevision},
+			workflowrun.FieldSubmittedAt:    {Type: field.TypeInt64, Column: workflowrun.FieldSubmittedAt},
+			workflowrun.FieldStartedAt:      {Type: field.TypeInt64, Column: workflowrun.FieldStartedAt},
+			workflowrun.FieldFinishedAt:     {Type: field.TypeInt64, Column: workflowrun.FieldFinishedAt},
+		},
+	}
+	graph.Nodes[53] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   workflowtask.Table,
+			Columns: workflowtask.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: workflowtask.FieldID,
+			},
+		},
+		Type: "WorkflowTask",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			workflowtask.FieldDeploymentID: {Type: field.TypeInt64, Column: workflowtask.FieldDeploymentID},
+			workflowtask.FieldRunID:        {Type: field.TypeInt64, Column: workflowtask.FieldRunID},
+			workflowtask.FieldStep:         {Type: field.TypeString, Column: workflowtask.FieldStep},
+			workflowtask.FieldPath:         {Type: field.TypeString, Column: workflowtask.FieldPath},
+			workflowtask.FieldForkID:       {Type: field.TypeInt64, Column: workflowtask.FieldForkID},
+			workflowtask.FieldBranch:       {Type: field.TypeString, Column: workflowtask.FieldBranch},
+			workflowtask.FieldValuePreview: {Type: field.TypeString, Column: workflowtask.FieldValuePreview},
+			workflowtask.FieldStatus:       {Type: field.TypeString, Column: workflowtask.FieldStatus},
+			workflowtask.FieldExternal:     {Type: field.TypeBool, Column: workflowtask.FieldExternal},
+			workflowtask.FieldUpstream:     {Type: field.TypeJSON, Column: workflowtask.FieldUpstream},
+			workflowtask.FieldAttempts:     {Type: field.TypeInt32, Column: workflowtask.FieldAttempts},
+			workflowtask.FieldLost:         {Type: field.TypeInt32, Column: workflowtask.FieldLost},
+			workflowtask.FieldCostUsd:      {Type: field.TypeFloat64, Column: workflowtask.FieldCostUsd},
+			workflowtask.FieldCostCredits:  {Type: field.TypeFloat64, Column: workflowtask.FieldCostCredits},
+			workflowtask.FieldCreatedAt:    {Type: field.TypeInt64, Column: workflowtask.FieldCreatedAt},
+			workflowtask.FieldStartedAt:    {Type: field.TypeInt64, Column: workflowtask.FieldStartedAt},
+			workflowtask.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowtask.FieldFinishedAt},
+		},
+	}
+	graph.Nodes[54] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   workflowversion.Table,
+			Columns: workflowversion.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: workflowversion.FieldID,
+			},
+		},
+		Type: "WorkflowVersion",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			workflowversion.FieldDeploymentID: {Type: field.TypeInt64, Column: workflowversion.FieldDeploymentID},
+			workflowversion.FieldName:         {Type: field.TypeString, Column: workflowversion.FieldName},
+			workflowversion.FieldNumber:       {Type: field.TypeInt64, Column: workflowversion.FieldNumber},
+			workflowversion.FieldPublished:    {Type: field.TypeBool, Column: workflowversion.FieldPublished},
+			workflowversion.FieldCatalogEntry: {Type: field.TypeBytes, Column: workflowversion.FieldCatalogEntry},
+			workflowversion.FieldPlan:         {Type: field.TypeBytes, Column: workflowversion.FieldPlan},
+			workflowversion.FieldSource:       {Type: field.TypeBytes, Column: workflowversion.FieldSource},
+			workflowversion.FieldSourceHash:   {Type: field.TypeString, Column: workflowversion.FieldSourceHash},
+			workflowversion.FieldPublishedBy:  {Type: field.TypeString, Column: workflowversion.FieldPublishedBy},
+			workflowversion.FieldPublishedAt:  {Type: field.TypeInt64, Column: workflowversion.FieldPublishedAt},
+		},
+	}
 	return graph
 }()
 
@@ -791,6 +1323,996 @@ var schemaGraph = func() *sqlgraph.Schema {
 // All update, update-one and query builders implement this interface.
 type predicateAdder interface {
 	addPredicate(func(s *sql.Selector))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AdvisoryQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AdvisoryQuery builder.
+func (_q *AdvisoryQuery) Filter() *AdvisoryFilter {
+	return &AdvisoryFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AdvisoryMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AdvisoryMutation builder.
+func (m *AdvisoryMutation) Filter() *AdvisoryFilter {
+	return &AdvisoryFilter{config: m.config, predicateAdder: m}
+}
+
+// AdvisoryFilter provides a generic filtering capability at runtime for AdvisoryQuery.
+type AdvisoryFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AdvisoryFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[0].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AdvisoryFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(advisory.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AdvisoryFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(advisory.FieldDeploymentID))
+}
+
+// WhereOsvID applies the entql string predicate on the osv_id field.
+func (f *AdvisoryFilter) WhereOsvID(p entql.StringP) {
+	f.Where(p.Field(advisory.FieldOsvID))
+}
+
+// WhereTitle applies the entql string predicate on the title field.
+func (f *AdvisoryFilter) WhereTitle(p entql.StringP) {
+	f.Where(p.Field(advisory.FieldTitle))
+}
+
+// WhereMalicious applies the entql bool predicate on the malicious field.
+func (f *AdvisoryFilter) WhereMalicious(p entql.BoolP) {
+	f.Where(p.Field(advisory.FieldMalicious))
+}
+
+// WhereModifiedAt applies the entql int64 predicate on the modified_at field.
+func (f *AdvisoryFilter) WhereModifiedAt(p entql.Int64P) {
+	f.Where(p.Field(advisory.FieldModifiedAt))
+}
+
+// WhereWithdrawnAt applies the entql int64 predicate on the withdrawn_at field.
+func (f *AdvisoryFilter) WhereWithdrawnAt(p entql.Int64P) {
+	f.Where(p.Field(advisory.FieldWithdrawnAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AdvisoryPackageQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AdvisoryPackageQuery builder.
+func (_q *AdvisoryPackageQuery) Filter() *AdvisoryPackageFilter {
+	return &AdvisoryPackageFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AdvisoryPackageMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AdvisoryPackageMutation builder.
+func (m *AdvisoryPackageMutation) Filter() *AdvisoryPackageFilter {
+	return &AdvisoryPackageFilter{config: m.config, predicateAdder: m}
+}
+
+// AdvisoryPackageFilter provides a generic filtering capability at runtime for AdvisoryPackageQuery.
+type AdvisoryPackageFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AdvisoryPackageFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[1].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AdvisoryPackageFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(advisorypackage.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AdvisoryPackageFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(advisorypackage.FieldDeploymentID))
+}
+
+// WhereAdvisoryID applies the entql int64 predicate on the advisory_id field.
+func (f *AdvisoryPackageFilter) WhereAdvisoryID(p entql.Int64P) {
+	f.Where(p.Field(advisorypackage.FieldAdvisoryID))
+}
+
+// WhereEcosystem applies the entql string predicate on the ecosystem field.
+func (f *AdvisoryPackageFilter) WhereEcosystem(p entql.StringP) {
+	f.Where(p.Field(advisorypackage.FieldEcosystem))
+}
+
+// WherePackage applies the entql string predicate on the package field.
+func (f *AdvisoryPackageFilter) WherePackage(p entql.StringP) {
+	f.Where(p.Field(advisorypackage.FieldPackage))
+}
+
+// WhereAffected applies the entql []byte predicate on the affected field.
+func (f *AdvisoryPackageFilter) WhereAffected(p entql.BytesP) {
+	f.Where(p.Field(advisorypackage.FieldAffected))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AgenticIssueQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AgenticIssueQuery builder.
+func (_q *AgenticIssueQuery) Filter() *AgenticIssueFilter {
+	return &AgenticIssueFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AgenticIssueMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AgenticIssueMutation builder.
+func (m *AgenticIssueMutation) Filter() *AgenticIssueFilter {
+	return &AgenticIssueFilter{config: m.config, predicateAdder: m}
+}
+
+// AgenticIssueFilter provides a generic filtering capability at runtime for AgenticIssueQuery.
+type AgenticIssueFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AgenticIssueFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[2].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AgenticIssueFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(agenticissue.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AgenticIssueFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(agenticissue.FieldDeploymentID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *AgenticIssueFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(agenticissue.FieldProjectID))
+}
+
+// WhereIdentity applies the entql string predicate on the identity field.
+func (f *AgenticIssueFilter) WhereIdentity(p entql.StringP) {
+	f.Where(p.Field(agenticissue.FieldIdentity))
+}
+
+// WhereClass applies the entql string predicate on the class field.
+func (f *AgenticIssueFilter) WhereClass(p entql.StringP) {
+	f.Where(p.Field(agenticissue.FieldClass))
+}
+
+// WhereTitle applies the entql string predicate on the title field.
+func (f *AgenticIssueFilter) WhereTitle(p entql.StringP) {
+	f.Where(p.Field(agenticissue.FieldTitle))
+}
+
+// WhereDescription applies the entql string predicate on the description field.
+func (f *AgenticIssueFilter) WhereDescription(p entql.StringP) {
+	f.Where(p.Field(agenticissue.FieldDescription))
+}
+
+// WhereReasoning applies the entql string predicate on the reasoning field.
+func (f *AgenticIssueFilter) WhereReasoning(p entql.StringP) {
+	f.Where(p.Field(agenticissue.FieldReasoning))
+}
+
+// WhereFilePath applies the entql string predicate on the file_path field.
+func (f *AgenticIssueFilter) WhereFilePath(p entql.StringP) {
+	f.Where(p.Field(agenticissue.FieldFilePath))
+}
+
+// WhereSeverity applies the entql int32 predicate on the severity field.
+func (f *AgenticIssueFilter) WhereSeverity(p entql.Int32P) {
+	f.Where(p.Field(agenticissue.FieldSeverity))
+}
+
+// WhereDetectionState applies the entql string predicate on the detection_state field.
+func (f *AgenticIssueFilter) WhereDetectionState(p entql.StringP) {
+	f.Where(p.Field(agenticissue.FieldDetectionState))
+}
+
+// WhereTriageState applies the entql string predicate on the triage_state field.
+func (f *AgenticIssueFilter) WhereTriageState(p entql.StringP) {
+	f.Where(p.Field(agenticissue.FieldTriageState))
+}
+
+// WhereTriageReason applies the entql string predicate on the triage_reason field.
+func (f *AgenticIssueFilter) WhereTriageReason(p entql.StringP) {
+	f.Where(p.Field(agenticissue.FieldTriageReason))
+}
+
+// WhereDetails applies the entql []byte predicate on the details field.
+func (f *AgenticIssueFilter) WhereDetails(p entql.BytesP) {
+	f.Where(p.Field(agenticissue.FieldDetails))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *AgenticIssueFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(agenticissue.FieldCreatedAt))
+}
+
+// WhereLastDetectedAt applies the entql int64 predicate on the last_detected_at field.
+func (f *AgenticIssueFilter) WhereLastDetectedAt(p entql.Int64P) {
+	f.Where(p.Field(agenticissue.FieldLastDetectedAt))
+}
+
+// WhereTriagedAt applies the entql int64 predicate on the triaged_at field.
+func (f *AgenticIssueFilter) WhereTriagedAt(p entql.Int64P) {
+	f.Where(p.Field(agenticissue.FieldTriagedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AgenticIssueCoverageQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AgenticIssueCoverageQuery builder.
+func (_q *AgenticIssueCoverageQuery) Filter() *AgenticIssueCoverageFilter {
+	return &AgenticIssueCoverageFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AgenticIssueCoverageMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AgenticIssueCoverageMutation builder.
+func (m *AgenticIssueCoverageMutation) Filter() *AgenticIssueCoverageFilter {
+	return &AgenticIssueCoverageFilter{config: m.config, predicateAdder: m}
+}
+
+// AgenticIssueCoverageFilter provides a generic filtering capability at runtime for AgenticIssueCoverageQuery.
+type AgenticIssueCoverageFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AgenticIssueCoverageFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[3].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AgenticIssueCoverageFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(agenticissuecoverage.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AgenticIssueCoverageFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(agenticissuecoverage.FieldDeploymentID))
+}
+
+// WhereRunID applies the entql int64 predicate on the run_id field.
+func (f *AgenticIssueCoverageFilter) WhereRunID(p entql.Int64P) {
+	f.Where(p.Field(agenticissuecoverage.FieldRunID))
+}
+
+// WherePath applies the entql string predicate on the path field.
+func (f *AgenticIssueCoverageFilter) WherePath(p entql.StringP) {
+	f.Where(p.Field(agenticissuecoverage.FieldPath))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AgenticIssueEventQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AgenticIssueEventQuery builder.
+func (_q *AgenticIssueEventQuery) Filter() *AgenticIssueEventFilter {
+	return &AgenticIssueEventFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AgenticIssueEventMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AgenticIssueEventMutation builder.
+func (m *AgenticIssueEventMutation) Filter() *AgenticIssueEventFilter {
+	return &AgenticIssueEventFilter{config: m.config, predicateAdder: m}
+}
+
+// AgenticIssueEventFilter provides a generic filtering capability at runtime for AgenticIssueEventQuery.
+type AgenticIssueEventFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AgenticIssueEventFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[4].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AgenticIssueEventFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(agenticissueevent.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AgenticIssueEventFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(agenticissueevent.FieldDeploymentID))
+}
+
+// WhereIssueID applies the entql int64 predicate on the issue_id field.
+func (f *AgenticIssueEventFilter) WhereIssueID(p entql.Int64P) {
+	f.Where(p.Field(agenticissueevent.FieldIssueID))
+}
+
+// WhereActivity applies the entql []byte predicate on the activity field.
+func (f *AgenticIssueEventFilter) WhereActivity(p entql.BytesP) {
+	f.Where(p.Field(agenticissueevent.FieldActivity))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *AgenticIssueEventFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(agenticissueevent.FieldAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AgenticIssueLabelQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AgenticIssueLabelQuery builder.
+func (_q *AgenticIssueLabelQuery) Filter() *AgenticIssueLabelFilter {
+	return &AgenticIssueLabelFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AgenticIssueLabelMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AgenticIssueLabelMutation builder.
+func (m *AgenticIssueLabelMutation) Filter() *AgenticIssueLabelFilter {
+	return &AgenticIssueLabelFilter{config: m.config, predicateAdder: m}
+}
+
+// AgenticIssueLabelFilter provides a generic filtering capability at runtime for AgenticIssueLabelQuery.
+type AgenticIssueLabelFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AgenticIssueLabelFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[5].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AgenticIssueLabelFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(agenticissuelabel.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AgenticIssueLabelFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(agenticissuelabel.FieldDeploymentID))
+}
+
+// WhereIssueID applies the entql int64 predicate on the issue_id field.
+func (f *AgenticIssueLabelFilter) WhereIssueID(p entql.Int64P) {
+	f.Where(p.Field(agenticissuelabel.FieldIssueID))
+}
+
+// WhereKind applies the entql string predicate on the kind field.
+func (f *AgenticIssueLabelFilter) WhereKind(p entql.StringP) {
+	f.Where(p.Field(agenticissuelabel.FieldKind))
+}
+
+// WhereValue applies the entql string predicate on the value field.
+func (f *AgenticIssueLabelFilter) WhereValue(p entql.StringP) {
+	f.Where(p.Field(agenticissuelabel.FieldValue))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AiAnalysisQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AiAnalysisQuery builder.
+func (_q *AiAnalysisQuery) Filter() *AiAnalysisFilter {
+	return &AiAnalysisFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AiAnalysisMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AiAnalysisMutation builder.
+func (m *AiAnalysisMutation) Filter() *AiAnalysisFilter {
+	return &AiAnalysisFilter{config: m.config, predicateAdder: m}
+}
+
+// AiAnalysisFilter provides a generic filtering capability at runtime for AiAnalysisQuery.
+type AiAnalysisFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AiAnalysisFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[6].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AiAnalysisFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(aianalysis.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AiAnalysisFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(aianalysis.FieldDeploymentID))
+}
+
+// WhereFindingID applies the entql int64 predicate on the finding_id field.
+func (f *AiAnalysisFilter) WhereFindingID(p entql.Int64P) {
+	f.Where(p.Field(aianalysis.FieldFindingID))
+}
+
+// WhereGroupID applies the entql int64 predicate on the group_id field.
+func (f *AiAnalysisFilter) WhereGroupID(p entql.Int64P) {
+	f.Where(p.Field(aianalysis.FieldGroupID))
+}
+
+// WhereStatus applies the entql string predicate on the status field.
+func (f *AiAnalysisFilter) WhereStatus(p entql.StringP) {
+	f.Where(p.Field(aianalysis.FieldStatus))
+}
+
+// WhereCounted applies the entql bool predicate on the counted field.
+func (f *AiAnalysisFilter) WhereCounted(p entql.BoolP) {
+	f.Where(p.Field(aianalysis.FieldCounted))
+}
+
+// WhereApplied applies the entql bool predicate on the applied field.
+func (f *AiAnalysisFilter) WhereApplied(p entql.BoolP) {
+	f.Where(p.Field(aianalysis.FieldApplied))
+}
+
+// WhereVerdict applies the entql string predicate on the verdict field.
+func (f *AiAnalysisFilter) WhereVerdict(p entql.StringP) {
+	f.Where(p.Field(aianalysis.FieldVerdict))
+}
+
+// WhereResult applies the entql []byte predicate on the result field.
+func (f *AiAnalysisFilter) WhereResult(p entql.BytesP) {
+	f.Where(p.Field(aianalysis.FieldResult))
+}
+
+// WhereError applies the entql string predicate on the error field.
+func (f *AiAnalysisFilter) WhereError(p entql.StringP) {
+	f.Where(p.Field(aianalysis.FieldError))
+}
+
+// WhereTrial applies the entql bool predicate on the trial field.
+func (f *AiAnalysisFilter) WhereTrial(p entql.BoolP) {
+	f.Where(p.Field(aianalysis.FieldTrial))
+}
+
+// WhereContentHash applies the entql int64 predicate on the content_hash field.
+func (f *AiAnalysisFilter) WhereContentHash(p entql.Int64P) {
+	f.Where(p.Field(aianalysis.FieldContentHash))
+}
+
+// WhereDurationMs applies the entql int64 predicate on the duration_ms field.
+func (f *AiAnalysisFilter) WhereDurationMs(p entql.Int64P) {
+	f.Where(p.Field(aianalysis.FieldDurationMs))
+}
+
+// WhereModel applies the entql string predicate on the model field.
+func (f *AiAnalysisFilter) WhereModel(p entql.StringP) {
+	f.Where(p.Field(aianalysis.FieldModel))
+}
+
+// WhereInputTokens applies the entql int64 predicate on the input_tokens field.
+func (f *AiAnalysisFilter) WhereInputTokens(p entql.Int64P) {
+	f.Where(p.Field(aianalysis.FieldInputTokens))
+}
+
+// WhereOutputTokens applies the entql int64 predicate on the output_tokens field.
+func (f *AiAnalysisFilter) WhereOutputTokens(p entql.Int64P) {
+	f.Where(p.Field(aianalysis.FieldOutputTokens))
+}
+
+// WhereCostUsd applies the entql float64 predicate on the cost_usd field.
+func (f *AiAnalysisFilter) WhereCostUsd(p entql.Float64P) {
+	f.Where(p.Field(aianalysis.FieldCostUsd))
+}
+
+// WhereRound applies the entql int32 predicate on the round field.
+func (f *AiAnalysisFilter) WhereRound(p entql.Int32P) {
+	f.Where(p.Field(aianalysis.FieldRound))
+}
+
+// WhereLeaseUntil applies the entql int64 predicate on the lease_until field.
+func (f *AiAnalysisFilter) WhereLeaseUntil(p entql.Int64P) {
+	f.Where(p.Field(aianalysis.FieldLeaseUntil))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *AiAnalysisFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(aianalysis.FieldCreatedAt))
+}
+
+// WhereFinishedAt applies the entql int64 predicate on the finished_at field.
+func (f *AiAnalysisFilter) WhereFinishedAt(p entql.Int64P) {
+	f.Where(p.Field(aianalysis.FieldFinishedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AiFeedbackQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AiFeedbackQuery builder.
+func (_q *AiFeedbackQuery) Filter() *AiFeedbackFilter {
+	return &AiFeedbackFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AiFeedbackMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AiFeedbackMutation builder.
+func (m *AiFeedbackMutation) Filter() *AiFeedbackFilter {
+	return &AiFeedbackFilter{config: m.config, predicateAdder: m}
+}
+
+// AiFeedbackFilter provides a generic filtering capability at runtime for AiFeedbackQuery.
+type AiFeedbackFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AiFeedbackFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[7].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AiFeedbackFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(aifeedback.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AiFeedbackFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(aifeedback.FieldDeploymentID))
+}
+
+// WhereAnalysisID applies the entql int64 predicate on the analysis_id field.
+func (f *AiFeedbackFilter) WhereAnalysisID(p entql.Int64P) {
+	f.Where(p.Field(aifeedback.FieldAnalysisID))
+}
+
+// WhereUserID applies the entql int64 predicate on the user_id field.
+func (f *AiFeedbackFilter) WhereUserID(p entql.Int64P) {
+	f.Where(p.Field(aifeedback.FieldUserID))
+}
+
+// WhereRating applies the entql string predicate on the rating field.
+func (f *AiFeedbackFilter) WhereRating(p entql.StringP) {
+	f.Where(p.Field(aifeedback.FieldRating))
+}
+
+// WhereNote applies the entql string predicate on the note field.
+func (f *AiFeedbackFilter) WhereNote(p entql.StringP) {
+	f.Where(p.Field(aifeedback.FieldNote))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *AiFeedbackFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(aifeedback.FieldAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AiFixQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AiFixQuery builder.
+func (_q *AiFixQuery) Filter() *AiFixFilter {
+	return &AiFixFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AiFixMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AiFixMutation builder.
+func (m *AiFixMutation) Filter() *AiFixFilter {
+	return &AiFixFilter{config: m.config, predicateAdder: m}
+}
+
+// AiFixFilter provides a generic filtering capability at runtime for AiFixQuery.
+type AiFixFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AiFixFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[8].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AiFixFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(aifix.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AiFixFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(aifix.FieldDeploymentID))
+}
+
+// WhereFindingID applies the entql int64 predicate on the finding_id field.
+func (f *AiFixFilter) WhereFindingID(p entql.Int64P) {
+	f.Where(p.Field(aifix.FieldFindingID))
+}
+
+// WhereStatus applies the entql string predicate on the status field.
+func (f *AiFixFilter) WhereStatus(p entql.StringP) {
+	f.Where(p.Field(aifix.FieldStatus))
+}
+
+// WhereBranch applies the entql string predicate on the branch field.
+func (f *AiFixFilter) WhereBranch(p entql.StringP) {
+	f.Where(p.Field(aifix.FieldBranch))
+}
+
+// WherePrURL applies the entql string predicate on the pr_url field.
+func (f *AiFixFilter) WherePrURL(p entql.StringP) {
+	f.Where(p.Field(aifix.FieldPrURL))
+}
+
+// WhereError applies the entql string predicate on the error field.
+func (f *AiFixFilter) WhereError(p entql.StringP) {
+	f.Where(p.Field(aifix.FieldError))
+}
+
+// WhereActorKind applies the entql string predicate on the actor_kind field.
+func (f *AiFixFilter) WhereActorKind(p entql.StringP) {
+	f.Where(p.Field(aifix.FieldActorKind))
+}
+
+// WhereActorID applies the entql int64 predicate on the actor_id field.
+func (f *AiFixFilter) WhereActorID(p entql.Int64P) {
+	f.Where(p.Field(aifix.FieldActorID))
+}
+
+// WhereRound applies the entql int32 predicate on the round field.
+func (f *AiFixFilter) WhereRound(p entql.Int32P) {
+	f.Where(p.Field(aifix.FieldRound))
+}
+
+// WhereLeaseUntil applies the entql int64 predicate on the lease_until field.
+func (f *AiFixFilter) WhereLeaseUntil(p entql.Int64P) {
+	f.Where(p.Field(aifix.FieldLeaseUntil))
+}
+
+// WhereRequestedAt applies the entql int64 predicate on the requested_at field.
+func (f *AiFixFilter) WhereRequestedAt(p entql.Int64P) {
+	f.Where(p.Field(aifix.FieldRequestedAt))
+}
+
+// WhereFinishedAt applies the entql int64 predicate on the finished_at field.
+func (f *AiFixFilter) WhereFinishedAt(p entql.Int64P) {
+	f.Where(p.Field(aifix.FieldFinishedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AiMemoryQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AiMemoryQuery builder.
+func (_q *AiMemoryQuery) Filter() *AiMemoryFilter {
+	return &AiMemoryFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AiMemoryMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AiMemoryMutation builder.
+func (m *AiMemoryMutation) Filter() *AiMemoryFilter {
+	return &AiMemoryFilter{config: m.config, predicateAdder: m}
+}
+
+// AiMemoryFilter provides a generic filtering capability at runtime for AiMemoryQuery.
+type AiMemoryFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AiMemoryFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[9].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AiMemoryFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(aimemory.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AiMemoryFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(aimemory.FieldDeploymentID))
+}
+
+// WhereContent applies the entql string predicate on the content field.
+func (f *AiMemoryFilter) WhereContent(p entql.StringP) {
+	f.Where(p.Field(aimemory.FieldContent))
+}
+
+// WhereRuleID applies the entql int64 predicate on the rule_id field.
+func (f *AiMemoryFilter) WhereRuleID(p entql.Int64P) {
+	f.Where(p.Field(aimemory.FieldRuleID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *AiMemoryFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(aimemory.FieldProjectID))
+}
+
+// WhereProjectTagID applies the entql int64 predicate on the project_tag_id field.
+func (f *AiMemoryFilter) WhereProjectTagID(p entql.Int64P) {
+	f.Where(p.Field(aimemory.FieldProjectTagID))
+}
+
+// WhereVulnerabilityClass applies the entql string predicate on the vulnerability_class field.
+func (f *AiMemoryFilter) WhereVulnerabilityClass(p entql.StringP) {
+	f.Where(p.Field(aimemory.FieldVulnerabilityClass))
+}
+
+// WhereContext applies the entql json.RawMessage predicate on the context field.
+func (f *AiMemoryFilter) WhereContext(p entql.BytesP) {
+	f.Where(p.Field(aimemory.FieldContext))
+}
+
+// WherePathPrefixes applies the entql json.RawMessage predicate on the path_prefixes field.
+func (f *AiMemoryFilter) WherePathPrefixes(p entql.BytesP) {
+	f.Where(p.Field(aimemory.FieldPathPrefixes))
+}
+
+// WhereStage applies the entql string predicate on the stage field.
+func (f *AiMemoryFilter) WhereStage(p entql.StringP) {
+	f.Where(p.Field(aimemory.FieldStage))
+}
+
+// WhereDetails applies the entql []byte predicate on the details field.
+func (f *AiMemoryFilter) WhereDetails(p entql.BytesP) {
+	f.Where(p.Field(aimemory.FieldDetails))
+}
+
+// WhereCreatedBy applies the entql string predicate on the created_by field.
+func (f *AiMemoryFilter) WhereCreatedBy(p entql.StringP) {
+	f.Where(p.Field(aimemory.FieldCreatedBy))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *AiMemoryFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(aimemory.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *AiMemoryFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(aimemory.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AiMemoryUseQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AiMemoryUseQuery builder.
+func (_q *AiMemoryUseQuery) Filter() *AiMemoryUseFilter {
+	return &AiMemoryUseFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AiMemoryUseMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AiMemoryUseMutation builder.
+func (m *AiMemoryUseMutation) Filter() *AiMemoryUseFilter {
+	return &AiMemoryUseFilter{config: m.config, predicateAdder: m}
+}
+
+// AiMemoryUseFilter provides a generic filtering capability at runtime for AiMemoryUseQuery.
+type AiMemoryUseFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AiMemoryUseFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[10].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AiMemoryUseFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(aimemoryuse.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AiMemoryUseFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(aimemoryuse.FieldDeploymentID))
+}
+
+// WhereMemoryID applies the entql int64 predicate on the memory_id field.
+func (f *AiMemoryUseFilter) WhereMemoryID(p entql.Int64P) {
+	f.Where(p.Field(aimemoryuse.FieldMemoryID))
+}
+
+// WhereAnalysisID applies the entql int64 predicate on the analysis_id field.
+func (f *AiMemoryUseFilter) WhereAnalysisID(p entql.Int64P) {
+	f.Where(p.Field(aimemoryuse.FieldAnalysisID))
+}
+
+// WhereFindingID applies the entql int64 predicate on the finding_id field.
+func (f *AiMemoryUseFilter) WhereFindingID(p entql.Int64P) {
+	f.Where(p.Field(aimemoryuse.FieldFindingID))
+}
+
+// WhereReferenced applies the entql bool predicate on the referenced field.
+func (f *AiMemoryUseFilter) WhereReferenced(p entql.BoolP) {
+	f.Where(p.Field(aimemoryuse.FieldReferenced))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AiTaskGroupQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AiTaskGroupQuery builder.
+func (_q *AiTaskGroupQuery) Filter() *AiTaskGroupFilter {
+	return &AiTaskGroupFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AiTaskGroupMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AiTaskGroupMutation builder.
+func (m *AiTaskGroupMutation) Filter() *AiTaskGroupFilter {
+	return &AiTaskGroupFilter{config: m.config, predicateAdder: m}
+}
+
+// AiTaskGroupFilter provides a generic filtering capability at runtime for AiTaskGroupQuery.
+type AiTaskGroupFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AiTaskGroupFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[11].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AiTaskGroupFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(aitaskgroup.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AiTaskGroupFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(aitaskgroup.FieldDeploymentID))
+}
+
+// WhereChains applies the entql json.RawMessage predicate on the chains field.
+func (f *AiTaskGroupFilter) WhereChains(p entql.BytesP) {
+	f.Where(p.Field(aitaskgroup.FieldChains))
+}
+
+// WhereRegenerate applies the entql bool predicate on the regenerate field.
+func (f *AiTaskGroupFilter) WhereRegenerate(p entql.BoolP) {
+	f.Where(p.Field(aitaskgroup.FieldRegenerate))
+}
+
+// WhereIssues applies the entql int32 predicate on the issues field.
+func (f *AiTaskGroupFilter) WhereIssues(p entql.Int32P) {
+	f.Where(p.Field(aitaskgroup.FieldIssues))
+}
+
+// WhereMemoryID applies the entql int64 predicate on the memory_id field.
+func (f *AiTaskGroupFilter) WhereMemoryID(p entql.Int64P) {
+	f.Where(p.Field(aitaskgroup.FieldMemoryID))
+}
+
+// WhereActorKind applies the entql string predicate on the actor_kind field.
+func (f *AiTaskGroupFilter) WhereActorKind(p entql.StringP) {
+	f.Where(p.Field(aitaskgroup.FieldActorKind))
+}
+
+// WhereActorID applies the entql int64 predicate on the actor_id field.
+func (f *AiTaskGroupFilter) WhereActorID(p entql.Int64P) {
+	f.Where(p.Field(aitaskgroup.FieldActorID))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *AiTaskGroupFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(aitaskgroup.FieldCreatedAt))
 }
 
 // addPredicate implements the predicateAdder interface.
@@ -822,7 +2344,7 @@ type AuditEntryFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *AuditEntryFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[0].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[12].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -937,7 +2459,7 @@ type AuditHeadFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *AuditHeadFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[1].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[13].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -997,7 +2519,7 @@ type DeliveryFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeliveryFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[2].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[14].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1122,7 +2644,7 @@ type DeliveryAttemptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeliveryAttemptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[3].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[15].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1192,7 +2714,7 @@ type DeploymentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeploymentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[4].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[16].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1272,7 +2794,7 @@ type FindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[5].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[17].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1388,6 +2910,16 @@ func (f *FindingFilter) WherePackage(p entql.StringP) {
 	f.Where(p.Field(finding.FieldPackage))
 }
 
+// WhereAdvisory applies the entql string predicate on the advisory field.
+func (f *FindingFilter) WhereAdvisory(p entql.StringP) {
+	f.Where(p.Field(finding.FieldAdvisory))
+}
+
+// WhereFilePath applies the entql string predicate on the file_path field.
+func (f *FindingFilter) WhereFilePath(p entql.StringP) {
+	f.Where(p.Field(finding.FieldFilePath))
+}
+
 // WhereEpssProbability applies the entql string predicate on the epss_probability field.
 func (f *FindingFilter) WhereEpssProbability(p entql.StringP) {
 	f.Where(p.Field(finding.FieldEpssProbability))
@@ -1472,7 +3004,7 @@ type FindingEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[6].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1544,6 +3076,156 @@ func (f *FindingEventFilter) WhereAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *InstallCheckQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the InstallCheckQuery builder.
+func (_q *InstallCheckQuery) Filter() *InstallCheckFilter {
+	return &InstallCheckFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *InstallCheckMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the InstallCheckMutation builder.
+func (m *InstallCheckMutation) Filter() *InstallCheckFilter {
+	return &InstallCheckFilter{config: m.config, predicateAdder: m}
+}
+
+// InstallCheckFilter provides a generic filtering capability at runtime for InstallCheckQuery.
+type InstallCheckFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *InstallCheckFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *InstallCheckFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(installcheck.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *InstallCheckFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(installcheck.FieldDeploymentID))
+}
+
+// WhereScanID applies the entql int64 predicate on the scan_id field.
+func (f *InstallCheckFilter) WhereScanID(p entql.Int64P) {
+	f.Where(p.Field(installcheck.FieldScanID))
+}
+
+// WhereEcosystem applies the entql string predicate on the ecosystem field.
+func (f *InstallCheckFilter) WhereEcosystem(p entql.StringP) {
+	f.Where(p.Field(installcheck.FieldEcosystem))
+}
+
+// WherePackage applies the entql string predicate on the package field.
+func (f *InstallCheckFilter) WherePackage(p entql.StringP) {
+	f.Where(p.Field(installcheck.FieldPackage))
+}
+
+// WhereVersion applies the entql string predicate on the version field.
+func (f *InstallCheckFilter) WhereVersion(p entql.StringP) {
+	f.Where(p.Field(installcheck.FieldVersion))
+}
+
+// WhereAdvisory applies the entql string predicate on the advisory field.
+func (f *InstallCheckFilter) WhereAdvisory(p entql.StringP) {
+	f.Where(p.Field(installcheck.FieldAdvisory))
+}
+
+// WhereTitle applies the entql string predicate on the title field.
+func (f *InstallCheckFilter) WhereTitle(p entql.StringP) {
+	f.Where(p.Field(installcheck.FieldTitle))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *InstallCheckFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(installcheck.FieldAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *InstallScanQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the InstallScanQuery builder.
+func (_q *InstallScanQuery) Filter() *InstallScanFilter {
+	return &InstallScanFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *InstallScanMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the InstallScanMutation builder.
+func (m *InstallScanMutation) Filter() *InstallScanFilter {
+	return &InstallScanFilter{config: m.config, predicateAdder: m}
+}
+
+// InstallScanFilter provides a generic filtering capability at runtime for InstallScanQuery.
+type InstallScanFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *InstallScanFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *InstallScanFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(installscan.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *InstallScanFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(installscan.FieldDeploymentID))
+}
+
+// WhereUser applies the entql string predicate on the user field.
+func (f *InstallScanFilter) WhereUser(p entql.StringP) {
+	f.Where(p.Field(installscan.FieldUser))
+}
+
+// WhereScanner applies the entql string predicate on the scanner field.
+func (f *InstallScanFilter) WhereScanner(p entql.StringP) {
+	f.Where(p.Field(installscan.FieldScanner))
+}
+
+// WherePackages applies the entql int32 predicate on the packages field.
+func (f *InstallScanFilter) WherePackages(p entql.Int32P) {
+	f.Where(p.Field(installscan.FieldPackages))
+}
+
+// WhereBlocked applies the entql int32 predicate on the blocked field.
+func (f *InstallScanFilter) WhereBlocked(p entql.Int32P) {
+	f.Where(p.Field(installscan.FieldBlocked))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *InstallScanFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(installscan.FieldAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *InvitationQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -1572,7 +3254,7 @@ type InvitationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InvitationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[7].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1637,7 +3319,7 @@ type MembershipFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *MembershipFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[8].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1702,7 +3384,7 @@ type NotificationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[9].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1792,7 +3474,7 @@ type NotificationEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[10].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1857,7 +3539,7 @@ type NotificationRuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationRuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[11].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -1952,7 +3634,7 @@ type NotificationSeenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationSeenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[12].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2012,7 +3694,7 @@ type NotificationWebhookFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationWebhookFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[13].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2087,7 +3769,7 @@ type OnboardingTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *OnboardingTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[14].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2152,7 +3834,7 @@ type PackageManagerConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PackageManagerConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[15].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2252,7 +3934,7 @@ type ProductFeedbackFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProductFeedbackFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[16].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2322,7 +4004,7 @@ type ProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[17].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2427,7 +4109,7 @@ type ProjectTagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectTagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[32].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2482,7 +4164,7 @@ type ReviewCommentContentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ReviewCommentContentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[33].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2552,7 +4234,7 @@ type RuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[34].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2622,7 +4304,7 @@ type ScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[35].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2742,7 +4424,7 @@ type ScmAppFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmAppFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[36].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2912,7 +4594,7 @@ type ScmConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[37].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3082,7 +4764,7 @@ type SettingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SettingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[38].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3132,7 +4814,7 @@ type SigningKeyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SigningKeyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[39].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3197,7 +4879,7 @@ type TagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[40].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3252,7 +4934,7 @@ type TeamFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3332,7 +5014,7 @@ type TeamMemberFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamMemberFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3397,7 +5079,7 @@ type TeamProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3457,7 +5139,7 @@ type TokenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3557,7 +5239,7 @@ type UserFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *UserFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3627,7 +5309,7 @@ type WebhookReceiptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookReceiptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[32].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3656,4 +5338,854 @@ func (f *WebhookReceiptFilter) WhereDeliveryID(p entql.StringP) {
 // WhereReceivedAt applies the entql int64 predicate on the received_at field.
 func (f *WebhookReceiptFilter) WhereReceivedAt(p entql.Int64P) {
 	f.Where(p.Field(webhookreceipt.FieldReceivedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *WorkflowQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the WorkflowQuery builder.
+func (_q *WorkflowQuery) Filter() *WorkflowFilter {
+	return &WorkflowFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *WorkflowMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the WorkflowMutation builder.
+func (m *WorkflowMutation) Filter() *WorkflowFilter {
+	return &WorkflowFilter{config: m.config, predicateAdder: m}
+}
+
+// WorkflowFilter provides a generic filtering capability at runtime for WorkflowQuery.
+type WorkflowFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *WorkflowFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *WorkflowFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(workflow.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *WorkflowFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(workflow.FieldDeploymentID))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *WorkflowFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(workflow.FieldName))
+}
+
+// WhereEnabled applies the entql bool predicate on the enabled field.
+func (f *WorkflowFilter) WhereEnabled(p entql.BoolP) {
+	f.Where(p.Field(workflow.FieldEnabled))
+}
+
+// WhereVersionID applies the entql int64 predicate on the version_id field.
+func (f *WorkflowFilter) WhereVersionID(p entql.Int64P) {
+	f.Where(p.Field(workflow.FieldVersionID))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *WorkflowFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(workflow.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *WorkflowFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(workflow.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *WorkflowArtifactQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the WorkflowArtifactQuery builder.
+func (_q *WorkflowArtifactQuery) Filter() *WorkflowArtifactFilter {
+	return &WorkflowArtifactFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *WorkflowArtifactMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the WorkflowArtifactMutation builder.
+func (m *WorkflowArtifactMutation) Filter() *WorkflowArtifactFilter {
+	return &WorkflowArtifactFilter{config: m.config, predicateAdder: m}
+}
+
+// WorkflowArtifactFilter provides a generic filtering capability at runtime for WorkflowArtifactQuery.
+type WorkflowArtifactFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *WorkflowArtifactFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *WorkflowArtifactFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(workflowartifact.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *WorkflowArtifactFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(workflowartifact.FieldDeploymentID))
+}
+
+// WhereRunID applies the entql int64 predicate on the run_id field.
+func (f *WorkflowArtifactFilter) WhereRunID(p entql.Int64P) {
+	f.Where(p.Field(workflowartifact.FieldRunID))
+}
+
+// WhereTaskID applies the entql int64 predicate on the task_id field.
+func (f *WorkflowArtifactFilter) WhereTaskID(p entql.Int64P) {
+	f.Where(p.Field(workflowartifact.FieldTaskID))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *WorkflowArtifactFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(workflowartifact.FieldName))
+}
+
+// WhereSize applies the entql int64 predicate on the size field.
+func (f *WorkflowArtifactFilter) WhereSize(p entql.Int64P) {
+	f.Where(p.Field(workflowartifact.FieldSize))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *WorkflowArtifactFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(workflowartifact.FieldContent))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *WorkflowArtifactFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(workflowartifact.FieldCreatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *WorkflowAttemptQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the WorkflowAttemptQuery builder.
+func (_q *WorkflowAttemptQuery) Filter() *WorkflowAttemptFilter {
+	return &WorkflowAttemptFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *WorkflowAttemptMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the WorkflowAttemptMutation builder.
+func (m *WorkflowAttemptMutation) Filter() *WorkflowAttemptFilter {
+	return &WorkflowAttemptFilter{config: m.config, predicateAdder: m}
+}
+
+// WorkflowAttemptFilter provides a generic filtering capability at runtime for WorkflowAttemptQuery.
+type WorkflowAttemptFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *WorkflowAttemptFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *WorkflowAttemptFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(workflowattempt.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *WorkflowAttemptFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(workflowattempt.FieldDeploymentID))
+}
+
+// WhereRunID applies the entql int64 predicate on the run_id field.
+func (f *WorkflowAttemptFilter) WhereRunID(p entql.Int64P) {
+	f.Where(p.Field(workflowattempt.FieldRunID))
+}
+
+// WhereTaskID applies the entql int64 predicate on the task_id field.
+func (f *WorkflowAttemptFilter) WhereTaskID(p entql.Int64P) {
+	f.Where(p.Field(workflowattempt.FieldTaskID))
+}
+
+// WhereIndex applies the entql int32 predicate on the index field.
+func (f *WorkflowAttemptFilter) WhereIndex(p entql.Int32P) {
+	f.Where(p.Field(workflowattempt.FieldIndex))
+}
+
+// WhereStep applies the entql string predicate on the step field.
+func (f *WorkflowAttemptFilter) WhereStep(p entql.StringP) {
+	f.Where(p.Field(workflowattempt.FieldStep))
+}
+
+// WhereWorkflow applies the entql string predicate on the workflow field.
+func (f *WorkflowAttemptFilter) WhereWorkflow(p entql.StringP) {
+	f.Where(p.Field(workflowattempt.FieldWorkflow))
+}
+
+// WhereExternal applies the entql bool predicate on the external field.
+func (f *WorkflowAttemptFilter) WhereExternal(p entql.BoolP) {
+	f.Where(p.Field(workflowattempt.FieldExternal))
+}
+
+// WhereStatus applies the entql string predicate on the status field.
+func (f *WorkflowAttemptFilter) WhereStatus(p entql.StringP) {
+	f.Where(p.Field(workflowattempt.FieldStatus))
+}
+
+// WhereError applies the entql string predicate on the error field.
+func (f *WorkflowAttemptFilter) WhereError(p entql.StringP) {
+	f.Where(p.Field(workflowattempt.FieldError))
+}
+
+// WhereWorker applies the entql string predicate on the worker field.
+func (f *WorkflowAttemptFilter) WhereWorker(p entql.StringP) {
+	f.Where(p.Field(workflowattempt.FieldWorker))
+}
+
+// WhereNotBefore applies the entql int64 predicate on the not_before field.
+func (f *WorkflowAttemptFilter) WhereNotBefore(p entql.Int64P) {
+	f.Where(p.Field(workflowattempt.FieldNotBefore))
+}
+
+// WhereLeaseUntil applies the entql int64 predicate on the lease_until field.
+func (f *WorkflowAttemptFilter) WhereLeaseUntil(p entql.Int64P) {
+	f.Where(p.Field(workflowattempt.FieldLeaseUntil))
+}
+
+// WhereDeadline applies the entql int64 predicate on the deadline field.
+func (f *WorkflowAttemptFilter) WhereDeadline(p entql.Int64P) {
+	f.Where(p.Field(workflowattempt.FieldDeadline))
+}
+
+// WhereCostUsd applies the entql float64 predicate on the cost_usd field.
+func (f *WorkflowAttemptFilter) WhereCostUsd(p entql.Float64P) {
+	f.Where(p.Field(workflowattempt.FieldCostUsd))
+}
+
+// WhereCostCredits applies the entql float64 predicate on the cost_credits field.
+func (f *WorkflowAttemptFilter) WhereCostCredits(p entql.Float64P) {
+	f.Where(p.Field(workflowattempt.FieldCostCredits))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *WorkflowAttemptFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(workflowattempt.FieldCreatedAt))
+}
+
+// WhereStartedAt applies the entql int64 predicate on the started_at field.
+func (f *WorkflowAttemptFilter) WhereStartedAt(p entql.Int64P) {
+	f.Where(p.Field(workflowattempt.FieldStartedAt))
+}
+
+// WhereFinishedAt applies the entql int64 predicate on the finished_at field.
+func (f *WorkflowAttemptFilter) WhereFinishedAt(p entql.Int64P) {
+	f.Where(p.Field(workflowattempt.FieldFinishedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *WorkflowFindingQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the WorkflowFindingQuery builder.
+func (_q *WorkflowFindingQuery) Filter() *WorkflowFindingFilter {
+	return &WorkflowFindingFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *WorkflowFindingMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the WorkflowFindingMutation builder.
+func (m *WorkflowFindingMutation) Filter() *WorkflowFindingFilter {
+	return &WorkflowFindingFilter{config: m.config, predicateAdder: m}
+}
+
+// WorkflowFindingFilter provides a generic filtering capability at runtime for WorkflowFindingQuery.
+type WorkflowFindingFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *WorkflowFindingFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *WorkflowFindingFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(workflowfinding.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *WorkflowFindingFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(workflowfinding.FieldDeploymentID))
+}
+
+// WhereRunID applies the entql int64 predicate on the run_id field.
+func (f *WorkflowFindingFilter) WhereRunID(p entql.Int64P) {
+	f.Where(p.Field(workflowfinding.FieldRunID))
+}
+
+// WhereKey applies the entql string predicate on the key field.
+func (f *WorkflowFindingFilter) WhereKey(p entql.StringP) {
+	f.Where(p.Field(workflowfinding.FieldKey))
+}
+
+// WhereIssueID applies the entql int64 predicate on the issue_id field.
+func (f *WorkflowFindingFilter) WhereIssueID(p entql.Int64P) {
+	f.Where(p.Field(workflowfinding.FieldIssueID))
+}
+
+// WhereFile applies the entql string predicate on the file field.
+func (f *WorkflowFindingFilter) WhereFile(p entql.StringP) {
+	f.Where(p.Field(workflowfinding.FieldFile))
+}
+
+// WhereStartLine applies the entql int64 predicate on the start_line field.
+func (f *WorkflowFindingFilter) WhereStartLine(p entql.Int64P) {
+	f.Where(p.Field(workflowfinding.FieldStartLine))
+}
+
+// WhereEndLine applies the entql int64 predicate on the end_line field.
+func (f *WorkflowFindingFilter) WhereEndLine(p entql.Int64P) {
+	f.Where(p.Field(workflowfinding.FieldEndLine))
+}
+
+// WhereSeverity applies the entql string predicate on the severity field.
+func (f *WorkflowFindingFilter) WhereSeverity(p entql.StringP) {
+	f.Where(p.Field(workflowfinding.FieldSeverity))
+}
+
+// WhereVulnerable applies the entql bool predicate on the vulnerable field.
+func (f *WorkflowFindingFilter) WhereVulnerable(p entql.BoolP) {
+	f.Where(p.Field(workflowfinding.FieldVulnerable))
+}
+
+// WhereReasoning applies the entql string predicate on the reasoning field.
+func (f *WorkflowFindingFilter) WhereReasoning(p entql.StringP) {
+	f.Where(p.Field(workflowfinding.FieldReasoning))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *WorkflowForkQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the WorkflowForkQuery builder.
+func (_q *WorkflowForkQuery) Filter() *WorkflowForkFilter {
+	return &WorkflowForkFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *WorkflowForkMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the WorkflowForkMutation builder.
+func (m *WorkflowForkMutation) Filter() *WorkflowForkFilter {
+	return &WorkflowForkFilter{config: m.config, predicateAdder: m}
+}
+
+// WorkflowForkFilter provides a generic filtering capability at runtime for WorkflowForkQuery.
+type WorkflowForkFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *WorkflowForkFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *WorkflowForkFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(workflowfork.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *WorkflowForkFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(workflowfork.FieldDeploymentID))
+}
+
+// WhereRunID applies the entql int64 predicate on the run_id field.
+func (f *WorkflowForkFilter) WhereRunID(p entql.Int64P) {
+	f.Where(p.Field(workflowfork.FieldRunID))
+}
+
+// WhereTaskID applies the entql int64 predicate on the task_id field.
+func (f *WorkflowForkFilter) WhereTaskID(p entql.Int64P) {
+	f.Where(p.Field(workflowfork.FieldTaskID))
+}
+
+// WhereParentID applies the entql int64 predicate on the parent_id field.
+func (f *WorkflowForkFilter) WhereParentID(p entql.Int64P) {
+	f.Where(p.Field(workflowfork.FieldParentID))
+}
+
+// WhereStep applies the entql string predicate on the step field.
+func (f *WorkflowForkFilter) WhereStep(p entql.StringP) {
+	f.Where(p.Field(workflowfork.FieldStep))
+}
+
+// WhereJoinStep applies the entql string predicate on the join_step field.
+func (f *WorkflowForkFilter) WhereJoinStep(p entql.StringP) {
+	f.Where(p.Field(workflowfork.FieldJoinStep))
+}
+
+// WhereBranches applies the entql int32 predicate on the branches field.
+func (f *WorkflowForkFilter) WhereBranches(p entql.Int32P) {
+	f.Where(p.Field(workflowfork.FieldBranches))
+}
+
+// WhereStarted applies the entql int32 predicate on the started field.
+func (f *WorkflowForkFilter) WhereStarted(p entql.Int32P) {
+	f.Where(p.Field(workflowfork.FieldStarted))
+}
+
+// WhereArrived applies the entql int32 predicate on the arrived field.
+func (f *WorkflowForkFilter) WhereArrived(p entql.Int32P) {
+	f.Where(p.Field(workflowfork.FieldArrived))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *WorkflowRunQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the WorkflowRunQuery builder.
+func (_q *WorkflowRunQuery) Filter() *WorkflowRunFilter {
+	return &WorkflowRunFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *WorkflowRunMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the WorkflowRunMutation builder.
+func (m *WorkflowRunMutation) Filter() *WorkflowRunFilter {
+	return &WorkflowRunFilter{config: m.config, predicateAdder: m}
+}
+
+// WorkflowRunFilter provides a generic filtering capability at runtime for WorkflowRunQuery.
+type WorkflowRunFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *WorkflowRunFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *WorkflowRunFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *WorkflowRunFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldDeploymentID))
+}
+
+// WhereWorkflow applies the entql string predicate on the workflow field.
+func (f *WorkflowRunFilter) WhereWorkflow(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldWorkflow))
+}
+
+// WhereVersionID applies the entql int64 predicate on the version_id field.
+func (f *WorkflowRunFilter) WhereVersionID(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldVersionID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *WorkflowRunFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldProjectID))
+}
+
+// WhereStatus applies the entql string predicate on the status field.
+func (f *WorkflowRunFilter) WhereStatus(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldStatus))
+}
+
+// WhereError applies the entql string predicate on the error field.
+func (f *WorkflowRunFilter) WhereError(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldError))
+}
+
+// WhereJobName applies the entql string predicate on the job_name field.
+func (f *WorkflowRunFilter) WhereJobName(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldJobName))
+}
+
+// WhereGitRef applies the entql string predicate on the git_ref field.
+func (f *WorkflowRunFilter) WhereGitRef(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldGitRef))
+}
+
+// WherePrID applies the entql string predicate on the pr_id field.
+func (f *WorkflowRunFilter) WherePrID(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldPrID))
+}
+
+// WhereRepoName applies the entql string predicate on the repo_name field.
+func (f *WorkflowRunFilter) WhereRepoName(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldRepoName))
+}
+
+// WhereRepoURL applies the entql string predicate on the repo_url field.
+func (f *WorkflowRunFilter) WhereRepoURL(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldRepoURL))
+}
+
+// WhereRepoScmType applies the entql string predicate on the repo_scm_type field.
+func (f *WorkflowRunFilter) WhereRepoScmType(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldRepoScmType))
+}
+
+// WhereTriggerSource applies the entql string predicate on the trigger_source field.
+func (f *WorkflowRunFilter) WhereTriggerSource(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldTriggerSource))
+}
+
+// WhereEventSource applies the entql string predicate on the event_source field.
+func (f *WorkflowRunFilter) WhereEventSource(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldEventSource))
+}
+
+// WhereActorKind applies the entql string predicate on the actor_kind field.
+func (f *WorkflowRunFilter) WhereActorKind(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldActorKind))
+}
+
+// WhereActorID applies the entql int64 predicate on the actor_id field.
+func (f *WorkflowRunFilter) WhereActorID(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldActorID))
+}
+
+// WhereRetryOf applies the entql int64 predicate on the retry_of field.
+func (f *WorkflowRunFilter) WhereRetryOf(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldRetryOf))
+}
+
+// WhereIdempotencyKey applies the entql string predicate on the idempotency_key field.
+func (f *WorkflowRunFilter) WhereIdempotencyKey(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldIdempotencyKey))
+}
+
+// WhereInputs applies the entql []byte predicate on the inputs field.
+func (f *WorkflowRunFilter) WhereInputs(p entql.BytesP) {
+	f.Where(p.Field(workflowrun.FieldInputs))
+}
+
+// WhereBudgetCredits applies the entql float64 predicate on the budget_credits field.
+func (f *WorkflowRunFilter) WhereBudgetCredits(p entql.Float64P) {
+	f.Where(p.Field(workflowrun.FieldBudgetCredits))
+}
+
+// WhereCostUsd applies the entql float64 predicate on the cost_usd field.
+func (f *WorkflowRunFilter) WhereCostUsd(p entql.Float64P) {
+	f.Where(p.Field(workflowrun.FieldCostUsd))
+}
+
+// WhereCostCredits applies the entql float64 predicate on the cost_credits field.
+func (f *WorkflowRunFilter) WhereCostCredits(p entql.Float64P) {
+	f.Where(p.Field(workflowrun.FieldCostCredits))
+}
+
+// WhereTotalFindings applies the entql int64 predicate on the total_findings field.
+func (f *WorkflowRunFilter) WhereTotalFindings(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldTotalFindings))
+}
+
+// WhereCommit applies the entql string predicate on the commit field.
+func (f *WorkflowRunFilter) WhereCommit(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldCommit))
+}
+
+// WhereReport applies the entql []byte predicate on the report field.
+func (f *WorkflowRunFilter) WhereReport(p entql.BytesP) {
+	f.Where(p.Field(workflowrun.FieldReport))
+}
+
+// WhereRevision applies the entql int64 predicate on the revision field.
+func (f *WorkflowRunFilter) WhereRevision(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldRevision))
+}
+
+// WhereSubmittedAt applies the entql int64 predicate on the submitted_at field.
+func (f *WorkflowRunFilter) WhereSubmittedAt(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldSubmittedAt))
+}
+
+// WhereStartedAt applies the entql int64 predicate on the started_at field.
+func (f *WorkflowRunFilter) WhereStartedAt(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldStartedAt))
+}
+
+// WhereFinishedAt applies the entql int64 predicate on the finished_at field.
+func (f *WorkflowRunFilter) WhereFinishedAt(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldFinishedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *WorkflowTaskQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the WorkflowTaskQuery builder.
+func (_q *WorkflowTaskQuery) Filter() *WorkflowTaskFilter {
+	return &WorkflowTaskFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *WorkflowTaskMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the WorkflowTaskMutation builder.
+func (m *WorkflowTaskMutation) Filter() *WorkflowTaskFilter {
+	return &WorkflowTaskFilter{config: m.config, predicateAdder: m}
+}
+
+// WorkflowTaskFilter provides a generic filtering capability at runtime for WorkflowTaskQuery.
+type WorkflowTaskFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *WorkflowTaskFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *WorkflowTaskFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(workflowtask.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *WorkflowTaskFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(workflowtask.FieldDeploymentID))
+}
+
+// WhereRunID applies the entql int64 predicate on the run_id field.
+func (f *WorkflowTaskFilter) WhereRunID(p entql.Int64P) {
+	f.Where(p.Field(workflowtask.FieldRunID))
+}
+
+// WhereStep applies the entql string predicate on the step field.
+func (f *WorkflowTaskFilter) WhereStep(p entql.StringP) {
+	f.Where(p.Field(workflowtask.FieldStep))
+}
+
+// WherePath applies the entql string predicate on the path field.
+func (f *WorkflowTaskFilter) WherePath(p entql.StringP) {
+	f.Where(p.Field(workflowtask.FieldPath))
+}
+
+// WhereForkID applies the entql int64 predicate on the fork_id field.
+func (f *WorkflowTaskFilter) WhereForkID(p entql.Int64P) {
+	f.Where(p.Field(workflowtask.FieldForkID))
+}
+
+// WhereBranch applies the entql string predicate on the branch field.
+func (f *WorkflowTaskFilter) WhereBranch(p entql.StringP) {
+	f.Where(p.Field(workflowtask.FieldBranch))
+}
+
+// WhereValuePreview applies the entql string predicate on the value_preview field.
+func (f *WorkflowTaskFilter) WhereValuePreview(p entql.StringP) {
+	f.Where(p.Field(workflowtask.FieldValuePreview))
+}
+
+// WhereStatus applies the entql string predicate on the status field.
+func (f *WorkflowTaskFilter) WhereStatus(p entql.StringP) {
+	f.Where(p.Field(workflowtask.FieldStatus))
+}
+
+// WhereExternal applies the entql bool predicate on the external field.
+func (f *WorkflowTaskFilter) WhereExternal(p entql.BoolP) {
+	f.Where(p.Field(workflowtask.FieldExternal))
+}
+
+// WhereUpstream applies the entql json.RawMessage predicate on the upstream field.
+func (f *WorkflowTaskFilter) WhereUpstream(p entql.BytesP) {
+	f.Where(p.Field(workflowtask.FieldUpstream))
+}
+
+// WhereAttempts applies the entql int32 predicate on the attempts field.
+func (f *WorkflowTaskFilter) WhereAttempts(p entql.Int32P) {
+	f.Where(p.Field(workflowtask.FieldAttempts))
+}
+
+// WhereLost applies the entql int32 predicate on the lost field.
+func (f *WorkflowTaskFilter) WhereLost(p entql.Int32P) {
+	f.Where(p.Field(workflowtask.FieldLost))
+}
+
+// WhereCostUsd applies the entql float64 predicate on the cost_usd field.
+func (f *WorkflowTaskFilter) WhereCostUsd(p entql.Float64P) {
+	f.Where(p.Field(workflowtask.FieldCostUsd))
+}
+
+// WhereCostCredits applies the entql float64 predicate on the cost_credits field.
+func (f *WorkflowTaskFilter) WhereCostCredits(p entql.Float64P) {
+	f.Where(p.Field(workflowtask.FieldCostCredits))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *WorkflowTaskFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(workflowtask.FieldCreatedAt))
+}
+
+// WhereStartedAt applies the entql int64 predicate on the started_at field.
+func (f *WorkflowTaskFilter) WhereStartedAt(p entql.Int64P) {
+	f.Where(p.Field(workflowtask.FieldStartedAt))
+}
+
+// WhereFinishedAt applies the entql int64 predicate on the finished_at field.
+func (f *WorkflowTaskFilter) WhereFinishedAt(p entql.Int64P) {
+	f.Where(p.Field(workflowtask.FieldFinishedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *WorkflowVersionQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the WorkflowVersionQuery builder.
+func (_q *WorkflowVersionQuery) Filter() *WorkflowVersionFilter {
+	return &WorkflowVersionFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *WorkflowVersionMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the WorkflowVersionMutation builder.
+func (m *WorkflowVersionMutation) Filter() *WorkflowVersionFilter {
+	return &WorkflowVersionFilter{config: m.config, predicateAdder: m}
+}
+
+// WorkflowVersionFilter provides a generic filtering capability at runtime for WorkflowVersionQuery.
+type WorkflowVersionFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *WorkflowVersionFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *WorkflowVersionFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(workflowversion.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *WorkflowVersionFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(workflowversion.FieldDeploymentID))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *WorkflowVersionFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(workflowversion.FieldName))
+}
+
+// WhereNumber applies the entql int64 predicate on the number field.
+func (f *WorkflowVersionFilter) WhereNumber(p entql.Int64P) {
+	f.Where(p.Field(workflowversion.FieldNumber))
+}
+
+// WherePublished applies the entql bool predicate on the published field.
+func (f *WorkflowVersionFilter) WherePublished(p entql.BoolP) {
+	f.Where(p.Field(workflowversion.FieldPublished))
+}
+
+// WhereCatalogEntry applies the entql []byte predicate on the catalog_entry field.
+func (f *WorkflowVersionFilter) WhereCatalogEntry(p entql.BytesP) {
+	f.Where(p.Field(workflowversion.FieldCatalogEntry))
+}
+
+// WherePlan applies the entql []byte predicate on the plan field.
+func (f *WorkflowVersionFilter) WherePlan(p entql.BytesP) {
+	f.Where(p.Field(workflowversion.FieldPlan))
+}
+
+// WhereSource applies the entql []byte predicate on the source field.
+func (f *WorkflowVersionFilter) WhereSource(p entql.BytesP) {
+	f.Where(p.Field(workflowversion.FieldSource))
+}
+
+// WhereSourceHash applies the entql string predicate on the source_hash field.
+func (f *WorkflowVersionFilter) WhereSourceHash(p entql.StringP) {
+	f.Where(p.Field(workflowversion.FieldSourceHash))
+}
+
+// WherePublishedBy applies the entql string predicate on the published_by field.
+func (f *WorkflowVersionFilter) WherePublishedBy(p entql.StringP) {
+	f.Where(p.Field(workflowversion.FieldPublishedBy))
+}
+
+// WherePublishedAt applies the entql int64 predicate on the published_at field.
+func (f *WorkflowVersionFilter) WherePublishedAt(p entql.Int64P) {
+	f.Where(p.Field(workflowversion.FieldPublishedAt))
 }

@@ -58,6 +58,10 @@ type Finding struct {
 	Transitivity *string `json:"transitivity,omitempty"`
 	// Package holds the value of the "package" field.
 	Package *string `json:"package,omitempty"`
+	// identifier in capitals, for example a CVE
+	Advisory *string `json:"advisory,omitempty"`
+	// as in content; null when the scan named no file
+	FilePath *string `json:"file_path,omitempty"`
 	// low, medium, high, none
 	EpssProbability *string `json:"epss_probability,omitempty"`
 	// true or null
@@ -94,7 +98,7 @@ func (*Finding) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case finding.FieldID, finding.FieldDeploymentID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRelevantSince, finding.FieldStateUpdatedAt, finding.FieldTriagedAt, finding.FieldContentHash:
 			values[i] = new(sql.NullInt64)
-		case finding.FieldRef, finding.FieldTool, finding.FieldAnalysisCategory, finding.FieldFingerprint, finding.FieldIssueType, finding.FieldSeverity, finding.FieldState, finding.FieldTriageState, finding.FieldStatus, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldPolicyMode, finding.FieldAutotriageVerdict, finding.FieldComponentTag, finding.FieldExposure, finding.FieldTransitivity, finding.FieldPackage, finding.FieldEpssProbability, finding.FieldClickToFixState, finding.FieldValidationState:
+		case finding.FieldRef, finding.FieldTool, finding.FieldAnalysisCategory, finding.FieldFingerprint, finding.FieldIssueType, finding.FieldSeverity, finding.FieldState, finding.FieldTriageState, finding.FieldStatus, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldPolicyMode, finding.FieldAutotriageVerdict, finding.FieldComponentTag, finding.FieldExposure, finding.FieldTransitivity, finding.FieldPackage, finding.FieldAdvisory, finding.FieldFilePath, finding.FieldEpssProbability, finding.FieldClickToFixState, finding.FieldValidationState:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -250,6 +254,20 @@ func (_m *Finding) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Package = new(string)
 				*_m.Package = value.String
+			}
+		case finding.FieldAdvisory:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field advisory", values[i])
+			} else if value.Valid {
+				_m.Advisory = new(string)
+				*_m.Advisory = value.String
+			}
+		case finding.FieldFilePath:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field file_path", values[i])
+			} else if value.Valid {
+				_m.FilePath = new(string)
+				*_m.FilePath = value.String
 			}
 		case finding.FieldEpssProbability:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -435,6 +453,16 @@ func (_m *Finding) String() string {
 	builder.WriteString(", ")
 	if v := _m.Package; v != nil {
 		builder.WriteString("package=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.Advisory; v != nil {
+		builder.WriteString("advisory=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.FilePath; v != nil {
+		builder.WriteString("file_path=")
 		builder.WriteString(*v)
 	}
 	builder.WriteString(", ")

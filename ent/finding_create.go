@@ -219,6 +219,34 @@ func (_c *FindingCreate) SetNillablePackage(v *string) *FindingCreate {
 	return _c
 }
 
+// SetAdvisory sets the "advisory" field.
+func (_c *FindingCreate) SetAdvisory(v string) *FindingCreate {
+	_c.mutation.SetAdvisory(v)
+	return _c
+}
+
+// SetNillableAdvisory sets the "advisory" field if the given value is not nil.
+func (_c *FindingCreate) SetNillableAdvisory(v *string) *FindingCreate {
+	if v != nil {
+		_c.SetAdvisory(*v)
+	}
+	return _c
+}
+
+// SetFilePath sets the "file_path" field.
+func (_c *FindingCreate) SetFilePath(v string) *FindingCreate {
+	_c.mutation.SetFilePath(v)
+	return _c
+}
+
+// SetNillableFilePath sets the "file_path" field if the given value is not nil.
+func (_c *FindingCreate) SetNillableFilePath(v *string) *FindingCreate {
+	if v != nil {
+		_c.SetFilePath(*v)
+	}
+	return _c
+}
+
 // SetEpssProbability sets the "epss_probability" field.
 func (_c *FindingCreate) SetEpssProbability(v string) *FindingCreate {
 	_c.mutation.SetEpssProbability(v)
@@ -556,6 +584,14 @@ func (_c *FindingCreate) createSpec() (*Finding, *sqlgraph.CreateSpec) {
 		_spec.SetField(finding.FieldPackage, field.TypeString, value)
 		_node.Package = &value
 	}
+	if value, ok := _c.mutation.Advisory(); ok {
+		_spec.SetField(finding.FieldAdvisory, field.TypeString, value)
+		_node.Advisory = &value
+	}
+	if value, ok := _c.mutation.FilePath(); ok {
+		_spec.SetField(finding.FieldFilePath, field.TypeString, value)
+		_node.FilePath = &value
+	}
 	if value, ok := _c.mutation.EpssProbability(); ok {
 		_spec.SetField(finding.FieldEpssProbability, field.TypeString, value)
 		_node.EpssProbability = &value
@@ -859,6 +895,42 @@ func (u *FindingUpsert) UpdatePackage() *FindingUpsert {
 // ClearPackage clears the value of the "package" field.
 func (u *FindingUpsert) ClearPackage() *FindingUpsert {
 	u.SetNull(finding.FieldPackage)
+	return u
+}
+
+// SetAdvisory sets the "advisory" field.
+func (u *FindingUpsert) SetAdvisory(v string) *FindingUpsert {
+	u.Set(finding.FieldAdvisory, v)
+	return u
+}
+
+// UpdateAdvisory sets the "advisory" field to the value that was provided on create.
+func (u *FindingUpsert) UpdateAdvisory() *FindingUpsert {
+	u.SetExcluded(finding.FieldAdvisory)
+	return u
+}
+
+// ClearAdvisory clears the value of the "advisory" field.
+func (u *FindingUpsert) ClearAdvisory() *FindingUpsert {
+	u.SetNull(finding.FieldAdvisory)
+	return u
+}
+
+// SetFilePath sets the "file_path" field.
+func (u *FindingUpsert) SetFilePath(v string) *FindingUpsert {
+	u.Set(finding.FieldFilePath, v)
+	return u
+}
+
+// UpdateFilePath sets the "file_path" field to the value that was provided on create.
+func (u *FindingUpsert) UpdateFilePath() *FindingUpsert {
+	u.SetExcluded(finding.FieldFilePath)
+	return u
+}
+
+// ClearFilePath clears the value of the "file_path" field.
+func (u *FindingUpsert) ClearFilePath() *FindingUpsert {
+	u.SetNull(finding.FieldFilePath)
 	return u
 }
 
@@ -1359,6 +1431,48 @@ func (u *FindingUpsertOne) UpdatePackage() *FindingUpsertOne {
 func (u *FindingUpsertOne) ClearPackage() *FindingUpsertOne {
 	return u.Update(func(s *FindingUpsert) {
 		s.ClearPackage()
+	})
+}
+
+// SetAdvisory sets the "advisory" field.
+func (u *FindingUpsertOne) SetAdvisory(v string) *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetAdvisory(v)
+	})
+}
+
+// UpdateAdvisory sets the "advisory" field to the value that was provided on create.
+func (u *FindingUpsertOne) UpdateAdvisory() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateAdvisory()
+	})
+}
+
+// ClearAdvisory clears the value of the "advisory" field.
+func (u *FindingUpsertOne) ClearAdvisory() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearAdvisory()
+	})
+}
+
+// SetFilePath sets the "file_path" field.
+func (u *FindingUpsertOne) SetFilePath(v string) *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetFilePath(v)
+	})
+}
+
+// UpdateFilePath sets the "file_path" field to the value that was provided on create.
+func (u *FindingUpsertOne) UpdateFilePath() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateFilePath()
+	})
+}
+
+// ClearFilePath clears the value of the "file_path" field.
+func (u *FindingUpsertOne) ClearFilePath() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearFilePath()
 	})
 }
 
@@ -2055,6 +2169,48 @@ func (u *FindingUpsertBulk) UpdatePackage() *FindingUpsertBulk {
 func (u *FindingUpsertBulk) ClearPackage() *FindingUpsertBulk {
 	return u.Update(func(s *FindingUpsert) {
 		s.ClearPackage()
+	})
+}
+
+// SetAdvisory sets the "advisory" field.
+func (u *FindingUpsertBulk) SetAdvisory(v string) *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetAdvisory(v)
+	})
+}
+
+// UpdateAdvisory sets the "advisory" field to the value that was provided on create.
+func (u *FindingUpsertBulk) UpdateAdvisory() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateAdvisory()
+	})
+}
+
+// ClearAdvisory clears the value of the "advisory" field.
+func (u *FindingUpsertBulk) ClearAdvisory() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearAdvisory()
+	})
+}
+
+// SetFilePath sets the "file_path" field.
+func (u *FindingUpsertBulk) SetFilePath(v string) *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetFilePath(v)
+	})
+}
+
+// UpdateFilePath sets the "file_path" field to the value that was provided on create.
+func (u *FindingUpsertBulk) UpdateFilePath() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateFilePath()
+	})
+}
+
+// ClearFilePath clears the value of the "file_path" field.
+func (u *FindingUpsertBulk) ClearFilePath() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearFilePath()
 	})
 }
 

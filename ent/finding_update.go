@@ -265,6 +265,46 @@ func (_u *FindingUpdate) ClearPackage() *FindingUpdate {
 	return _u
 }
 
+// SetAdvisory sets the "advisory" field.
+func (_u *FindingUpdate) SetAdvisory(v string) *FindingUpdate {
+	_u.mutation.SetAdvisory(v)
+	return _u
+}
+
+// SetNillableAdvisory sets the "advisory" field if the given value is not nil.
+func (_u *FindingUpdate) SetNillableAdvisory(v *string) *FindingUpdate {
+	if v != nil {
+		_u.SetAdvisory(*v)
+	}
+	return _u
+}
+
+// ClearAdvisory clears the value of the "advisory" field.
+func (_u *FindingUpdate) ClearAdvisory() *FindingUpdate {
+	_u.mutation.ClearAdvisory()
+	return _u
+}
+
+// SetFilePath sets the "file_path" field.
+func (_u *FindingUpdate) SetFilePath(v string) *FindingUpdate {
+	_u.mutation.SetFilePath(v)
+	return _u
+}
+
+// SetNillableFilePath sets the "file_path" field if the given value is not nil.
+func (_u *FindingUpdate) SetNillableFilePath(v *string) *FindingUpdate {
+	if v != nil {
+		_u.SetFilePath(*v)
+	}
+	return _u
+}
+
+// ClearFilePath clears the value of the "file_path" field.
+func (_u *FindingUpdate) ClearFilePath() *FindingUpdate {
+	_u.mutation.ClearFilePath()
+	return _u
+}
+
 // SetEpssProbability sets the "epss_probability" field.
 func (_u *FindingUpdate) SetEpssProbability(v string) *FindingUpdate {
 	_u.mutation.SetEpssProbability(v)
@@ -573,6 +613,18 @@ func (_u *FindingUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.PackageCleared() {
 		_spec.ClearField(finding.FieldPackage, field.TypeString)
+	}
+	if value, ok := _u.mutation.Advisory(); ok {
+		_spec.SetField(finding.FieldAdvisory, field.TypeString, value)
+	}
+	if _u.mutation.AdvisoryCleared() {
+		_spec.ClearField(finding.FieldAdvisory, field.TypeString)
+	}
+	if value, ok := _u.mutation.FilePath(); ok {
+		_spec.SetField(finding.FieldFilePath, field.TypeString, value)
+	}
+	if _u.mutation.FilePathCleared() {
+		_spec.ClearField(finding.FieldFilePath, field.TypeString)
 	}
 	if value, ok := _u.mutation.EpssProbability(); ok {
 		_spec.SetField(finding.FieldEpssProbability, field.TypeString, value)
@@ -890,6 +942,46 @@ func (_u *FindingUpdateOne) SetNillablePackage(v *string) *FindingUpdateOne {
 // ClearPackage clears the value of the "package" field.
 func (_u *FindingUpdateOne) ClearPackage() *FindingUpdateOne {
 	_u.mutation.ClearPackage()
+	return _u
+}
+
+// SetAdvisory sets the "advisory" field.
+func (_u *FindingUpdateOne) SetAdvisory(v string) *FindingUpdateOne {
+	_u.mutation.SetAdvisory(v)
+	return _u
+}
+
+// SetNillableAdvisory sets the "advisory" field if the given value is not nil.
+func (_u *FindingUpdateOne) SetNillableAdvisory(v *string) *FindingUpdateOne {
+	if v != nil {
+		_u.SetAdvisory(*v)
+	}
+	return _u
+}
+
+// ClearAdvisory clears the value of the "advisory" field.
+func (_u *FindingUpdateOne) ClearAdvisory() *FindingUpdateOne {
+	_u.mutation.ClearAdvisory()
+	return _u
+}
+
+// SetFilePath sets the "file_path" field.
+func (_u *FindingUpdateOne) SetFilePath(v string) *FindingUpdateOne {
+	_u.mutation.SetFilePath(v)
+	return _u
+}
+
+// SetNillableFilePath sets the "file_path" field if the given value is not nil.
+func (_u *FindingUpdateOne) SetNillableFilePath(v *string) *FindingUpdateOne {
+	if v != nil {
+		_u.SetFilePath(*v)
+	}
+	return _u
+}
+
+// ClearFilePath clears the value of the "file_path" field.
+func (_u *FindingUpdateOne) ClearFilePath() *FindingUpdateOne {
+	_u.mutation.ClearFilePath()
 	return _u
 }
 
@@ -1231,6 +1323,18 @@ func (_u *FindingUpdateOne) sqlSave(ctx context.Context) (_node *Finding, err er
 	}
 	if _u.mutation.PackageCleared() {
 		_spec.ClearField(finding.FieldPackage, field.TypeString)
+	}
+	if value, ok := _u.mutation.Advisory(); ok {
+		_spec.SetField(finding.FieldAdvisory, field.TypeString, value)
+	}
+	if _u.mutation.AdvisoryCleared() {
+		_spec.ClearField(finding.FieldAdvisory, field.TypeString)
+	}
+	if value, ok := _u.mutation.FilePath(); ok {
+		_spec.SetField(finding.FieldFilePath, field.TypeString, value)
+	}
+	if _u.mutation.FilePathCleared() {
+		_spec.ClearField(finding.FieldFilePath, field.TypeString)
 	}
 	if value, ok := _u.mutation.EpssProbability(); ok {
 		_spec.SetField(finding.FieldEpssProbability, field.TypeString, value)

@@ -10,6 +10,18 @@ import (
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
+	"github.com/palisade/palisade/ent/advisory"
+	"github.com/palisade/palisade/ent/advisorypackage"
+	"github.com/palisade/palisade/ent/agenticissue"
+	"github.com/palisade/palisade/ent/agenticissuecoverage"
+	"github.com/palisade/palisade/ent/agenticissueevent"
+	"github.com/palisade/palisade/ent/agenticissuelabel"
+	"github.com/palisade/palisade/ent/aianalysis"
+	"github.com/palisade/palisade/ent/aifeedback"
+	"github.com/palisade/palisade/ent/aifix"
+	"github.com/palisade/palisade/ent/aimemory"
+	"github.com/palisade/palisade/ent/aimemoryuse"
+	"github.com/palisade/palisade/ent/aitaskgroup"
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/column"
@@ -18,6 +30,8 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/installcheck"
+	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
@@ -45,6 +59,14 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookreceipt"
+	"github.com/palisade/palisade/ent/workflow"
+	"github.com/palisade/palisade/ent/workflowartifact"
+	"github.com/palisade/palisade/ent/workflowattempt"
+	"github.com/palisade/palisade/ent/workflowfinding"
+	"github.com/palisade/palisade/ent/workflowfork"
+	"github.com/palisade/palisade/ent/workflowrun"
+	"github.com/palisade/palisade/ent/workflowtask"
+	"github.com/palisade/palisade/ent/workflowversion"
 )
 
 const (
@@ -56,6 +78,18 @@ const (
 	OpUpdateOne = ent.OpUpdateOne
 
 	// Node types.
+	TypeAdvisory             = "Advisory"
+	TypeAdvisoryPackage      = "AdvisoryPackage"
+	TypeAgenticIssue         = "AgenticIssue"
+	TypeAgenticIssueCoverage = "AgenticIssueCoverage"
+	TypeAgenticIssueEvent    = "AgenticIssueEvent"
+	TypeAgenticIssueLabel    = "AgenticIssueLabel"
+	TypeAiAnalysis           = "AiAnalysis"
+	TypeAiFeedback           = "AiFeedback"
+	TypeAiFix                = "AiFix"
+	TypeAiMemory             = "AiMemory"
+	TypeAiMemoryUse          = "AiMemoryUse"
+	TypeAiTaskGroup          = "AiTaskGroup"
 	TypeAuditEntry           = "AuditEntry"
 	TypeAuditHead            = "AuditHead"
 	TypeDelivery             = "Delivery"
@@ -63,6 +97,8 @@ const (
 	TypeDeployment           = "Deployment"
 	TypeFinding              = "Finding"
 	TypeFindingEvent         = "FindingEvent"
+	TypeInstallCheck         = "InstallCheck"
+	TypeInstallScan          = "InstallScan"
 	TypeInvitation           = "Invitation"
 	TypeMembership           = "Membership"
 	TypeNotification         = "Notification"
@@ -89,7 +125,11063 @@ const (
 	TypeToken                = "Token"
 	TypeUser                 = "User"
 	TypeWebhookReceipt       = "WebhookReceipt"
+	TypeWorkflow             = "Workflow"
+	TypeWorkflowArtifact     = "WorkflowArtifact"
+	TypeWorkflowAttempt      = "WorkflowAttempt"
+	TypeWorkflowFinding      = "WorkflowFinding"
+	TypeWorkflowFork         = "WorkflowFork"
+	TypeWorkflowRun          = "WorkflowRun"
+	TypeWorkflowTask         = "WorkflowTask"
+	TypeWorkflowVersion      = "WorkflowVersion"
 )
+
+// AdvisoryMutation represents an operation that mutates the Advisory nodes in the graph.
+type AdvisoryMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	osv_id           *string
+	title            *string
+	malicious        *bool
+	modified_at      *int64
+	addmodified_at   *int64
+	withdrawn_at     *int64
+	addwithdrawn_at  *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*Advisory, error)
+	predicates       []predicate.Advisory
+}
+
+var _ ent.Mutation = (*AdvisoryMutation)(nil)
+
+// advisoryOption allows management of the mutation configuration using functional options.
+type advisoryOption func(*AdvisoryMutation)
+
+// newAdvisoryMutation creates new mutation for the Advisory entity.
+func newAdvisoryMutation(c config, op Op, opts ...advisoryOption) *AdvisoryMutation {
+	m := &AdvisoryMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAdvisory,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAdvisoryID sets the ID field of the mutation.
+func withAdvisoryID(id int64) advisoryOption {
+	return func(m *AdvisoryMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Advisory
+		)
+		m.oldValue = func(ctx context.Context) (*Advisory, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Advisory.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAdvisory sets the old Advisory of the mutation.
+func withAdvisory(node *Advisory) advisoryOption {
+	return func(m *AdvisoryMutation) {
+		m.oldValue = func(context.Context) (*Advisory, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AdvisoryMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AdvisoryMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Advisory entities.
+func (m *AdvisoryMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AdvisoryMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AdvisoryMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Advisory.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AdvisoryMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AdvisoryMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Advisory entity.
+// If the Advisory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AdvisoryMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AdvisoryMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AdvisoryMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetOsvID sets the "osv_id" field.
+func (m *AdvisoryMutation) SetOsvID(s string) {
+	m.osv_id = &s
+}
+
+// OsvID returns the value of the "osv_id" field in the mutation.
+func (m *AdvisoryMutation) OsvID() (r string, exists bool) {
+	v := m.osv_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOsvID returns the old "osv_id" field's value of the Advisory entity.
+// If the Advisory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryMutation) OldOsvID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOsvID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOsvID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOsvID: %w", err)
+	}
+	return oldValue.OsvID, nil
+}
+
+// ResetOsvID resets all changes to the "osv_id" field.
+func (m *AdvisoryMutation) ResetOsvID() {
+	m.osv_id = nil
+}
+
+// SetTitle sets the "title" field.
+func (m *AdvisoryMutation) SetTitle(s string) {
+	m.title = &s
+}
+
+// Title returns the value of the "title" field in the mutation.
+func (m *AdvisoryMutation) Title() (r string, exists bool) {
+	v := m.title
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTitle returns the old "title" field's value of the Advisory entity.
+// If the Advisory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryMutation) OldTitle(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTitle is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTitle requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTitle: %w", err)
+	}
+	return oldValue.Title, nil
+}
+
+// ResetTitle resets all changes to the "title" field.
+func (m *AdvisoryMutation) ResetTitle() {
+	m.title = nil
+}
+
+// SetMalicious sets the "malicious" field.
+func (m *AdvisoryMutation) SetMalicious(b bool) {
+	m.malicious = &b
+}
+
+// Malicious returns the value of the "malicious" field in the mutation.
+func (m *AdvisoryMutation) Malicious() (r bool, exists bool) {
+	v := m.malicious
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMalicious returns the old "malicious" field's value of the Advisory entity.
+// If the Advisory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryMutation) OldMalicious(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMalicious is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMalicious requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMalicious: %w", err)
+	}
+	return oldValue.Malicious, nil
+}
+
+// ResetMalicious resets all changes to the "malicious" field.
+func (m *AdvisoryMutation) ResetMalicious() {
+	m.malicious = nil
+}
+
+// SetModifiedAt sets the "modified_at" field.
+func (m *AdvisoryMutation) SetModifiedAt(i int64) {
+	m.modified_at = &i
+	m.addmodified_at = nil
+}
+
+// ModifiedAt returns the value of the "modified_at" field in the mutation.
+func (m *AdvisoryMutation) ModifiedAt() (r int64, exists bool) {
+	v := m.modified_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldModifiedAt returns the old "modified_at" field's value of the Advisory entity.
+// If the Advisory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryMutation) OldModifiedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldModifiedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldModifiedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldModifiedAt: %w", err)
+	}
+	return oldValue.ModifiedAt, nil
+}
+
+// AddModifiedAt adds i to the "modified_at" field.
+func (m *AdvisoryMutation) AddModifiedAt(i int64) {
+	if m.addmodified_at != nil {
+		*m.addmodified_at += i
+	} else {
+		m.addmodified_at = &i
+	}
+}
+
+// AddedModifiedAt returns the value that was added to the "modified_at" field in this mutation.
+func (m *AdvisoryMutation) AddedModifiedAt() (r int64, exists bool) {
+	v := m.addmodified_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetModifiedAt resets all changes to the "modified_at" field.
+func (m *AdvisoryMutation) ResetModifiedAt() {
+	m.modified_at = nil
+	m.addmodified_at = nil
+}
+
+// SetWithdrawnAt sets the "withdrawn_at" field.
+func (m *AdvisoryMutation) SetWithdrawnAt(i int64) {
+	m.withdrawn_at = &i
+	m.addwithdrawn_at = nil
+}
+
+// WithdrawnAt returns the value of the "withdrawn_at" field in the mutation.
+func (m *AdvisoryMutation) WithdrawnAt() (r int64, exists bool) {
+	v := m.withdrawn_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWithdrawnAt returns the old "withdrawn_at" field's value of the Advisory entity.
+// If the Advisory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryMutation) OldWithdrawnAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWithdrawnAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWithdrawnAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWithdrawnAt: %w", err)
+	}
+	return oldValue.WithdrawnAt, nil
+}
+
+// AddWithdrawnAt adds i to the "withdrawn_at" field.
+func (m *AdvisoryMutation) AddWithdrawnAt(i int64) {
+	if m.addwithdrawn_at != nil {
+		*m.addwithdrawn_at += i
+	} else {
+		m.addwithdrawn_at = &i
+	}
+}
+
+// AddedWithdrawnAt returns the value that was added to the "withdrawn_at" field in this mutation.
+func (m *AdvisoryMutation) AddedWithdrawnAt() (r int64, exists bool) {
+	v := m.addwithdrawn_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearWithdrawnAt clears the value of the "withdrawn_at" field.
+func (m *AdvisoryMutation) ClearWithdrawnAt() {
+	m.withdrawn_at = nil
+	m.addwithdrawn_at = nil
+	m.clearedFields[advisory.FieldWithdrawnAt] = struct{}{}
+}
+
+// WithdrawnAtCleared returns if the "withdrawn_at" field was cleared in this mutation.
+func (m *AdvisoryMutation) WithdrawnAtCleared() bool {
+	_, ok := m.clearedFields[advisory.FieldWithdrawnAt]
+	return ok
+}
+
+// ResetWithdrawnAt resets all changes to the "withdrawn_at" field.
+func (m *AdvisoryMutation) ResetWithdrawnAt() {
+	m.withdrawn_at = nil
+	m.addwithdrawn_at = nil
+	delete(m.clearedFields, advisory.FieldWithdrawnAt)
+}
+
+// Where appends a list predicates to the AdvisoryMutation builder.
+func (m *AdvisoryMutation) Where(ps ...predicate.Advisory) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AdvisoryMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AdvisoryMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Advisory, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AdvisoryMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AdvisoryMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Advisory).
+func (m *AdvisoryMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AdvisoryMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, advisory.FieldDeploymentID)
+	}
+	if m.osv_id != nil {
+		fields = append(fields, advisory.FieldOsvID)
+	}
+	if m.title != nil {
+		fields = append(fields, advisory.FieldTitle)
+	}
+	if m.malicious != nil {
+		fields = append(fields, advisory.FieldMalicious)
+	}
+	if m.modified_at != nil {
+		fields = append(fields, advisory.FieldModifiedAt)
+	}
+	if m.withdrawn_at != nil {
+		fields = append(fields, advisory.FieldWithdrawnAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AdvisoryMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case advisory.FieldDeploymentID:
+		return m.DeploymentID()
+	case advisory.FieldOsvID:
+		return m.OsvID()
+	case advisory.FieldTitle:
+		return m.Title()
+	case advisory.FieldMalicious:
+		return m.Malicious()
+	case advisory.FieldModifiedAt:
+		return m.ModifiedAt()
+	case advisory.FieldWithdrawnAt:
+		return m.WithdrawnAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AdvisoryMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case advisory.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case advisory.FieldOsvID:
+		return m.OldOsvID(ctx)
+	case advisory.FieldTitle:
+		return m.OldTitle(ctx)
+	case advisory.FieldMalicious:
+		return m.OldMalicious(ctx)
+	case advisory.FieldModifiedAt:
+		return m.OldModifiedAt(ctx)
+	case advisory.FieldWithdrawnAt:
+		return m.OldWithdrawnAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Advisory field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AdvisoryMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case advisory.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case advisory.FieldOsvID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOsvID(v)
+		return nil
+	case advisory.FieldTitle:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTitle(v)
+		return nil
+	case advisory.FieldMalicious:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMalicious(v)
+		return nil
+	case advisory.FieldModifiedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetModifiedAt(v)
+		return nil
+	case advisory.FieldWithdrawnAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWithdrawnAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Advisory field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AdvisoryMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, advisory.FieldDeploymentID)
+	}
+	if m.addmodified_at != nil {
+		fields = append(fields, advisory.FieldModifiedAt)
+	}
+	if m.addwithdrawn_at != nil {
+		fields = append(fields, advisory.FieldWithdrawnAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AdvisoryMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case advisory.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case advisory.FieldModifiedAt:
+		return m.AddedModifiedAt()
+	case advisory.FieldWithdrawnAt:
+		return m.AddedWithdrawnAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AdvisoryMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case advisory.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case advisory.FieldModifiedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddModifiedAt(v)
+		return nil
+	case advisory.FieldWithdrawnAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddWithdrawnAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Advisory numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AdvisoryMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(advisory.FieldWithdrawnAt) {
+		fields = append(fields, advisory.FieldWithdrawnAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AdvisoryMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AdvisoryMutation) ClearField(name string) error {
+	switch name {
+	case advisory.FieldWithdrawnAt:
+		m.ClearWithdrawnAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Advisory nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AdvisoryMutation) ResetField(name string) error {
+	switch name {
+	case advisory.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case advisory.FieldOsvID:
+		m.ResetOsvID()
+		return nil
+	case advisory.FieldTitle:
+		m.ResetTitle()
+		return nil
+	case advisory.FieldMalicious:
+		m.ResetMalicious()
+		return nil
+	case advisory.FieldModifiedAt:
+		m.ResetModifiedAt()
+		return nil
+	case advisory.FieldWithdrawnAt:
+		m.ResetWithdrawnAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Advisory field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AdvisoryMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AdvisoryMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AdvisoryMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AdvisoryMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AdvisoryMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AdvisoryMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AdvisoryMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Advisory unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AdvisoryMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Advisory edge %s", name)
+}
+
+// AdvisoryPackageMutation represents an operation that mutates the AdvisoryPackage nodes in the graph.
+type AdvisoryPackageMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	advisory_id      *int64
+	addadvisory_id   *int64
+	ecosystem        *string
+	_package         *string
+	affected         *[]byte
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*AdvisoryPackage, error)
+	predicates       []predicate.AdvisoryPackage
+}
+
+var _ ent.Mutation = (*AdvisoryPackageMutation)(nil)
+
+// advisorypackageOption allows management of the mutation configuration using functional options.
+type advisorypackageOption func(*AdvisoryPackageMutation)
+
+// newAdvisoryPackageMutation creates new mutation for the AdvisoryPackage entity.
+func newAdvisoryPackageMutation(c config, op Op, opts ...advisorypackageOption) *AdvisoryPackageMutation {
+	m := &AdvisoryPackageMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAdvisoryPackage,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAdvisoryPackageID sets the ID field of the mutation.
+func withAdvisoryPackageID(id int64) advisorypackageOption {
+	return func(m *AdvisoryPackageMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AdvisoryPackage
+		)
+		m.oldValue = func(ctx context.Context) (*AdvisoryPackage, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AdvisoryPackage.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAdvisoryPackage sets the old AdvisoryPackage of the mutation.
+func withAdvisoryPackage(node *AdvisoryPackage) advisorypackageOption {
+	return func(m *AdvisoryPackageMutation) {
+		m.oldValue = func(context.Context) (*AdvisoryPackage, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AdvisoryPackageMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AdvisoryPackageMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AdvisoryPackage entities.
+func (m *AdvisoryPackageMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AdvisoryPackageMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AdvisoryPackageMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AdvisoryPackage.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AdvisoryPackageMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AdvisoryPackageMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AdvisoryPackage entity.
+// If the AdvisoryPackage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryPackageMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AdvisoryPackageMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AdvisoryPackageMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AdvisoryPackageMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetAdvisoryID sets the "advisory_id" field.
+func (m *AdvisoryPackageMutation) SetAdvisoryID(i int64) {
+	m.advisory_id = &i
+	m.addadvisory_id = nil
+}
+
+// AdvisoryID returns the value of the "advisory_id" field in the mutation.
+func (m *AdvisoryPackageMutation) AdvisoryID() (r int64, exists bool) {
+	v := m.advisory_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAdvisoryID returns the old "advisory_id" field's value of the AdvisoryPackage entity.
+// If the AdvisoryPackage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryPackageMutation) OldAdvisoryID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAdvisoryID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAdvisoryID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAdvisoryID: %w", err)
+	}
+	return oldValue.AdvisoryID, nil
+}
+
+// AddAdvisoryID adds i to the "advisory_id" field.
+func (m *AdvisoryPackageMutation) AddAdvisoryID(i int64) {
+	if m.addadvisory_id != nil {
+		*m.addadvisory_id += i
+	} else {
+		m.addadvisory_id = &i
+	}
+}
+
+// AddedAdvisoryID returns the value that was added to the "advisory_id" field in this mutation.
+func (m *AdvisoryPackageMutation) AddedAdvisoryID() (r int64, exists bool) {
+	v := m.addadvisory_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAdvisoryID resets all changes to the "advisory_id" field.
+func (m *AdvisoryPackageMutation) ResetAdvisoryID() {
+	m.advisory_id = nil
+	m.addadvisory_id = nil
+}
+
+// SetEcosystem sets the "ecosystem" field.
+func (m *AdvisoryPackageMutation) SetEcosystem(s string) {
+	m.ecosystem = &s
+}
+
+// Ecosystem returns the value of the "ecosystem" field in the mutation.
+func (m *AdvisoryPackageMutation) Ecosystem() (r string, exists bool) {
+	v := m.ecosystem
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEcosystem returns the old "ecosystem" field's value of the AdvisoryPackage entity.
+// If the AdvisoryPackage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryPackageMutation) OldEcosystem(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEcosystem is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEcosystem requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEcosystem: %w", err)
+	}
+	return oldValue.Ecosystem, nil
+}
+
+// ResetEcosystem resets all changes to the "ecosystem" field.
+func (m *AdvisoryPackageMutation) ResetEcosystem() {
+	m.ecosystem = nil
+}
+
+// SetPackage sets the "package" field.
+func (m *AdvisoryPackageMutation) SetPackage(s string) {
+	m._package = &s
+}
+
+// Package returns the value of the "package" field in the mutation.
+func (m *AdvisoryPackageMutation) Package() (r string, exists bool) {
+	v := m._package
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPackage returns the old "package" field's value of the AdvisoryPackage entity.
+// If the AdvisoryPackage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryPackageMutation) OldPackage(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPackage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPackage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPackage: %w", err)
+	}
+	return oldValue.Package, nil
+}
+
+// ResetPackage resets all changes to the "package" field.
+func (m *AdvisoryPackageMutation) ResetPackage() {
+	m._package = nil
+}
+
+// SetAffected sets the "affected" field.
+func (m *AdvisoryPackageMutation) SetAffected(b []byte) {
+	m.affected = &b
+}
+
+// Affected returns the value of the "affected" field in the mutation.
+func (m *AdvisoryPackageMutation) Affected() (r []byte, exists bool) {
+	v := m.affected
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAffected returns the old "affected" field's value of the AdvisoryPackage entity.
+// If the AdvisoryPackage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryPackageMutation) OldAffected(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAffected is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAffected requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAffected: %w", err)
+	}
+	return oldValue.Affected, nil
+}
+
+// ResetAffected resets all changes to the "affected" field.
+func (m *AdvisoryPackageMutation) ResetAffected() {
+	m.affected = nil
+}
+
+// Where appends a list predicates to the AdvisoryPackageMutation builder.
+func (m *AdvisoryPackageMutation) Where(ps ...predicate.AdvisoryPackage) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AdvisoryPackageMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AdvisoryPackageMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AdvisoryPackage, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AdvisoryPackageMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AdvisoryPackageMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AdvisoryPackage).
+func (m *AdvisoryPackageMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AdvisoryPackageMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.deployment_id != nil {
+		fields = append(fields, advisorypackage.FieldDeploymentID)
+	}
+	if m.advisory_id != nil {
+		fields = append(fields, advisorypackage.FieldAdvisoryID)
+	}
+	if m.ecosystem != nil {
+		fields = append(fields, advisorypackage.FieldEcosystem)
+	}
+	if m._package != nil {
+		fields = append(fields, advisorypackage.FieldPackage)
+	}
+	if m.affected != nil {
+		fields = append(fields, advisorypackage.FieldAffected)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AdvisoryPackageMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case advisorypackage.FieldDeploymentID:
+		return m.DeploymentID()
+	case advisorypackage.FieldAdvisoryID:
+		return m.AdvisoryID()
+	case advisorypackage.FieldEcosystem:
+		return m.Ecosystem()
+	case advisorypackage.FieldPackage:
+		return m.Package()
+	case advisorypackage.FieldAffected:
+		return m.Affected()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AdvisoryPackageMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case advisorypackage.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case advisorypackage.FieldAdvisoryID:
+		return m.OldAdvisoryID(ctx)
+	case advisorypackage.FieldEcosystem:
+		return m.OldEcosystem(ctx)
+	case advisorypackage.FieldPackage:
+		return m.OldPackage(ctx)
+	case advisorypackage.FieldAffected:
+		return m.OldAffected(ctx)
+	}
+	return nil, fmt.Errorf("unknown AdvisoryPackage field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AdvisoryPackageMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case advisorypackage.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case advisorypackage.FieldAdvisoryID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAdvisoryID(v)
+		return nil
+	case advisorypackage.FieldEcosystem:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEcosystem(v)
+		return nil
+	case advisorypackage.FieldPackage:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPackage(v)
+		return nil
+	case advisorypackage.FieldAffected:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAffected(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AdvisoryPackage field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AdvisoryPackageMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, advisorypackage.FieldDeploymentID)
+	}
+	if m.addadvisory_id != nil {
+		fields = append(fields, advisorypackage.FieldAdvisoryID)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AdvisoryPackageMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case advisorypackage.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case advisorypackage.FieldAdvisoryID:
+		return m.AddedAdvisoryID()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AdvisoryPackageMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case advisorypackage.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case advisorypackage.FieldAdvisoryID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAdvisoryID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AdvisoryPackage numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AdvisoryPackageMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AdvisoryPackageMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AdvisoryPackageMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AdvisoryPackage nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AdvisoryPackageMutation) ResetField(name string) error {
+	switch name {
+	case advisorypackage.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case advisorypackage.FieldAdvisoryID:
+		m.ResetAdvisoryID()
+		return nil
+	case advisorypackage.FieldEcosystem:
+		m.ResetEcosystem()
+		return nil
+	case advisorypackage.FieldPackage:
+		m.ResetPackage()
+		return nil
+	case advisorypackage.FieldAffected:
+		m.ResetAffected()
+		return nil
+	}
+	return fmt.Errorf("unknown AdvisoryPackage field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AdvisoryPackageMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AdvisoryPackageMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AdvisoryPackageMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AdvisoryPackageMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AdvisoryPackageMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AdvisoryPackageMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AdvisoryPackageMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AdvisoryPackage unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AdvisoryPackageMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AdvisoryPackage edge %s", name)
+}
+
+// AgenticIssueMutation represents an operation that mutates the AgenticIssue nodes in the graph.
+type AgenticIssueMutation struct {
+	config
+	op                  Op
+	typ                 string
+	id                  *int64
+	deployment_id       *int64
+	adddeployment_id    *int64
+	project_id          *int64
+	addproject_id       *int64
+	identity            *string
+	class               *string
+	title               *string
+	description         *string
+	reasoning           *string
+	file_path           *string
+	severity            *int32
+	addseverity         *int32
+	detection_state     *string
+	triage_state        *string
+	triage_reason       *string
+	details             *[]byte
+	created_at          *int64
+	addcreated_at       *int64
+	last_detected_at    *int64
+	addlast_detected_at *int64
+	triaged_at          *int64
+	addtriaged_at       *int64
+	clearedFields       map[string]struct{}
+	done                bool
+	oldValue            func(context.Context) (*AgenticIssue, error)
+	predicates          []predicate.AgenticIssue
+}
+
+var _ ent.Mutation = (*AgenticIssueMutation)(nil)
+
+// agenticissueOption allows management of the mutation configuration using functional options.
+type agenticissueOption func(*AgenticIssueMutation)
+
+// newAgenticIssueMutation creates new mutation for the AgenticIssue entity.
+func newAgenticIssueMutation(c config, op Op, opts ...agenticissueOption) *AgenticIssueMutation {
+	m := &AgenticIssueMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAgenticIssue,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAgenticIssueID sets the ID field of the mutation.
+func withAgenticIssueID(id int64) agenticissueOption {
+	return func(m *AgenticIssueMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AgenticIssue
+		)
+		m.oldValue = func(ctx context.Context) (*AgenticIssue, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AgenticIssue.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAgenticIssue sets the old AgenticIssue of the mutation.
+func withAgenticIssue(node *AgenticIssue) agenticissueOption {
+	return func(m *AgenticIssueMutation) {
+		m.oldValue = func(context.Context) (*AgenticIssue, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AgenticIssueMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AgenticIssueMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AgenticIssue entities.
+func (m *AgenticIssueMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AgenticIssueMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AgenticIssueMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AgenticIssue.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AgenticIssueMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AgenticIssueMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AgenticIssueMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AgenticIssueMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AgenticIssueMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *AgenticIssueMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *AgenticIssueMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldProjectID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *AgenticIssueMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *AgenticIssueMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearProjectID clears the value of the "project_id" field.
+func (m *AgenticIssueMutation) ClearProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+	m.clearedFields[agenticissue.FieldProjectID] = struct{}{}
+}
+
+// ProjectIDCleared returns if the "project_id" field was cleared in this mutation.
+func (m *AgenticIssueMutation) ProjectIDCleared() bool {
+	_, ok := m.clearedFields[agenticissue.FieldProjectID]
+	return ok
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *AgenticIssueMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+	delete(m.clearedFields, agenticissue.FieldProjectID)
+}
+
+// SetIdentity sets the "identity" field.
+func (m *AgenticIssueMutation) SetIdentity(s string) {
+	m.identity = &s
+}
+
+// Identity returns the value of the "identity" field in the mutation.
+func (m *AgenticIssueMutation) Identity() (r string, exists bool) {
+	v := m.identity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIdentity returns the old "identity" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldIdentity(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIdentity is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIdentity requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIdentity: %w", err)
+	}
+	return oldValue.Identity, nil
+}
+
+// ResetIdentity resets all changes to the "identity" field.
+func (m *AgenticIssueMutation) ResetIdentity() {
+	m.identity = nil
+}
+
+// SetClass sets the "class" field.
+func (m *AgenticIssueMutation) SetClass(s string) {
+	m.class = &s
+}
+
+// Class returns the value of the "class" field in the mutation.
+func (m *AgenticIssueMutation) Class() (r string, exists bool) {
+	v := m.class
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClass returns the old "class" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldClass(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClass is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClass requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClass: %w", err)
+	}
+	return oldValue.Class, nil
+}
+
+// ResetClass resets all changes to the "class" field.
+func (m *AgenticIssueMutation) ResetClass() {
+	m.class = nil
+}
+
+// SetTitle sets the "title" field.
+func (m *AgenticIssueMutation) SetTitle(s string) {
+	m.title = &s
+}
+
+// Title returns the value of the "title" field in the mutation.
+func (m *AgenticIssueMutation) Title() (r string, exists bool) {
+	v := m.title
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTitle returns the old "title" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldTitle(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTitle is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTitle requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTitle: %w", err)
+	}
+	return oldValue.Title, nil
+}
+
+// ResetTitle resets all changes to the "title" field.
+func (m *AgenticIssueMutation) ResetTitle() {
+	m.title = nil
+}
+
+// SetDescription sets the "description" field.
+func (m *AgenticIssueMutation) SetDescription(s string) {
+	m.description = &s
+}
+
+// Description returns the value of the "description" field in the mutation.
+func (m *AgenticIssueMutation) Description() (r string, exists bool) {
+	v := m.description
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDescription returns the old "description" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldDescription(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDescription is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDescription requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDescription: %w", err)
+	}
+	return oldValue.Description, nil
+}
+
+// ResetDescription resets all changes to the "description" field.
+func (m *AgenticIssueMutation) ResetDescription() {
+	m.description = nil
+}
+
+// SetReasoning sets the "reasoning" field.
+func (m *AgenticIssueMutation) SetReasoning(s string) {
+	m.reasoning = &s
+}
+
+// Reasoning returns the value of the "reasoning" field in the mutation.
+func (m *AgenticIssueMutation) Reasoning() (r string, exists bool) {
+	v := m.reasoning
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReasoning returns the old "reasoning" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldReasoning(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReasoning is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReasoning requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReasoning: %w", err)
+	}
+	return oldValue.Reasoning, nil
+}
+
+// ResetReasoning resets all changes to the "reasoning" field.
+func (m *AgenticIssueMutation) ResetReasoning() {
+	m.reasoning = nil
+}
+
+// SetFilePath sets the "file_path" field.
+func (m *AgenticIssueMutation) SetFilePath(s string) {
+	m.file_path = &s
+}
+
+// FilePath returns the value of the "file_path" field in the mutation.
+func (m *AgenticIssueMutation) FilePath() (r string, exists bool) {
+	v := m.file_path
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFilePath returns the old "file_path" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldFilePath(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFilePath is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFilePath requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFilePath: %w", err)
+	}
+	return oldValue.FilePath, nil
+}
+
+// ResetFilePath resets all changes to the "file_path" field.
+func (m *AgenticIssueMutation) ResetFilePath() {
+	m.file_path = nil
+}
+
+// SetSeverity sets the "severity" field.
+func (m *AgenticIssueMutation) SetSeverity(i int32) {
+	m.severity = &i
+	m.addseverity = nil
+}
+
+// Severity returns the value of the "severity" field in the mutation.
+func (m *AgenticIssueMutation) Severity() (r int32, exists bool) {
+	v := m.severity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSeverity returns the old "severity" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldSeverity(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSeverity is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSeverity requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSeverity: %w", err)
+	}
+	return oldValue.Severity, nil
+}
+
+// AddSeverity adds i to the "severity" field.
+func (m *AgenticIssueMutation) AddSeverity(i int32) {
+	if m.addseverity != nil {
+		*m.addseverity += i
+	} else {
+		m.addseverity = &i
+	}
+}
+
+// AddedSeverity returns the value that was added to the "severity" field in this mutation.
+func (m *AgenticIssueMutation) AddedSeverity() (r int32, exists bool) {
+	v := m.addseverity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSeverity resets all changes to the "severity" field.
+func (m *AgenticIssueMutation) ResetSeverity() {
+	m.severity = nil
+	m.addseverity = nil
+}
+
+// SetDetectionState sets the "detection_state" field.
+func (m *AgenticIssueMutation) SetDetectionState(s string) {
+	m.detection_state = &s
+}
+
+// DetectionState returns the value of the "detection_state" field in the mutation.
+func (m *AgenticIssueMutation) DetectionState() (r string, exists bool) {
+	v := m.detection_state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDetectionState returns the old "detection_state" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldDetectionState(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDetectionState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDetectionState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDetectionState: %w", err)
+	}
+	return oldValue.DetectionState, nil
+}
+
+// ResetDetectionState resets all changes to the "detection_state" field.
+func (m *AgenticIssueMutation) ResetDetectionState() {
+	m.detection_state = nil
+}
+
+// SetTriageState sets the "triage_state" field.
+func (m *AgenticIssueMutation) SetTriageState(s string) {
+	m.triage_state = &s
+}
+
+// TriageState returns the value of the "triage_state" field in the mutation.
+func (m *AgenticIssueMutation) TriageState() (r string, exists bool) {
+	v := m.triage_state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTriageState returns the old "triage_state" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldTriageState(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTriageState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTriageState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTriageState: %w", err)
+	}
+	return oldValue.TriageState, nil
+}
+
+// ResetTriageState resets all changes to the "triage_state" field.
+func (m *AgenticIssueMutation) ResetTriageState() {
+	m.triage_state = nil
+}
+
+// SetTriageReason sets the "triage_reason" field.
+func (m *AgenticIssueMutation) SetTriageReason(s string) {
+	m.triage_reason = &s
+}
+
+// TriageReason returns the value of the "triage_reason" field in the mutation.
+func (m *AgenticIssueMutation) TriageReason() (r string, exists bool) {
+	v := m.triage_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTriageReason returns the old "triage_reason" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldTriageReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTriageReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTriageReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTriageReason: %w", err)
+	}
+	return oldValue.TriageReason, nil
+}
+
+// ResetTriageReason resets all changes to the "triage_reason" field.
+func (m *AgenticIssueMutation) ResetTriageReason() {
+	m.triage_reason = nil
+}
+
+// SetDetails sets the "details" field.
+func (m *AgenticIssueMutation) SetDetails(b []byte) {
+	m.details = &b
+}
+
+// Details returns the value of the "details" field in the mutation.
+func (m *AgenticIssueMutation) Details() (r []byte, exists bool) {
+	v := m.details
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDetails returns the old "details" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldDetails(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDetails is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDetails requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDetails: %w", err)
+	}
+	return oldValue.Details, nil
+}
+
+// ClearDetails clears the value of the "details" field.
+func (m *AgenticIssueMutation) ClearDetails() {
+	m.details = nil
+	m.clearedFields[agenticissue.FieldDetails] = struct{}{}
+}
+
+// DetailsCleared returns if the "details" field was cleared in this mutation.
+func (m *AgenticIssueMutation) DetailsCleared() bool {
+	_, ok := m.clearedFields[agenticissue.FieldDetails]
+	return ok
+}
+
+// ResetDetails resets all changes to the "details" field.
+func (m *AgenticIssueMutation) ResetDetails() {
+	m.details = nil
+	delete(m.clearedFields, agenticissue.FieldDetails)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *AgenticIssueMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *AgenticIssueMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *AgenticIssueMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *AgenticIssueMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *AgenticIssueMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetLastDetectedAt sets the "last_detected_at" field.
+func (m *AgenticIssueMutation) SetLastDetectedAt(i int64) {
+	m.last_detected_at = &i
+	m.addlast_detected_at = nil
+}
+
+// LastDetectedAt returns the value of the "last_detected_at" field in the mutation.
+func (m *AgenticIssueMutation) LastDetectedAt() (r int64, exists bool) {
+	v := m.last_detected_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastDetectedAt returns the old "last_detected_at" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldLastDetectedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastDetectedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastDetectedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastDetectedAt: %w", err)
+	}
+	return oldValue.LastDetectedAt, nil
+}
+
+// AddLastDetectedAt adds i to the "last_detected_at" field.
+func (m *AgenticIssueMutation) AddLastDetectedAt(i int64) {
+	if m.addlast_detected_at != nil {
+		*m.addlast_detected_at += i
+	} else {
+		m.addlast_detected_at = &i
+	}
+}
+
+// AddedLastDetectedAt returns the value that was added to the "last_detected_at" field in this mutation.
+func (m *AgenticIssueMutation) AddedLastDetectedAt() (r int64, exists bool) {
+	v := m.addlast_detected_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLastDetectedAt resets all changes to the "last_detected_at" field.
+func (m *AgenticIssueMutation) ResetLastDetectedAt() {
+	m.last_detected_at = nil
+	m.addlast_detected_at = nil
+}
+
+// SetTriagedAt sets the "triaged_at" field.
+func (m *AgenticIssueMutation) SetTriagedAt(i int64) {
+	m.triaged_at = &i
+	m.addtriaged_at = nil
+}
+
+// TriagedAt returns the value of the "triaged_at" field in the mutation.
+func (m *AgenticIssueMutation) TriagedAt() (r int64, exists bool) {
+	v := m.triaged_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTriagedAt returns the old "triaged_at" field's value of the AgenticIssue entity.
+// If the AgenticIssue object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueMutation) OldTriagedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTriagedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTriagedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTriagedAt: %w", err)
+	}
+	return oldValue.TriagedAt, nil
+}
+
+// AddTriagedAt adds i to the "triaged_at" field.
+func (m *AgenticIssueMutation) AddTriagedAt(i int64) {
+	if m.addtriaged_at != nil {
+		*m.addtriaged_at += i
+	} else {
+		m.addtriaged_at = &i
+	}
+}
+
+// AddedTriagedAt returns the value that was added to the "triaged_at" field in this mutation.
+func (m *AgenticIssueMutation) AddedTriagedAt() (r int64, exists bool) {
+	v := m.addtriaged_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearTriagedAt clears the value of the "triaged_at" field.
+func (m *AgenticIssueMutation) ClearTriagedAt() {
+	m.triaged_at = nil
+	m.addtriaged_at = nil
+	m.clearedFields[agenticissue.FieldTriagedAt] = struct{}{}
+}
+
+// TriagedAtCleared returns if the "triaged_at" field was cleared in this mutation.
+func (m *AgenticIssueMutation) TriagedAtCleared() bool {
+	_, ok := m.clearedFields[agenticissue.FieldTriagedAt]
+	return ok
+}
+
+// ResetTriagedAt resets all changes to the "triaged_at" field.
+func (m *AgenticIssueMutation) ResetTriagedAt() {
+	m.triaged_at = nil
+	m.addtriaged_at = nil
+	delete(m.clearedFields, agenticissue.FieldTriagedAt)
+}
+
+// Where appends a list predicates to the AgenticIssueMutation builder.
+func (m *AgenticIssueMutation) Where(ps ...predicate.AgenticIssue) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AgenticIssueMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AgenticIssueMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AgenticIssue, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AgenticIssueMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AgenticIssueMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AgenticIssue).
+func (m *AgenticIssueMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AgenticIssueMutation) Fields() []string {
+	fields := make([]string, 0, 16)
+	if m.deployment_id != nil {
+		fields = append(fields, agenticissue.FieldDeploymentID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, agenticissue.FieldProjectID)
+	}
+	if m.identity != nil {
+		fields = append(fields, agenticissue.FieldIdentity)
+	}
+	if m.class != nil {
+		fields = append(fields, agenticissue.FieldClass)
+	}
+	if m.title != nil {
+		fields = append(fields, agenticissue.FieldTitle)
+	}
+	if m.description != nil {
+		fields = append(fields, agenticissue.FieldDescription)
+	}
+	if m.reasoning != nil {
+		fields = append(fields, agenticissue.FieldReasoning)
+	}
+	if m.file_path != nil {
+		fields = append(fields, agenticissue.FieldFilePath)
+	}
+	if m.severity != nil {
+		fields = append(fields, agenticissue.FieldSeverity)
+	}
+	if m.detection_state != nil {
+		fields = append(fields, agenticissue.FieldDetectionState)
+	}
+	if m.triage_state != nil {
+		fields = append(fields, agenticissue.FieldTriageState)
+	}
+	if m.triage_reason != nil {
+		fields = append(fields, agenticissue.FieldTriageReason)
+	}
+	if m.details != nil {
+		fields = append(fields, agenticissue.FieldDetails)
+	}
+	if m.created_at != nil {
+		fields = append(fields, agenticissue.FieldCreatedAt)
+	}
+	if m.last_detected_at != nil {
+		fields = append(fields, agenticissue.FieldLastDetectedAt)
+	}
+	if m.triaged_at != nil {
+		fields = append(fields, agenticissue.FieldTriagedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AgenticIssueMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case agenticissue.FieldDeploymentID:
+		return m.DeploymentID()
+	case agenticissue.FieldProjectID:
+		return m.ProjectID()
+	case agenticissue.FieldIdentity:
+		return m.Identity()
+	case agenticissue.FieldClass:
+		return m.Class()
+	case agenticissue.FieldTitle:
+		return m.Title()
+	case agenticissue.FieldDescription:
+		return m.Description()
+	case agenticissue.FieldReasoning:
+		return m.Reasoning()
+	case agenticissue.FieldFilePath:
+		return m.FilePath()
+	case agenticissue.FieldSeverity:
+		return m.Severity()
+	case agenticissue.FieldDetectionState:
+		return m.DetectionState()
+	case agenticissue.FieldTriageState:
+		return m.TriageState()
+	case agenticissue.FieldTriageReason:
+		return m.TriageReason()
+	case agenticissue.FieldDetails:
+		return m.Details()
+	case agenticissue.FieldCreatedAt:
+		return m.CreatedAt()
+	case agenticissue.FieldLastDetectedAt:
+		return m.LastDetectedAt()
+	case agenticissue.FieldTriagedAt:
+		return m.TriagedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AgenticIssueMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case agenticissue.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case agenticissue.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case agenticissue.FieldIdentity:
+		return m.OldIdentity(ctx)
+	case agenticissue.FieldClass:
+		return m.OldClass(ctx)
+	case agenticissue.FieldTitle:
+		return m.OldTitle(ctx)
+	case agenticissue.FieldDescription:
+		return m.OldDescription(ctx)
+	case agenticissue.FieldReasoning:
+		return m.OldReasoning(ctx)
+	case agenticissue.FieldFilePath:
+		return m.OldFilePath(ctx)
+	case agenticissue.FieldSeverity:
+		return m.OldSeverity(ctx)
+	case agenticissue.FieldDetectionState:
+		return m.OldDetectionState(ctx)
+	case agenticissue.FieldTriageState:
+		return m.OldTriageState(ctx)
+	case agenticissue.FieldTriageReason:
+		return m.OldTriageReason(ctx)
+	case agenticissue.FieldDetails:
+		return m.OldDetails(ctx)
+	case agenticissue.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case agenticissue.FieldLastDetectedAt:
+		return m.OldLastDetectedAt(ctx)
+	case agenticissue.FieldTriagedAt:
+		return m.OldTriagedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown AgenticIssue field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AgenticIssueMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case agenticissue.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case agenticissue.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case agenticissue.FieldIdentity:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIdentity(v)
+		return nil
+	case agenticissue.FieldClass:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClass(v)
+		return nil
+	case agenticissue.FieldTitle:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTitle(v)
+		return nil
+	case agenticissue.FieldDescription:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDescription(v)
+		return nil
+	case agenticissue.FieldReasoning:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReasoning(v)
+		return nil
+	case agenticissue.FieldFilePath:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFilePath(v)
+		return nil
+	case agenticissue.FieldSeverity:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSeverity(v)
+		return nil
+	case agenticissue.FieldDetectionState:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDetectionState(v)
+		return nil
+	case agenticissue.FieldTriageState:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTriageState(v)
+		return nil
+	case agenticissue.FieldTriageReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTriageReason(v)
+		return nil
+	case agenticissue.FieldDetails:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDetails(v)
+		return nil
+	case agenticissue.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case agenticissue.FieldLastDetectedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastDetectedAt(v)
+		return nil
+	case agenticissue.FieldTriagedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTriagedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssue field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AgenticIssueMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, agenticissue.FieldDeploymentID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, agenticissue.FieldProjectID)
+	}
+	if m.addseverity != nil {
+		fields = append(fields, agenticissue.FieldSeverity)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, agenticissue.FieldCreatedAt)
+	}
+	if m.addlast_detected_at != nil {
+		fields = append(fields, agenticissue.FieldLastDetectedAt)
+	}
+	if m.addtriaged_at != nil {
+		fields = append(fields, agenticissue.FieldTriagedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AgenticIssueMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case agenticissue.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case agenticissue.FieldProjectID:
+		return m.AddedProjectID()
+	case agenticissue.FieldSeverity:
+		return m.AddedSeverity()
+	case agenticissue.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case agenticissue.FieldLastDetectedAt:
+		return m.AddedLastDetectedAt()
+	case agenticissue.FieldTriagedAt:
+		return m.AddedTriagedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AgenticIssueMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case agenticissue.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case agenticissue.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case agenticissue.FieldSeverity:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSeverity(v)
+		return nil
+	case agenticissue.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case agenticissue.FieldLastDetectedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLastDetectedAt(v)
+		return nil
+	case agenticissue.FieldTriagedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTriagedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssue numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AgenticIssueMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(agenticissue.FieldProjectID) {
+		fields = append(fields, agenticissue.FieldProjectID)
+	}
+	if m.FieldCleared(agenticissue.FieldDetails) {
+		fields = append(fields, agenticissue.FieldDetails)
+	}
+	if m.FieldCleared(agenticissue.FieldTriagedAt) {
+		fields = append(fields, agenticissue.FieldTriagedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AgenticIssueMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AgenticIssueMutation) ClearField(name string) error {
+	switch name {
+	case agenticissue.FieldProjectID:
+		m.ClearProjectID()
+		return nil
+	case agenticissue.FieldDetails:
+		m.ClearDetails()
+		return nil
+	case agenticissue.FieldTriagedAt:
+		m.ClearTriagedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssue nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AgenticIssueMutation) ResetField(name string) error {
+	switch name {
+	case agenticissue.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case agenticissue.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case agenticissue.FieldIdentity:
+		m.ResetIdentity()
+		return nil
+	case agenticissue.FieldClass:
+		m.ResetClass()
+		return nil
+	case agenticissue.FieldTitle:
+		m.ResetTitle()
+		return nil
+	case agenticissue.FieldDescription:
+		m.ResetDescription()
+		return nil
+	case agenticissue.FieldReasoning:
+		m.ResetReasoning()
+		return nil
+	case agenticissue.FieldFilePath:
+		m.ResetFilePath()
+		return nil
+	case agenticissue.FieldSeverity:
+		m.ResetSeverity()
+		return nil
+	case agenticissue.FieldDetectionState:
+		m.ResetDetectionState()
+		return nil
+	case agenticissue.FieldTriageState:
+		m.ResetTriageState()
+		return nil
+	case agenticissue.FieldTriageReason:
+		m.ResetTriageReason()
+		return nil
+	case agenticissue.FieldDetails:
+		m.ResetDetails()
+		return nil
+	case agenticissue.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case agenticissue.FieldLastDetectedAt:
+		m.ResetLastDetectedAt()
+		return nil
+	case agenticissue.FieldTriagedAt:
+		m.ResetTriagedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssue field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AgenticIssueMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AgenticIssueMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AgenticIssueMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AgenticIssueMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AgenticIssueMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AgenticIssueMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AgenticIssueMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AgenticIssue unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AgenticIssueMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AgenticIssue edge %s", name)
+}
+
+// AgenticIssueCoverageMutation represents an operation that mutates the AgenticIssueCoverage nodes in the graph.
+type AgenticIssueCoverageMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	run_id           *int64
+	addrun_id        *int64
+	_path            *string
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*AgenticIssueCoverage, error)
+	predicates       []predicate.AgenticIssueCoverage
+}
+
+var _ ent.Mutation = (*AgenticIssueCoverageMutation)(nil)
+
+// agenticissuecoverageOption allows management of the mutation configuration using functional options.
+type agenticissuecoverageOption func(*AgenticIssueCoverageMutation)
+
+// newAgenticIssueCoverageMutation creates new mutation for the AgenticIssueCoverage entity.
+func newAgenticIssueCoverageMutation(c config, op Op, opts ...agenticissuecoverageOption) *AgenticIssueCoverageMutation {
+	m := &AgenticIssueCoverageMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAgenticIssueCoverage,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAgenticIssueCoverageID sets the ID field of the mutation.
+func withAgenticIssueCoverageID(id int64) agenticissuecoverageOption {
+	return func(m *AgenticIssueCoverageMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AgenticIssueCoverage
+		)
+		m.oldValue = func(ctx context.Context) (*AgenticIssueCoverage, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AgenticIssueCoverage.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAgenticIssueCoverage sets the old AgenticIssueCoverage of the mutation.
+func withAgenticIssueCoverage(node *AgenticIssueCoverage) agenticissuecoverageOption {
+	return func(m *AgenticIssueCoverageMutation) {
+		m.oldValue = func(context.Context) (*AgenticIssueCoverage, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AgenticIssueCoverageMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AgenticIssueCoverageMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AgenticIssueCoverage entities.
+func (m *AgenticIssueCoverageMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AgenticIssueCoverageMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AgenticIssueCoverageMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AgenticIssueCoverage.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AgenticIssueCoverageMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AgenticIssueCoverageMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AgenticIssueCoverage entity.
+// If the AgenticIssueCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueCoverageMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AgenticIssueCoverageMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AgenticIssueCoverageMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AgenticIssueCoverageMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRunID sets the "run_id" field.
+func (m *AgenticIssueCoverageMutation) SetRunID(i int64) {
+	m.run_id = &i
+	m.addrun_id = nil
+}
+
+// RunID returns the value of the "run_id" field in the mutation.
+func (m *AgenticIssueCoverageMutation) RunID() (r int64, exists bool) {
+	v := m.run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunID returns the old "run_id" field's value of the AgenticIssueCoverage entity.
+// If the AgenticIssueCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueCoverageMutation) OldRunID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunID: %w", err)
+	}
+	return oldValue.RunID, nil
+}
+
+// AddRunID adds i to the "run_id" field.
+func (m *AgenticIssueCoverageMutation) AddRunID(i int64) {
+	if m.addrun_id != nil {
+		*m.addrun_id += i
+	} else {
+		m.addrun_id = &i
+	}
+}
+
+// AddedRunID returns the value that was added to the "run_id" field in this mutation.
+func (m *AgenticIssueCoverageMutation) AddedRunID() (r int64, exists bool) {
+	v := m.addrun_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRunID resets all changes to the "run_id" field.
+func (m *AgenticIssueCoverageMutation) ResetRunID() {
+	m.run_id = nil
+	m.addrun_id = nil
+}
+
+// SetPath sets the "path" field.
+func (m *AgenticIssueCoverageMutation) SetPath(s string) {
+	m._path = &s
+}
+
+// Path returns the value of the "path" field in the mutation.
+func (m *AgenticIssueCoverageMutation) Path() (r string, exists bool) {
+	v := m._path
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPath returns the old "path" field's value of the AgenticIssueCoverage entity.
+// If the AgenticIssueCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueCoverageMutation) OldPath(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPath is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPath requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPath: %w", err)
+	}
+	return oldValue.Path, nil
+}
+
+// ResetPath resets all changes to the "path" field.
+func (m *AgenticIssueCoverageMutation) ResetPath() {
+	m._path = nil
+}
+
+// Where appends a list predicates to the AgenticIssueCoverageMutation builder.
+func (m *AgenticIssueCoverageMutation) Where(ps ...predicate.AgenticIssueCoverage) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AgenticIssueCoverageMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AgenticIssueCoverageMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AgenticIssueCoverage, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AgenticIssueCoverageMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AgenticIssueCoverageMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AgenticIssueCoverage).
+func (m *AgenticIssueCoverageMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AgenticIssueCoverageMutation) Fields() []string {
+	fields := make([]string, 0, 3)
+	if m.deployment_id != nil {
+		fields = append(fields, agenticissuecoverage.FieldDeploymentID)
+	}
+	if m.run_id != nil {
+		fields = append(fields, agenticissuecoverage.FieldRunID)
+	}
+	if m._path != nil {
+		fields = append(fields, agenticissuecoverage.FieldPath)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AgenticIssueCoverageMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case agenticissuecoverage.FieldDeploymentID:
+		return m.DeploymentID()
+	case agenticissuecoverage.FieldRunID:
+		return m.RunID()
+	case agenticissuecoverage.FieldPath:
+		return m.Path()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AgenticIssueCoverageMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case agenticissuecoverage.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case agenticissuecoverage.FieldRunID:
+		return m.OldRunID(ctx)
+	case agenticissuecoverage.FieldPath:
+		return m.OldPath(ctx)
+	}
+	return nil, fmt.Errorf("unknown AgenticIssueCoverage field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AgenticIssueCoverageMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case agenticissuecoverage.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case agenticissuecoverage.FieldRunID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunID(v)
+		return nil
+	case agenticissuecoverage.FieldPath:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPath(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssueCoverage field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AgenticIssueCoverageMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, agenticissuecoverage.FieldDeploymentID)
+	}
+	if m.addrun_id != nil {
+		fields = append(fields, agenticissuecoverage.FieldRunID)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AgenticIssueCoverageMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case agenticissuecoverage.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case agenticissuecoverage.FieldRunID:
+		return m.AddedRunID()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AgenticIssueCoverageMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case agenticissuecoverage.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case agenticissuecoverage.FieldRunID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRunID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssueCoverage numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AgenticIssueCoverageMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AgenticIssueCoverageMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AgenticIssueCoverageMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AgenticIssueCoverage nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AgenticIssueCoverageMutation) ResetField(name string) error {
+	switch name {
+	case agenticissuecoverage.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case agenticissuecoverage.FieldRunID:
+		m.ResetRunID()
+		return nil
+	case agenticissuecoverage.FieldPath:
+		m.ResetPath()
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssueCoverage field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AgenticIssueCoverageMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AgenticIssueCoverageMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AgenticIssueCoverageMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AgenticIssueCoverageMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AgenticIssueCoverageMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AgenticIssueCoverageMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AgenticIssueCoverageMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AgenticIssueCoverage unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AgenticIssueCoverageMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AgenticIssueCoverage edge %s", name)
+}
+
+// AgenticIssueEventMutation represents an operation that mutates the AgenticIssueEvent nodes in the graph.
+type AgenticIssueEventMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	issue_id         *int64
+	addissue_id      *int64
+	activity         *[]byte
+	at               *int64
+	addat            *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*AgenticIssueEvent, error)
+	predicates       []predicate.AgenticIssueEvent
+}
+
+var _ ent.Mutation = (*AgenticIssueEventMutation)(nil)
+
+// agenticissueeventOption allows management of the mutation configuration using functional options.
+type agenticissueeventOption func(*AgenticIssueEventMutation)
+
+// newAgenticIssueEventMutation creates new mutation for the AgenticIssueEvent entity.
+func newAgenticIssueEventMutation(c config, op Op, opts ...agenticissueeventOption) *AgenticIssueEventMutation {
+	m := &AgenticIssueEventMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAgenticIssueEvent,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAgenticIssueEventID sets the ID field of the mutation.
+func withAgenticIssueEventID(id int64) agenticissueeventOption {
+	return func(m *AgenticIssueEventMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AgenticIssueEvent
+		)
+		m.oldValue = func(ctx context.Context) (*AgenticIssueEvent, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AgenticIssueEvent.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAgenticIssueEvent sets the old AgenticIssueEvent of the mutation.
+func withAgenticIssueEvent(node *AgenticIssueEvent) agenticissueeventOption {
+	return func(m *AgenticIssueEventMutation) {
+		m.oldValue = func(context.Context) (*AgenticIssueEvent, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AgenticIssueEventMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AgenticIssueEventMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AgenticIssueEvent entities.
+func (m *AgenticIssueEventMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AgenticIssueEventMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AgenticIssueEventMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AgenticIssueEvent.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AgenticIssueEventMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AgenticIssueEventMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AgenticIssueEvent entity.
+// If the AgenticIssueEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueEventMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AgenticIssueEventMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AgenticIssueEventMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AgenticIssueEventMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetIssueID sets the "issue_id" field.
+func (m *AgenticIssueEventMutation) SetIssueID(i int64) {
+	m.issue_id = &i
+	m.addissue_id = nil
+}
+
+// IssueID returns the value of the "issue_id" field in the mutation.
+func (m *AgenticIssueEventMutation) IssueID() (r int64, exists bool) {
+	v := m.issue_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIssueID returns the old "issue_id" field's value of the AgenticIssueEvent entity.
+// If the AgenticIssueEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueEventMutation) OldIssueID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIssueID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIssueID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIssueID: %w", err)
+	}
+	return oldValue.IssueID, nil
+}
+
+// AddIssueID adds i to the "issue_id" field.
+func (m *AgenticIssueEventMutation) AddIssueID(i int64) {
+	if m.addissue_id != nil {
+		*m.addissue_id += i
+	} else {
+		m.addissue_id = &i
+	}
+}
+
+// AddedIssueID returns the value that was added to the "issue_id" field in this mutation.
+func (m *AgenticIssueEventMutation) AddedIssueID() (r int64, exists bool) {
+	v := m.addissue_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetIssueID resets all changes to the "issue_id" field.
+func (m *AgenticIssueEventMutation) ResetIssueID() {
+	m.issue_id = nil
+	m.addissue_id = nil
+}
+
+// SetActivity sets the "activity" field.
+func (m *AgenticIssueEventMutation) SetActivity(b []byte) {
+	m.activity = &b
+}
+
+// Activity returns the value of the "activity" field in the mutation.
+func (m *AgenticIssueEventMutation) Activity() (r []byte, exists bool) {
+	v := m.activity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActivity returns the old "activity" field's value of the AgenticIssueEvent entity.
+// If the AgenticIssueEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueEventMutation) OldActivity(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActivity is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActivity requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActivity: %w", err)
+	}
+	return oldValue.Activity, nil
+}
+
+// ResetActivity resets all changes to the "activity" field.
+func (m *AgenticIssueEventMutation) ResetActivity() {
+	m.activity = nil
+}
+
+// SetAt sets the "at" field.
+func (m *AgenticIssueEventMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *AgenticIssueEventMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the AgenticIssueEvent entity.
+// If the AgenticIssueEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueEventMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *AgenticIssueEventMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *AgenticIssueEventMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *AgenticIssueEventMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the AgenticIssueEventMutation builder.
+func (m *AgenticIssueEventMutation) Where(ps ...predicate.AgenticIssueEvent) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AgenticIssueEventMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AgenticIssueEventMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AgenticIssueEvent, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AgenticIssueEventMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AgenticIssueEventMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AgenticIssueEvent).
+func (m *AgenticIssueEventMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AgenticIssueEventMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.deployment_id != nil {
+		fields = append(fields, agenticissueevent.FieldDeploymentID)
+	}
+	if m.issue_id != nil {
+		fields = append(fields, agenticissueevent.FieldIssueID)
+	}
+	if m.activity != nil {
+		fields = append(fields, agenticissueevent.FieldActivity)
+	}
+	if m.at != nil {
+		fields = append(fields, agenticissueevent.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AgenticIssueEventMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case agenticissueevent.FieldDeploymentID:
+		return m.DeploymentID()
+	case agenticissueevent.FieldIssueID:
+		return m.IssueID()
+	case agenticissueevent.FieldActivity:
+		return m.Activity()
+	case agenticissueevent.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AgenticIssueEventMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case agenticissueevent.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case agenticissueevent.FieldIssueID:
+		return m.OldIssueID(ctx)
+	case agenticissueevent.FieldActivity:
+		return m.OldActivity(ctx)
+	case agenticissueevent.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown AgenticIssueEvent field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AgenticIssueEventMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case agenticissueevent.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case agenticissueevent.FieldIssueID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIssueID(v)
+		return nil
+	case agenticissueevent.FieldActivity:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActivity(v)
+		return nil
+	case agenticissueevent.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssueEvent field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AgenticIssueEventMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, agenticissueevent.FieldDeploymentID)
+	}
+	if m.addissue_id != nil {
+		fields = append(fields, agenticissueevent.FieldIssueID)
+	}
+	if m.addat != nil {
+		fields = append(fields, agenticissueevent.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AgenticIssueEventMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case agenticissueevent.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case agenticissueevent.FieldIssueID:
+		return m.AddedIssueID()
+	case agenticissueevent.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AgenticIssueEventMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case agenticissueevent.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case agenticissueevent.FieldIssueID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddIssueID(v)
+		return nil
+	case agenticissueevent.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssueEvent numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AgenticIssueEventMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AgenticIssueEventMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AgenticIssueEventMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AgenticIssueEvent nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AgenticIssueEventMutation) ResetField(name string) error {
+	switch name {
+	case agenticissueevent.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case agenticissueevent.FieldIssueID:
+		m.ResetIssueID()
+		return nil
+	case agenticissueevent.FieldActivity:
+		m.ResetActivity()
+		return nil
+	case agenticissueevent.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssueEvent field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AgenticIssueEventMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AgenticIssueEventMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AgenticIssueEventMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AgenticIssueEventMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AgenticIssueEventMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AgenticIssueEventMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AgenticIssueEventMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AgenticIssueEvent unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AgenticIssueEventMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AgenticIssueEvent edge %s", name)
+}
+
+// AgenticIssueLabelMutation represents an operation that mutates the AgenticIssueLabel nodes in the graph.
+type AgenticIssueLabelMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	issue_id         *int64
+	addissue_id      *int64
+	kind             *string
+	value            *string
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*AgenticIssueLabel, error)
+	predicates       []predicate.AgenticIssueLabel
+}
+
+var _ ent.Mutation = (*AgenticIssueLabelMutation)(nil)
+
+// agenticissuelabelOption allows management of the mutation configuration using functional options.
+type agenticissuelabelOption func(*AgenticIssueLabelMutation)
+
+// newAgenticIssueLabelMutation creates new mutation for the AgenticIssueLabel entity.
+func newAgenticIssueLabelMutation(c config, op Op, opts ...agenticissuelabelOption) *AgenticIssueLabelMutation {
+	m := &AgenticIssueLabelMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAgenticIssueLabel,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAgenticIssueLabelID sets the ID field of the mutation.
+func withAgenticIssueLabelID(id int64) agenticissuelabelOption {
+	return func(m *AgenticIssueLabelMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AgenticIssueLabel
+		)
+		m.oldValue = func(ctx context.Context) (*AgenticIssueLabel, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AgenticIssueLabel.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAgenticIssueLabel sets the old AgenticIssueLabel of the mutation.
+func withAgenticIssueLabel(node *AgenticIssueLabel) agenticissuelabelOption {
+	return func(m *AgenticIssueLabelMutation) {
+		m.oldValue = func(context.Context) (*AgenticIssueLabel, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AgenticIssueLabelMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AgenticIssueLabelMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AgenticIssueLabel entities.
+func (m *AgenticIssueLabelMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AgenticIssueLabelMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AgenticIssueLabelMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AgenticIssueLabel.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AgenticIssueLabelMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AgenticIssueLabelMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AgenticIssueLabel entity.
+// If the AgenticIssueLabel object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueLabelMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AgenticIssueLabelMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AgenticIssueLabelMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AgenticIssueLabelMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetIssueID sets the "issue_id" field.
+func (m *AgenticIssueLabelMutation) SetIssueID(i int64) {
+	m.issue_id = &i
+	m.addissue_id = nil
+}
+
+// IssueID returns the value of the "issue_id" field in the mutation.
+func (m *AgenticIssueLabelMutation) IssueID() (r int64, exists bool) {
+	v := m.issue_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIssueID returns the old "issue_id" field's value of the AgenticIssueLabel entity.
+// If the AgenticIssueLabel object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueLabelMutation) OldIssueID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIssueID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIssueID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIssueID: %w", err)
+	}
+	return oldValue.IssueID, nil
+}
+
+// AddIssueID adds i to the "issue_id" field.
+func (m *AgenticIssueLabelMutation) AddIssueID(i int64) {
+	if m.addissue_id != nil {
+		*m.addissue_id += i
+	} else {
+		m.addissue_id = &i
+	}
+}
+
+// AddedIssueID returns the value that was added to the "issue_id" field in this mutation.
+func (m *AgenticIssueLabelMutation) AddedIssueID() (r int64, exists bool) {
+	v := m.addissue_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetIssueID resets all changes to the "issue_id" field.
+func (m *AgenticIssueLabelMutation) ResetIssueID() {
+	m.issue_id = nil
+	m.addissue_id = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *AgenticIssueLabelMutation) SetKind(s string) {
+	m.kind = &s
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *AgenticIssueLabelMutation) Kind() (r string, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the AgenticIssueLabel entity.
+// If the AgenticIssueLabel object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueLabelMutation) OldKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *AgenticIssueLabelMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetValue sets the "value" field.
+func (m *AgenticIssueLabelMutation) SetValue(s string) {
+	m.value = &s
+}
+
+// Value returns the value of the "value" field in the mutation.
+func (m *AgenticIssueLabelMutation) Value() (r string, exists bool) {
+	v := m.value
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldValue returns the old "value" field's value of the AgenticIssueLabel entity.
+// If the AgenticIssueLabel object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgenticIssueLabelMutation) OldValue(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldValue is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldValue requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldValue: %w", err)
+	}
+	return oldValue.Value, nil
+}
+
+// ResetValue resets all changes to the "value" field.
+func (m *AgenticIssueLabelMutation) ResetValue() {
+	m.value = nil
+}
+
+// Where appends a list predicates to the AgenticIssueLabelMutation builder.
+func (m *AgenticIssueLabelMutation) Where(ps ...predicate.AgenticIssueLabel) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AgenticIssueLabelMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AgenticIssueLabelMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AgenticIssueLabel, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AgenticIssueLabelMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AgenticIssueLabelMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AgenticIssueLabel).
+func (m *AgenticIssueLabelMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AgenticIssueLabelMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.deployment_id != nil {
+		fields = append(fields, agenticissuelabel.FieldDeploymentID)
+	}
+	if m.issue_id != nil {
+		fields = append(fields, agenticissuelabel.FieldIssueID)
+	}
+	if m.kind != nil {
+		fields = append(fields, agenticissuelabel.FieldKind)
+	}
+	if m.value != nil {
+		fields = append(fields, agenticissuelabel.FieldValue)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AgenticIssueLabelMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case agenticissuelabel.FieldDeploymentID:
+		return m.DeploymentID()
+	case agenticissuelabel.FieldIssueID:
+		return m.IssueID()
+	case agenticissuelabel.FieldKind:
+		return m.Kind()
+	case agenticissuelabel.FieldValue:
+		return m.Value()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AgenticIssueLabelMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case agenticissuelabel.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case agenticissuelabel.FieldIssueID:
+		return m.OldIssueID(ctx)
+	case agenticissuelabel.FieldKind:
+		return m.OldKind(ctx)
+	case agenticissuelabel.FieldValue:
+		return m.OldValue(ctx)
+	}
+	return nil, fmt.Errorf("unknown AgenticIssueLabel field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AgenticIssueLabelMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case agenticissuelabel.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case agenticissuelabel.FieldIssueID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIssueID(v)
+		return nil
+	case agenticissuelabel.FieldKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case agenticissuelabel.FieldValue:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetValue(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssueLabel field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AgenticIssueLabelMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, agenticissuelabel.FieldDeploymentID)
+	}
+	if m.addissue_id != nil {
+		fields = append(fields, agenticissuelabel.FieldIssueID)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AgenticIssueLabelMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case agenticissuelabel.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case agenticissuelabel.FieldIssueID:
+		return m.AddedIssueID()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AgenticIssueLabelMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case agenticissuelabel.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case agenticissuelabel.FieldIssueID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddIssueID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssueLabel numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AgenticIssueLabelMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AgenticIssueLabelMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AgenticIssueLabelMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AgenticIssueLabel nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AgenticIssueLabelMutation) ResetField(name string) error {
+	switch name {
+	case agenticissuelabel.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case agenticissuelabel.FieldIssueID:
+		m.ResetIssueID()
+		return nil
+	case agenticissuelabel.FieldKind:
+		m.ResetKind()
+		return nil
+	case agenticissuelabel.FieldValue:
+		m.ResetValue()
+		return nil
+	}
+	return fmt.Errorf("unknown AgenticIssueLabel field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AgenticIssueLabelMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AgenticIssueLabelMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AgenticIssueLabelMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AgenticIssueLabelMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AgenticIssueLabelMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AgenticIssueLabelMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AgenticIssueLabelMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AgenticIssueLabel unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AgenticIssueLabelMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AgenticIssueLabel edge %s", name)
+}
+
+// AiAnalysisMutation represents an operation that mutates the AiAnalysis nodes in the graph.
+type AiAnalysisMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	finding_id       *int64
+	addfinding_id    *int64
+	group_id         *int64
+	addgroup_id      *int64
+	status           *string
+	counted          *bool
+	applied          *bool
+	verdict          *string
+	result           *[]byte
+	error            *string
+	trial            *bool
+	content_hash     *int64
+	addcontent_hash  *int64
+	duration_ms      *int64
+	addduration_ms   *int64
+	model            *string
+	input_tokens     *int64
+	addinput_tokens  *int64
+	output_tokens    *int64
+	addoutput_tokens *int64
+	cost_usd         *float64
+	addcost_usd      *float64
+	round            *int32
+	addround         *int32
+	lease_until      *int64
+	addlease_until   *int64
+	created_at       *int64
+	addcreated_at    *int64
+	finished_at      *int64
+	addfinished_at   *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*AiAnalysis, error)
+	predicates       []predicate.AiAnalysis
+}
+
+var _ ent.Mutation = (*AiAnalysisMutation)(nil)
+
+// aianalysisOption allows management of the mutation configuration using functional options.
+type aianalysisOption func(*AiAnalysisMutation)
+
+// newAiAnalysisMutation creates new mutation for the AiAnalysis entity.
+func newAiAnalysisMutation(c config, op Op, opts ...aianalysisOption) *AiAnalysisMutation {
+	m := &AiAnalysisMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAiAnalysis,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAiAnalysisID sets the ID field of the mutation.
+func withAiAnalysisID(id int64) aianalysisOption {
+	return func(m *AiAnalysisMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AiAnalysis
+		)
+		m.oldValue = func(ctx context.Context) (*AiAnalysis, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AiAnalysis.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAiAnalysis sets the old AiAnalysis of the mutation.
+func withAiAnalysis(node *AiAnalysis) aianalysisOption {
+	return func(m *AiAnalysisMutation) {
+		m.oldValue = func(context.Context) (*AiAnalysis, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AiAnalysisMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AiAnalysisMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AiAnalysis entities.
+func (m *AiAnalysisMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AiAnalysisMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AiAnalysisMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AiAnalysis.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AiAnalysisMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AiAnalysisMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AiAnalysisMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AiAnalysisMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AiAnalysisMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetFindingID sets the "finding_id" field.
+func (m *AiAnalysisMutation) SetFindingID(i int64) {
+	m.finding_id = &i
+	m.addfinding_id = nil
+}
+
+// FindingID returns the value of the "finding_id" field in the mutation.
+func (m *AiAnalysisMutation) FindingID() (r int64, exists bool) {
+	v := m.finding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFindingID returns the old "finding_id" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldFindingID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFindingID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFindingID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFindingID: %w", err)
+	}
+	return oldValue.FindingID, nil
+}
+
+// AddFindingID adds i to the "finding_id" field.
+func (m *AiAnalysisMutation) AddFindingID(i int64) {
+	if m.addfinding_id != nil {
+		*m.addfinding_id += i
+	} else {
+		m.addfinding_id = &i
+	}
+}
+
+// AddedFindingID returns the value that was added to the "finding_id" field in this mutation.
+func (m *AiAnalysisMutation) AddedFindingID() (r int64, exists bool) {
+	v := m.addfinding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFindingID resets all changes to the "finding_id" field.
+func (m *AiAnalysisMutation) ResetFindingID() {
+	m.finding_id = nil
+	m.addfinding_id = nil
+}
+
+// SetGroupID sets the "group_id" field.
+func (m *AiAnalysisMutation) SetGroupID(i int64) {
+	m.group_id = &i
+	m.addgroup_id = nil
+}
+
+// GroupID returns the value of the "group_id" field in the mutation.
+func (m *AiAnalysisMutation) GroupID() (r int64, exists bool) {
+	v := m.group_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldGroupID returns the old "group_id" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldGroupID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldGroupID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldGroupID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldGroupID: %w", err)
+	}
+	return oldValue.GroupID, nil
+}
+
+// AddGroupID adds i to the "group_id" field.
+func (m *AiAnalysisMutation) AddGroupID(i int64) {
+	if m.addgroup_id != nil {
+		*m.addgroup_id += i
+	} else {
+		m.addgroup_id = &i
+	}
+}
+
+// AddedGroupID returns the value that was added to the "group_id" field in this mutation.
+func (m *AiAnalysisMutation) AddedGroupID() (r int64, exists bool) {
+	v := m.addgroup_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetGroupID resets all changes to the "group_id" field.
+func (m *AiAnalysisMutation) ResetGroupID() {
+	m.group_id = nil
+	m.addgroup_id = nil
+}
+
+// SetStatus sets the "status" field.
+func (m *AiAnalysisMutation) SetStatus(s string) {
+	m.status = &s
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *AiAnalysisMutation) Status() (r string, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldStatus(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *AiAnalysisMutation) ResetStatus() {
+	m.status = nil
+}
+
+// SetCounted sets the "counted" field.
+func (m *AiAnalysisMutation) SetCounted(b bool) {
+	m.counted = &b
+}
+
+// Counted returns the value of the "counted" field in the mutation.
+func (m *AiAnalysisMutation) Counted() (r bool, exists bool) {
+	v := m.counted
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCounted returns the old "counted" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldCounted(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCounted is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCounted requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCounted: %w", err)
+	}
+	return oldValue.Counted, nil
+}
+
+// ResetCounted resets all changes to the "counted" field.
+func (m *AiAnalysisMutation) ResetCounted() {
+	m.counted = nil
+}
+
+// SetApplied sets the "applied" field.
+func (m *AiAnalysisMutation) SetApplied(b bool) {
+	m.applied = &b
+}
+
+// Applied returns the value of the "applied" field in the mutation.
+func (m *AiAnalysisMutation) Applied() (r bool, exists bool) {
+	v := m.applied
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldApplied returns the old "applied" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldApplied(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldApplied is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldApplied requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldApplied: %w", err)
+	}
+	return oldValue.Applied, nil
+}
+
+// ResetApplied resets all changes to the "applied" field.
+func (m *AiAnalysisMutation) ResetApplied() {
+	m.applied = nil
+}
+
+// SetVerdict sets the "verdict" field.
+func (m *AiAnalysisMutation) SetVerdict(s string) {
+	m.verdict = &s
+}
+
+// Verdict returns the value of the "verdict" field in the mutation.
+func (m *AiAnalysisMutation) Verdict() (r string, exists bool) {
+	v := m.verdict
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVerdict returns the old "verdict" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldVerdict(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVerdict is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVerdict requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVerdict: %w", err)
+	}
+	return oldValue.Verdict, nil
+}
+
+// ResetVerdict resets all changes to the "verdict" field.
+func (m *AiAnalysisMutation) ResetVerdict() {
+	m.verdict = nil
+}
+
+// SetResult sets the "result" field.
+func (m *AiAnalysisMutation) SetResult(b []byte) {
+	m.result = &b
+}
+
+// Result returns the value of the "result" field in the mutation.
+func (m *AiAnalysisMutation) Result() (r []byte, exists bool) {
+	v := m.result
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldResult returns the old "result" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldResult(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldResult is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldResult requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldResult: %w", err)
+	}
+	return oldValue.Result, nil
+}
+
+// ClearResult clears the value of the "result" field.
+func (m *AiAnalysisMutation) ClearResult() {
+	m.result = nil
+	m.clearedFields[aianalysis.FieldResult] = struct{}{}
+}
+
+// ResultCleared returns if the "result" field was cleared in this mutation.
+func (m *AiAnalysisMutation) ResultCleared() bool {
+	_, ok := m.clearedFields[aianalysis.FieldResult]
+	return ok
+}
+
+// ResetResult resets all changes to the "result" field.
+func (m *AiAnalysisMutation) ResetResult() {
+	m.result = nil
+	delete(m.clearedFields, aianalysis.FieldResult)
+}
+
+// SetError sets the "error" field.
+func (m *AiAnalysisMutation) SetError(s string) {
+	m.error = &s
+}
+
+// Error returns the value of the "error" field in the mutation.
+func (m *AiAnalysisMutation) Error() (r string, exists bool) {
+	v := m.error
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldError returns the old "error" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldError(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldError is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldError requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldError: %w", err)
+	}
+	return oldValue.Error, nil
+}
+
+// ResetError resets all changes to the "error" field.
+func (m *AiAnalysisMutation) ResetError() {
+	m.error = nil
+}
+
+// SetTrial sets the "trial" field.
+func (m *AiAnalysisMutation) SetTrial(b bool) {
+	m.trial = &b
+}
+
+// Trial returns the value of the "trial" field in the mutation.
+func (m *AiAnalysisMutation) Trial() (r bool, exists bool) {
+	v := m.trial
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTrial returns the old "trial" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldTrial(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTrial is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTrial requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTrial: %w", err)
+	}
+	return oldValue.Trial, nil
+}
+
+// ResetTrial resets all changes to the "trial" field.
+func (m *AiAnalysisMutation) ResetTrial() {
+	m.trial = nil
+}
+
+// SetContentHash sets the "content_hash" field.
+func (m *AiAnalysisMutation) SetContentHash(i int64) {
+	m.content_hash = &i
+	m.addcontent_hash = nil
+}
+
+// ContentHash returns the value of the "content_hash" field in the mutation.
+func (m *AiAnalysisMutation) ContentHash() (r int64, exists bool) {
+	v := m.content_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContentHash returns the old "content_hash" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldContentHash(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContentHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContentHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContentHash: %w", err)
+	}
+	return oldValue.ContentHash, nil
+}
+
+// AddContentHash adds i to the "content_hash" field.
+func (m *AiAnalysisMutation) AddContentHash(i int64) {
+	if m.addcontent_hash != nil {
+		*m.addcontent_hash += i
+	} else {
+		m.addcontent_hash = &i
+	}
+}
+
+// AddedContentHash returns the value that was added to the "content_hash" field in this mutation.
+func (m *AiAnalysisMutation) AddedContentHash() (r int64, exists bool) {
+	v := m.addcontent_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetContentHash resets all changes to the "content_hash" field.
+func (m *AiAnalysisMutation) ResetContentHash() {
+	m.content_hash = nil
+	m.addcontent_hash = nil
+}
+
+// SetDurationMs sets the "duration_ms" field.
+func (m *AiAnalysisMutation) SetDurationMs(i int64) {
+	m.duration_ms = &i
+	m.addduration_ms = nil
+}
+
+// DurationMs returns the value of the "duration_ms" field in the mutation.
+func (m *AiAnalysisMutation) DurationMs() (r int64, exists bool) {
+	v := m.duration_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDurationMs returns the old "duration_ms" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldDurationMs(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDurationMs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDurationMs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDurationMs: %w", err)
+	}
+	return oldValue.DurationMs, nil
+}
+
+// AddDurationMs adds i to the "duration_ms" field.
+func (m *AiAnalysisMutation) AddDurationMs(i int64) {
+	if m.addduration_ms != nil {
+		*m.addduration_ms += i
+	} else {
+		m.addduration_ms = &i
+	}
+}
+
+// AddedDurationMs returns the value that was added to the "duration_ms" field in this mutation.
+func (m *AiAnalysisMutation) AddedDurationMs() (r int64, exists bool) {
+	v := m.addduration_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDurationMs resets all changes to the "duration_ms" field.
+func (m *AiAnalysisMutation) ResetDurationMs() {
+	m.duration_ms = nil
+	m.addduration_ms = nil
+}
+
+// SetModel sets the "model" field.
+func (m *AiAnalysisMutation) SetModel(s string) {
+	m.model = &s
+}
+
+// Model returns the value of the "model" field in the mutation.
+func (m *AiAnalysisMutation) Model() (r string, exists bool) {
+	v := m.model
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldModel returns the old "model" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldModel(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldModel is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldModel requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldModel: %w", err)
+	}
+	return oldValue.Model, nil
+}
+
+// ResetModel resets all changes to the "model" field.
+func (m *AiAnalysisMutation) ResetModel() {
+	m.model = nil
+}
+
+// SetInputTokens sets the "input_tokens" field.
+func (m *AiAnalysisMutation) SetInputTokens(i int64) {
+	m.input_tokens = &i
+	m.addinput_tokens = nil
+}
+
+// InputTokens returns the value of the "input_tokens" field in the mutation.
+func (m *AiAnalysisMutation) InputTokens() (r int64, exists bool) {
+	v := m.input_tokens
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInputTokens returns the old "input_tokens" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldInputTokens(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInputTokens is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInputTokens requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInputTokens: %w", err)
+	}
+	return oldValue.InputTokens, nil
+}
+
+// AddInputTokens adds i to the "input_tokens" field.
+func (m *AiAnalysisMutation) AddInputTokens(i int64) {
+	if m.addinput_tokens != nil {
+		*m.addinput_tokens += i
+	} else {
+		m.addinput_tokens = &i
+	}
+}
+
+// AddedInputTokens returns the value that was added to the "input_tokens" field in this mutation.
+func (m *AiAnalysisMutation) AddedInputTokens() (r int64, exists bool) {
+	v := m.addinput_tokens
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetInputTokens resets all changes to the "input_tokens" field.
+func (m *AiAnalysisMutation) ResetInputTokens() {
+	m.input_tokens = nil
+	m.addinput_tokens = nil
+}
+
+// SetOutputTokens sets the "output_tokens" field.
+func (m *AiAnalysisMutation) SetOutputTokens(i int64) {
+	m.output_tokens = &i
+	m.addoutput_tokens = nil
+}
+
+// OutputTokens returns the value of the "output_tokens" field in the mutation.
+func (m *AiAnalysisMutation) OutputTokens() (r int64, exists bool) {
+	v := m.output_tokens
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOutputTokens returns the old "output_tokens" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldOutputTokens(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOutputTokens is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOutputTokens requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOutputTokens: %w", err)
+	}
+	return oldValue.OutputTokens, nil
+}
+
+// AddOutputTokens adds i to the "output_tokens" field.
+func (m *AiAnalysisMutation) AddOutputTokens(i int64) {
+	if m.addoutput_tokens != nil {
+		*m.addoutput_tokens += i
+	} else {
+		m.addoutput_tokens = &i
+	}
+}
+
+// AddedOutputTokens returns the value that was added to the "output_tokens" field in this mutation.
+func (m *AiAnalysisMutation) AddedOutputTokens() (r int64, exists bool) {
+	v := m.addoutput_tokens
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetOutputTokens resets all changes to the "output_tokens" field.
+func (m *AiAnalysisMutation) ResetOutputTokens() {
+	m.output_tokens = nil
+	m.addoutput_tokens = nil
+}
+
+// SetCostUsd sets the "cost_usd" field.
+func (m *AiAnalysisMutation) SetCostUsd(f float64) {
+	m.cost_usd = &f
+	m.addcost_usd = nil
+}
+
+// CostUsd returns the value of the "cost_usd" field in the mutation.
+func (m *AiAnalysisMutation) CostUsd() (r float64, exists bool) {
+	v := m.cost_usd
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCostUsd returns the old "cost_usd" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldCostUsd(ctx context.Context) (v float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCostUsd is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCostUsd requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCostUsd: %w", err)
+	}
+	return oldValue.CostUsd, nil
+}
+
+// AddCostUsd adds f to the "cost_usd" field.
+func (m *AiAnalysisMutation) AddCostUsd(f float64) {
+	if m.addcost_usd != nil {
+		*m.addcost_usd += f
+	} else {
+		m.addcost_usd = &f
+	}
+}
+
+// AddedCostUsd returns the value that was added to the "cost_usd" field in this mutation.
+func (m *AiAnalysisMutation) AddedCostUsd() (r float64, exists bool) {
+	v := m.addcost_usd
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCostUsd resets all changes to the "cost_usd" field.
+func (m *AiAnalysisMutation) ResetCostUsd() {
+	m.cost_usd = nil
+	m.addcost_usd = nil
+}
+
+// SetRound sets the "round" field.
+func (m *AiAnalysisMutation) SetRound(i int32) {
+	m.round = &i
+	m.addround = nil
+}
+
+// Round returns the value of the "round" field in the mutation.
+func (m *AiAnalysisMutation) Round() (r int32, exists bool) {
+	v := m.round
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRound returns the old "round" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldRound(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRound is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRound requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRound: %w", err)
+	}
+	return oldValue.Round, nil
+}
+
+// AddRound adds i to the "round" field.
+func (m *AiAnalysisMutation) AddRound(i int32) {
+	if m.addround != nil {
+		*m.addround += i
+	} else {
+		m.addround = &i
+	}
+}
+
+// AddedRound returns the value that was added to the "round" field in this mutation.
+func (m *AiAnalysisMutation) AddedRound() (r int32, exists bool) {
+	v := m.addround
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRound resets all changes to the "round" field.
+func (m *AiAnalysisMutation) ResetRound() {
+	m.round = nil
+	m.addround = nil
+}
+
+// SetLeaseUntil sets the "lease_until" field.
+func (m *AiAnalysisMutation) SetLeaseUntil(i int64) {
+	m.lease_until = &i
+	m.addlease_until = nil
+}
+
+// LeaseUntil returns the value of the "lease_until" field in the mutation.
+func (m *AiAnalysisMutation) LeaseUntil() (r int64, exists bool) {
+	v := m.lease_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeaseUntil returns the old "lease_until" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldLeaseUntil(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeaseUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeaseUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeaseUntil: %w", err)
+	}
+	return oldValue.LeaseUntil, nil
+}
+
+// AddLeaseUntil adds i to the "lease_until" field.
+func (m *AiAnalysisMutation) AddLeaseUntil(i int64) {
+	if m.addlease_until != nil {
+		*m.addlease_until += i
+	} else {
+		m.addlease_until = &i
+	}
+}
+
+// AddedLeaseUntil returns the value that was added to the "lease_until" field in this mutation.
+func (m *AiAnalysisMutation) AddedLeaseUntil() (r int64, exists bool) {
+	v := m.addlease_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearLeaseUntil clears the value of the "lease_until" field.
+func (m *AiAnalysisMutation) ClearLeaseUntil() {
+	m.lease_until = nil
+	m.addlease_until = nil
+	m.clearedFields[aianalysis.FieldLeaseUntil] = struct{}{}
+}
+
+// LeaseUntilCleared returns if the "lease_until" field was cleared in this mutation.
+func (m *AiAnalysisMutation) LeaseUntilCleared() bool {
+	_, ok := m.clearedFields[aianalysis.FieldLeaseUntil]
+	return ok
+}
+
+// ResetLeaseUntil resets all changes to the "lease_until" field.
+func (m *AiAnalysisMutation) ResetLeaseUntil() {
+	m.lease_until = nil
+	m.addlease_until = nil
+	delete(m.clearedFields, aianalysis.FieldLeaseUntil)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *AiAnalysisMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *AiAnalysisMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *AiAnalysisMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *AiAnalysisMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *AiAnalysisMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetFinishedAt sets the "finished_at" field.
+func (m *AiAnalysisMutation) SetFinishedAt(i int64) {
+	m.finished_at = &i
+	m.addfinished_at = nil
+}
+
+// FinishedAt returns the value of the "finished_at" field in the mutation.
+func (m *AiAnalysisMutation) FinishedAt() (r int64, exists bool) {
+	v := m.finished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFinishedAt returns the old "finished_at" field's value of the AiAnalysis entity.
+// If the AiAnalysis object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiAnalysisMutation) OldFinishedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFinishedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFinishedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFinishedAt: %w", err)
+	}
+	return oldValue.FinishedAt, nil
+}
+
+// AddFinishedAt adds i to the "finished_at" field.
+func (m *AiAnalysisMutation) AddFinishedAt(i int64) {
+	if m.addfinished_at != nil {
+		*m.addfinished_at += i
+	} else {
+		m.addfinished_at = &i
+	}
+}
+
+// AddedFinishedAt returns the value that was added to the "finished_at" field in this mutation.
+func (m *AiAnalysisMutation) AddedFinishedAt() (r int64, exists bool) {
+	v := m.addfinished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearFinishedAt clears the value of the "finished_at" field.
+func (m *AiAnalysisMutation) ClearFinishedAt() {
+	m.finished_at = nil
+	m.addfinished_at = nil
+	m.clearedFields[aianalysis.FieldFinishedAt] = struct{}{}
+}
+
+// FinishedAtCleared returns if the "finished_at" field was cleared in this mutation.
+func (m *AiAnalysisMutation) FinishedAtCleared() bool {
+	_, ok := m.clearedFields[aianalysis.FieldFinishedAt]
+	return ok
+}
+
+// ResetFinishedAt resets all changes to the "finished_at" field.
+func (m *AiAnalysisMutation) ResetFinishedAt() {
+	m.finished_at = nil
+	m.addfinished_at = nil
+	delete(m.clearedFields, aianalysis.FieldFinishedAt)
+}
+
+// Where appends a list predicates to the AiAnalysisMutation builder.
+func (m *AiAnalysisMutation) Where(ps ...predicate.AiAnalysis) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AiAnalysisMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AiAnalysisMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AiAnalysis, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AiAnalysisMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AiAnalysisMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AiAnalysis).
+func (m *AiAnalysisMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AiAnalysisMutation) Fields() []string {
+	fields := make([]string, 0, 20)
+	if m.deployment_id != nil {
+		fields = append(fields, aianalysis.FieldDeploymentID)
+	}
+	if m.finding_id != nil {
+		fields = append(fields, aianalysis.FieldFindingID)
+	}
+	if m.group_id != nil {
+		fields = append(fields, aianalysis.FieldGroupID)
+	}
+	if m.status != nil {
+		fields = append(fields, aianalysis.FieldStatus)
+	}
+	if m.counted != nil {
+		fields = append(fields, aianalysis.FieldCounted)
+	}
+	if m.applied != nil {
+		fields = append(fields, aianalysis.FieldApplied)
+	}
+	if m.verdict != nil {
+		fields = append(fields, aianalysis.FieldVerdict)
+	}
+	if m.result != nil {
+		fields = append(fields, aianalysis.FieldResult)
+	}
+	if m.error != nil {
+		fields = append(fields, aianalysis.FieldError)
+	}
+	if m.trial != nil {
+		fields = append(fields, aianalysis.FieldTrial)
+	}
+	if m.content_hash != nil {
+		fields = append(fields, aianalysis.FieldContentHash)
+	}
+	if m.duration_ms != nil {
+		fields = append(fields, aianalysis.FieldDurationMs)
+	}
+	if m.model != nil {
+		fields = append(fields, aianalysis.FieldModel)
+	}
+	if m.input_tokens != nil {
+		fields = append(fields, aianalysis.FieldInputTokens)
+	}
+	if m.output_tokens != nil {
+		fields = append(fields, aianalysis.FieldOutputTokens)
+	}
+	if m.cost_usd != nil {
+		fields = append(fields, aianalysis.FieldCostUsd)
+	}
+	if m.round != nil {
+		fields = append(fields, aianalysis.FieldRound)
+	}
+	if m.lease_until != nil {
+		fields = append(fields, aianalysis.FieldLeaseUntil)
+	}
+	if m.created_at != nil {
+		fields = append(fields, aianalysis.FieldCreatedAt)
+	}
+	if m.finished_at != nil {
+		fields = append(fields, aianalysis.FieldFinishedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AiAnalysisMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case aianalysis.FieldDeploymentID:
+		return m.DeploymentID()
+	case aianalysis.FieldFindingID:
+		return m.FindingID()
+	case aianalysis.FieldGroupID:
+		return m.GroupID()
+	case aianalysis.FieldStatus:
+		return m.Status()
+	case aianalysis.FieldCounted:
+		return m.Counted()
+	case aianalysis.FieldApplied:
+		return m.Applied()
+	case aianalysis.FieldVerdict:
+		return m.Verdict()
+	case aianalysis.FieldResult:
+		return m.Result()
+	case aianalysis.FieldError:
+		return m.Error()
+	case aianalysis.FieldTrial:
+		return m.Trial()
+	case aianalysis.FieldContentHash:
+		return m.ContentHash()
+	case aianalysis.FieldDurationMs:
+		return m.DurationMs()
+	case aianalysis.FieldModel:
+		return m.Model()
+	case aianalysis.FieldInputTokens:
+		return m.InputTokens()
+	case aianalysis.FieldOutputTokens:
+		return m.OutputTokens()
+	case aianalysis.FieldCostUsd:
+		return m.CostUsd()
+	case aianalysis.FieldRound:
+		return m.Round()
+	case aianalysis.FieldLeaseUntil:
+		return m.LeaseUntil()
+	case aianalysis.FieldCreatedAt:
+		return m.CreatedAt()
+	case aianalysis.FieldFinishedAt:
+		return m.FinishedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AiAnalysisMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case aianalysis.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case aianalysis.FieldFindingID:
+		return m.OldFindingID(ctx)
+	case aianalysis.FieldGroupID:
+		return m.OldGroupID(ctx)
+	case aianalysis.FieldStatus:
+		return m.OldStatus(ctx)
+	case aianalysis.FieldCounted:
+		return m.OldCounted(ctx)
+	case aianalysis.FieldApplied:
+		return m.OldApplied(ctx)
+	case aianalysis.FieldVerdict:
+		return m.OldVerdict(ctx)
+	case aianalysis.FieldResult:
+		return m.OldResult(ctx)
+	case aianalysis.FieldError:
+		return m.OldError(ctx)
+	case aianalysis.FieldTrial:
+		return m.OldTrial(ctx)
+	case aianalysis.FieldContentHash:
+		return m.OldContentHash(ctx)
+	case aianalysis.FieldDurationMs:
+		return m.OldDurationMs(ctx)
+	case aianalysis.FieldModel:
+		return m.OldModel(ctx)
+	case aianalysis.FieldInputTokens:
+		return m.OldInputTokens(ctx)
+	case aianalysis.FieldOutputTokens:
+		return m.OldOutputTokens(ctx)
+	case aianalysis.FieldCostUsd:
+		return m.OldCostUsd(ctx)
+	case aianalysis.FieldRound:
+		return m.OldRound(ctx)
+	case aianalysis.FieldLeaseUntil:
+		return m.OldLeaseUntil(ctx)
+	case aianalysis.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case aianalysis.FieldFinishedAt:
+		return m.OldFinishedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown AiAnalysis field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AiAnalysisMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case aianalysis.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case aianalysis.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFindingID(v)
+		return nil
+	case aianalysis.FieldGroupID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetGroupID(v)
+		return nil
+	case aianalysis.FieldStatus:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case aianalysis.FieldCounted:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCounted(v)
+		return nil
+	case aianalysis.FieldApplied:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetApplied(v)
+		return nil
+	case aianalysis.FieldVerdict:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVerdict(v)
+		return nil
+	case aianalysis.FieldResult:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetResult(v)
+		return nil
+	case aianalysis.FieldError:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetError(v)
+		return nil
+	case aianalysis.FieldTrial:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTrial(v)
+		return nil
+	case aianalysis.FieldContentHash:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContentHash(v)
+		return nil
+	case aianalysis.FieldDurationMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDurationMs(v)
+		return nil
+	case aianalysis.FieldModel:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetModel(v)
+		return nil
+	case aianalysis.FieldInputTokens:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInputTokens(v)
+		return nil
+	case aianalysis.FieldOutputTokens:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOutputTokens(v)
+		return nil
+	case aianalysis.FieldCostUsd:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCostUsd(v)
+		return nil
+	case aianalysis.FieldRound:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRound(v)
+		return nil
+	case aianalysis.FieldLeaseUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeaseUntil(v)
+		return nil
+	case aianalysis.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case aianalysis.FieldFinishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFinishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AiAnalysis field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AiAnalysisMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, aianalysis.FieldDeploymentID)
+	}
+	if m.addfinding_id != nil {
+		fields = append(fields, aianalysis.FieldFindingID)
+	}
+	if m.addgroup_id != nil {
+		fields = append(fields, aianalysis.FieldGroupID)
+	}
+	if m.addcontent_hash != nil {
+		fields = append(fields, aianalysis.FieldContentHash)
+	}
+	if m.addduration_ms != nil {
+		fields = append(fields, aianalysis.FieldDurationMs)
+	}
+	if m.addinput_tokens != nil {
+		fields = append(fields, aianalysis.FieldInputTokens)
+	}
+	if m.addoutput_tokens != nil {
+		fields = append(fields, aianalysis.FieldOutputTokens)
+	}
+	if m.addcost_usd != nil {
+		fields = append(fields, aianalysis.FieldCostUsd)
+	}
+	if m.addround != nil {
+		fields = append(fields, aianalysis.FieldRound)
+	}
+	if m.addlease_until != nil {
+		fields = append(fields, aianalysis.FieldLeaseUntil)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, aianalysis.FieldCreatedAt)
+	}
+	if m.addfinished_at != nil {
+		fields = append(fields, aianalysis.FieldFinishedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AiAnalysisMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case aianalysis.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case aianalysis.FieldFindingID:
+		return m.AddedFindingID()
+	case aianalysis.FieldGroupID:
+		return m.AddedGroupID()
+	case aianalysis.FieldContentHash:
+		return m.AddedContentHash()
+	case aianalysis.FieldDurationMs:
+		return m.AddedDurationMs()
+	case aianalysis.FieldInputTokens:
+		return m.AddedInputTokens()
+	case aianalysis.FieldOutputTokens:
+		return m.AddedOutputTokens()
+	case aianalysis.FieldCostUsd:
+		return m.AddedCostUsd()
+	case aianalysis.FieldRound:
+		return m.AddedRound()
+	case aianalysis.FieldLeaseUntil:
+		return m.AddedLeaseUntil()
+	case aianalysis.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case aianalysis.FieldFinishedAt:
+		return m.AddedFinishedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AiAnalysisMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case aianalysis.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case aianalysis.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFindingID(v)
+		return nil
+	case aianalysis.FieldGroupID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddGroupID(v)
+		return nil
+	case aianalysis.FieldContentHash:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddContentHash(v)
+		return nil
+	case aianalysis.FieldDurationMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDurationMs(v)
+		return nil
+	case aianalysis.FieldInputTokens:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddInputTokens(v)
+		return nil
+	case aianalysis.FieldOutputTokens:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddOutputTokens(v)
+		return nil
+	case aianalysis.FieldCostUsd:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCostUsd(v)
+		return nil
+	case aianalysis.FieldRound:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRound(v)
+		return nil
+	case aianalysis.FieldLeaseUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLeaseUntil(v)
+		return nil
+	case aianalysis.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case aianalysis.FieldFinishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFinishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AiAnalysis numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AiAnalysisMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(aianalysis.FieldResult) {
+		fields = append(fields, aianalysis.FieldResult)
+	}
+	if m.FieldCleared(aianalysis.FieldLeaseUntil) {
+		fields = append(fields, aianalysis.FieldLeaseUntil)
+	}
+	if m.FieldCleared(aianalysis.FieldFinishedAt) {
+		fields = append(fields, aianalysis.FieldFinishedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AiAnalysisMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AiAnalysisMutation) ClearField(name string) error {
+	switch name {
+	case aianalysis.FieldResult:
+		m.ClearResult()
+		return nil
+	case aianalysis.FieldLeaseUntil:
+		m.ClearLeaseUntil()
+		return nil
+	case aianalysis.FieldFinishedAt:
+		m.ClearFinishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AiAnalysis nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AiAnalysisMutation) ResetField(name string) error {
+	switch name {
+	case aianalysis.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case aianalysis.FieldFindingID:
+		m.ResetFindingID()
+		return nil
+	case aianalysis.FieldGroupID:
+		m.ResetGroupID()
+		return nil
+	case aianalysis.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case aianalysis.FieldCounted:
+		m.ResetCounted()
+		return nil
+	case aianalysis.FieldApplied:
+		m.ResetApplied()
+		return nil
+	case aianalysis.FieldVerdict:
+		m.ResetVerdict()
+		return nil
+	case aianalysis.FieldResult:
+		m.ResetResult()
+		return nil
+	case aianalysis.FieldError:
+		m.ResetError()
+		return nil
+	case aianalysis.FieldTrial:
+		m.ResetTrial()
+		return nil
+	case aianalysis.FieldContentHash:
+		m.ResetContentHash()
+		return nil
+	case aianalysis.FieldDurationMs:
+		m.ResetDurationMs()
+		return nil
+	case aianalysis.FieldModel:
+		m.ResetModel()
+		return nil
+	case aianalysis.FieldInputTokens:
+		m.ResetInputTokens()
+		return nil
+	case aianalysis.FieldOutputTokens:
+		m.ResetOutputTokens()
+		return nil
+	case aianalysis.FieldCostUsd:
+		m.ResetCostUsd()
+		return nil
+	case aianalysis.FieldRound:
+		m.ResetRound()
+		return nil
+	case aianalysis.FieldLeaseUntil:
+		m.ResetLeaseUntil()
+		return nil
+	case aianalysis.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case aianalysis.FieldFinishedAt:
+		m.ResetFinishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AiAnalysis field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AiAnalysisMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AiAnalysisMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AiAnalysisMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AiAnalysisMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AiAnalysisMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AiAnalysisMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AiAnalysisMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AiAnalysis unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AiAnalysisMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AiAnalysis edge %s", name)
+}
+
+// AiFeedbackMutation represents an operation that mutates the AiFeedback nodes in the graph.
+type AiFeedbackMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	analysis_id      *int64
+	addanalysis_id   *int64
+	user_id          *int64
+	adduser_id       *int64
+	rating           *string
+	note             *string
+	at               *int64
+	addat            *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*AiFeedback, error)
+	predicates       []predicate.AiFeedback
+}
+
+var _ ent.Mutation = (*AiFeedbackMutation)(nil)
+
+// aifeedbackOption allows management of the mutation configuration using functional options.
+type aifeedbackOption func(*AiFeedbackMutation)
+
+// newAiFeedbackMutation creates new mutation for the AiFeedback entity.
+func newAiFeedbackMutation(c config, op Op, opts ...aifeedbackOption) *AiFeedbackMutation {
+	m := &AiFeedbackMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAiFeedback,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAiFeedbackID sets the ID field of the mutation.
+func withAiFeedbackID(id int64) aifeedbackOption {
+	return func(m *AiFeedbackMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AiFeedback
+		)
+		m.oldValue = func(ctx context.Context) (*AiFeedback, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AiFeedback.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAiFeedback sets the old AiFeedback of the mutation.
+func withAiFeedback(node *AiFeedback) aifeedbackOption {
+	return func(m *AiFeedbackMutation) {
+		m.oldValue = func(context.Context) (*AiFeedback, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AiFeedbackMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AiFeedbackMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AiFeedback entities.
+func (m *AiFeedbackMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AiFeedbackMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AiFeedbackMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AiFeedback.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AiFeedbackMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AiFeedbackMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AiFeedback entity.
+// If the AiFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFeedbackMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AiFeedbackMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AiFeedbackMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AiFeedbackMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetAnalysisID sets the "analysis_id" field.
+func (m *AiFeedbackMutation) SetAnalysisID(i int64) {
+	m.analysis_id = &i
+	m.addanalysis_id = nil
+}
+
+// AnalysisID returns the value of the "analysis_id" field in the mutation.
+func (m *AiFeedbackMutation) AnalysisID() (r int64, exists bool) {
+	v := m.analysis_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAnalysisID returns the old "analysis_id" field's value of the AiFeedback entity.
+// If the AiFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFeedbackMutation) OldAnalysisID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAnalysisID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAnalysisID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAnalysisID: %w", err)
+	}
+	return oldValue.AnalysisID, nil
+}
+
+// AddAnalysisID adds i to the "analysis_id" field.
+func (m *AiFeedbackMutation) AddAnalysisID(i int64) {
+	if m.addanalysis_id != nil {
+		*m.addanalysis_id += i
+	} else {
+		m.addanalysis_id = &i
+	}
+}
+
+// AddedAnalysisID returns the value that was added to the "analysis_id" field in this mutation.
+func (m *AiFeedbackMutation) AddedAnalysisID() (r int64, exists bool) {
+	v := m.addanalysis_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAnalysisID resets all changes to the "analysis_id" field.
+func (m *AiFeedbackMutation) ResetAnalysisID() {
+	m.analysis_id = nil
+	m.addanalysis_id = nil
+}
+
+// SetUserID sets the "user_id" field.
+func (m *AiFeedbackMutation) SetUserID(i int64) {
+	m.user_id = &i
+	m.adduser_id = nil
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *AiFeedbackMutation) UserID() (r int64, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the AiFeedback entity.
+// If the AiFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFeedbackMutation) OldUserID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// AddUserID adds i to the "user_id" field.
+func (m *AiFeedbackMutation) AddUserID(i int64) {
+	if m.adduser_id != nil {
+		*m.adduser_id += i
+	} else {
+		m.adduser_id = &i
+	}
+}
+
+// AddedUserID returns the value that was added to the "user_id" field in this mutation.
+func (m *AiFeedbackMutation) AddedUserID() (r int64, exists bool) {
+	v := m.adduser_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *AiFeedbackMutation) ResetUserID() {
+	m.user_id = nil
+	m.adduser_id = nil
+}
+
+// SetRating sets the "rating" field.
+func (m *AiFeedbackMutation) SetRating(s string) {
+	m.rating = &s
+}
+
+// Rating returns the value of the "rating" field in the mutation.
+func (m *AiFeedbackMutation) Rating() (r string, exists bool) {
+	v := m.rating
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRating returns the old "rating" field's value of the AiFeedback entity.
+// If the AiFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFeedbackMutation) OldRating(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRating is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRating requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRating: %w", err)
+	}
+	return oldValue.Rating, nil
+}
+
+// ResetRating resets all changes to the "rating" field.
+func (m *AiFeedbackMutation) ResetRating() {
+	m.rating = nil
+}
+
+// SetNote sets the "note" field.
+func (m *AiFeedbackMutation) SetNote(s string) {
+	m.note = &s
+}
+
+// Note returns the value of the "note" field in the mutation.
+func (m *AiFeedbackMutation) Note() (r string, exists bool) {
+	v := m.note
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNote returns the old "note" field's value of the AiFeedback entity.
+// If the AiFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFeedbackMutation) OldNote(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNote is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNote requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNote: %w", err)
+	}
+	return oldValue.Note, nil
+}
+
+// ResetNote resets all changes to the "note" field.
+func (m *AiFeedbackMutation) ResetNote() {
+	m.note = nil
+}
+
+// SetAt sets the "at" field.
+func (m *AiFeedbackMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *AiFeedbackMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the AiFeedback entity.
+// If the AiFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFeedbackMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *AiFeedbackMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *AiFeedbackMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *AiFeedbackMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the AiFeedbackMutation builder.
+func (m *AiFeedbackMutation) Where(ps ...predicate.AiFeedback) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AiFeedbackMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AiFeedbackMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AiFeedback, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AiFeedbackMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AiFeedbackMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AiFeedback).
+func (m *AiFeedbackMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AiFeedbackMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, aifeedback.FieldDeploymentID)
+	}
+	if m.analysis_id != nil {
+		fields = append(fields, aifeedback.FieldAnalysisID)
+	}
+	if m.user_id != nil {
+		fields = append(fields, aifeedback.FieldUserID)
+	}
+	if m.rating != nil {
+		fields = append(fields, aifeedback.FieldRating)
+	}
+	if m.note != nil {
+		fields = append(fields, aifeedback.FieldNote)
+	}
+	if m.at != nil {
+		fields = append(fields, aifeedback.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AiFeedbackMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case aifeedback.FieldDeploymentID:
+		return m.DeploymentID()
+	case aifeedback.FieldAnalysisID:
+		return m.AnalysisID()
+	case aifeedback.FieldUserID:
+		return m.UserID()
+	case aifeedback.FieldRating:
+		return m.Rating()
+	case aifeedback.FieldNote:
+		return m.Note()
+	case aifeedback.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AiFeedbackMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case aifeedback.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case aifeedback.FieldAnalysisID:
+		return m.OldAnalysisID(ctx)
+	case aifeedback.FieldUserID:
+		return m.OldUserID(ctx)
+	case aifeedback.FieldRating:
+		return m.OldRating(ctx)
+	case aifeedback.FieldNote:
+		return m.OldNote(ctx)
+	case aifeedback.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown AiFeedback field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AiFeedbackMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case aifeedback.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case aifeedback.FieldAnalysisID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAnalysisID(v)
+		return nil
+	case aifeedback.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case aifeedback.FieldRating:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRating(v)
+		return nil
+	case aifeedback.FieldNote:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNote(v)
+		return nil
+	case aifeedback.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AiFeedback field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AiFeedbackMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, aifeedback.FieldDeploymentID)
+	}
+	if m.addanalysis_id != nil {
+		fields = append(fields, aifeedback.FieldAnalysisID)
+	}
+	if m.adduser_id != nil {
+		fields = append(fields, aifeedback.FieldUserID)
+	}
+	if m.addat != nil {
+		fields = append(fields, aifeedback.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AiFeedbackMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case aifeedback.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case aifeedback.FieldAnalysisID:
+		return m.AddedAnalysisID()
+	case aifeedback.FieldUserID:
+		return m.AddedUserID()
+	case aifeedback.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AiFeedbackMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case aifeedback.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case aifeedback.FieldAnalysisID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAnalysisID(v)
+		return nil
+	case aifeedback.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUserID(v)
+		return nil
+	case aifeedback.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AiFeedback numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AiFeedbackMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AiFeedbackMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AiFeedbackMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AiFeedback nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AiFeedbackMutation) ResetField(name string) error {
+	switch name {
+	case aifeedback.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case aifeedback.FieldAnalysisID:
+		m.ResetAnalysisID()
+		return nil
+	case aifeedback.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case aifeedback.FieldRating:
+		m.ResetRating()
+		return nil
+	case aifeedback.FieldNote:
+		m.ResetNote()
+		return nil
+	case aifeedback.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AiFeedback field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AiFeedbackMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AiFeedbackMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AiFeedbackMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AiFeedbackMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AiFeedbackMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AiFeedbackMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AiFeedbackMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AiFeedback unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AiFeedbackMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AiFeedback edge %s", name)
+}
+
+// AiFixMutation represents an operation that mutates the AiFix nodes in the graph.
+type AiFixMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	finding_id       *int64
+	addfinding_id    *int64
+	status           *string
+	branch           *string
+	pr_url           *string
+	error            *string
+	actor_kind       *string
+	actor_id         *int64
+	addactor_id      *int64
+	round            *int32
+	addround         *int32
+	lease_until      *int64
+	addlease_until   *int64
+	requested_at     *int64
+	addrequested_at  *int64
+	finished_at      *int64
+	addfinished_at   *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*AiFix, error)
+	predicates       []predicate.AiFix
+}
+
+var _ ent.Mutation = (*AiFixMutation)(nil)
+
+// aifixOption allows management of the mutation configuration using functional options.
+type aifixOption func(*AiFixMutation)
+
+// newAiFixMutation creates new mutation for the AiFix entity.
+func newAiFixMutation(c config, op Op, opts ...aifixOption) *AiFixMutation {
+	m := &AiFixMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAiFix,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAiFixID sets the ID field of the mutation.
+func withAiFixID(id int64) aifixOption {
+	return func(m *AiFixMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AiFix
+		)
+		m.oldValue = func(ctx context.Context) (*AiFix, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AiFix.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAiFix sets the old AiFix of the mutation.
+func withAiFix(node *AiFix) aifixOption {
+	return func(m *AiFixMutation) {
+		m.oldValue = func(context.Context) (*AiFix, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AiFixMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AiFixMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AiFix entities.
+func (m *AiFixMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AiFixMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AiFixMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AiFix.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AiFixMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AiFixMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AiFix entity.
+// If the AiFix object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFixMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AiFixMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AiFixMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AiFixMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetFindingID sets the "finding_id" field.
+func (m *AiFixMutation) SetFindingID(i int64) {
+	m.finding_id = &i
+	m.addfinding_id = nil
+}
+
+// FindingID returns the value of the "finding_id" field in the mutation.
+func (m *AiFixMutation) FindingID() (r int64, exists bool) {
+	v := m.finding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFindingID returns the old "finding_id" field's value of the AiFix entity.
+// If the AiFix object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFixMutation) OldFindingID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFindingID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFindingID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFindingID: %w", err)
+	}
+	return oldValue.FindingID, nil
+}
+
+// AddFindingID adds i to the "finding_id" field.
+func (m *AiFixMutation) AddFindingID(i int64) {
+	if m.addfinding_id != nil {
+		*m.addfinding_id += i
+	} else {
+		m.addfinding_id = &i
+	}
+}
+
+// AddedFindingID returns the value that was added to the "finding_id" field in this mutation.
+func (m *AiFixMutation) AddedFindingID() (r int64, exists bool) {
+	v := m.addfinding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFindingID resets all changes to the "finding_id" field.
+func (m *AiFixMutation) ResetFindingID() {
+	m.finding_id = nil
+	m.addfinding_id = nil
+}
+
+// SetStatus sets the "status" field.
+func (m *AiFixMutation) SetStatus(s string) {
+	m.status = &s
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *AiFixMutation) Status() (r string, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the AiFix entity.
+// If the AiFix object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFixMutation) OldStatus(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *AiFixMutation) ResetStatus() {
+	m.status = nil
+}
+
+// SetBranch sets the "branch" field.
+func (m *AiFixMutation) SetBranch(s string) {
+	m.branch = &s
+}
+
+// Branch returns the value of the "branch" field in the mutation.
+func (m *AiFixMutation) Branch() (r string, exists bool) {
+	v := m.branch
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBranch returns the old "branch" field's value of the AiFix entity.
+// If the AiFix object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFixMutation) OldBranch(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBranch is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBranch requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBranch: %w", err)
+	}
+	return oldValue.Branch, nil
+}
+
+// ResetBranch resets all changes to the "branch" field.
+func (m *AiFixMutation) ResetBranch() {
+	m.branch = nil
+}
+
+// SetPrURL sets the "pr_url" field.
+func (m *AiFixMutation) SetPrURL(s string) {
+	m.pr_url = &s
+}
+
+// PrURL returns the value of the "pr_url" field in the mutation.
+func (m *AiFixMutation) PrURL() (r string, exists bool) {
+	v := m.pr_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPrURL returns the old "pr_url" field's value of the AiFix entity.
+// If the AiFix object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFixMutation) OldPrURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPrURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPrURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPrURL: %w", err)
+	}
+	return oldValue.PrURL, nil
+}
+
+// ResetPrURL resets all changes to the "pr_url" field.
+func (m *AiFixMutation) ResetPrURL() {
+	m.pr_url = nil
+}
+
+// SetError sets the "error" field.
+func (m *AiFixMutation) SetError(s string) {
+	m.error = &s
+}
+
+// Error returns the value of the "error" field in the mutation.
+func (m *AiFixMutation) Error() (r string, exists bool) {
+	v := m.error
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldError returns the old "error" field's value of the AiFix entity.
+// If the AiFix object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFixMutation) OldError(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldError is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldError requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldError: %w", err)
+	}
+	return oldValue.Error, nil
+}
+
+// ResetError resets all changes to the "error" field.
+func (m *AiFixMutation) ResetError() {
+	m.error = nil
+}
+
+// SetActorKind sets the "actor_kind" field.
+func (m *AiFixMutation) SetActorKind(s string) {
+	m.actor_kind = &s
+}
+
+// ActorKind returns the value of the "actor_kind" field in the mutation.
+func (m *AiFixMutation) ActorKind() (r string, exists bool) {
+	v := m.actor_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorKind returns the old "actor_kind" field's value of the AiFix entity.
+// If the AiFix object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFixMutation) OldActorKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorKind: %w", err)
+	}
+	return oldValue.ActorKind, nil
+}
+
+// ResetActorKind resets all changes to the "actor_kind" field.
+func (m *AiFixMutation) ResetActorKind() {
+	m.actor_kind = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *AiFixMutation) SetActorID(i int64) {
+	m.actor_id = &i
+	m.addactor_id = nil
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *AiFixMutation) ActorID() (r int64, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the AiFix entity.
+// If the AiFix object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFixMutation) OldActorID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// AddActorID adds i to the "actor_id" field.
+func (m *AiFixMutation) AddActorID(i int64) {
+	if m.addactor_id != nil {
+		*m.addactor_id += i
+	} else {
+		m.addactor_id = &i
+	}
+}
+
+// AddedActorID returns the value that was added to the "actor_id" field in this mutation.
+func (m *AiFixMutation) AddedActorID() (r int64, exists bool) {
+	v := m.addactor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *AiFixMutation) ResetActorID() {
+	m.actor_id = nil
+	m.addactor_id = nil
+}
+
+// SetRound sets the "round" field.
+func (m *AiFixMutation) SetRound(i int32) {
+	m.round = &i
+	m.addround = nil
+}
+
+// Round returns the value of the "round" field in the mutation.
+func (m *AiFixMutation) Round() (r int32, exists bool) {
+	v := m.round
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRound returns the old "round" field's value of the AiFix entity.
+// If the AiFix object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFixMutation) OldRound(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRound is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRound requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRound: %w", err)
+	}
+	return oldValue.Round, nil
+}
+
+// AddRound adds i to the "round" field.
+func (m *AiFixMutation) AddRound(i int32) {
+	if m.addround != nil {
+		*m.addround += i
+	} else {
+		m.addround = &i
+	}
+}
+
+// AddedRound returns the value that was added to the "round" field in this mutation.
+func (m *AiFixMutation) AddedRound() (r int32, exists bool) {
+	v := m.addround
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRound resets all changes to the "round" field.
+func (m *AiFixMutation) ResetRound() {
+	m.round = nil
+	m.addround = nil
+}
+
+// SetLeaseUntil sets the "lease_until" field.
+func (m *AiFixMutation) SetLeaseUntil(i int64) {
+	m.lease_until = &i
+	m.addlease_until = nil
+}
+
+// LeaseUntil returns the value of the "lease_until" field in the mutation.
+func (m *AiFixMutation) LeaseUntil() (r int64, exists bool) {
+	v := m.lease_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeaseUntil returns the old "lease_until" field's value of the AiFix entity.
+// If the AiFix object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFixMutation) OldLeaseUntil(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeaseUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeaseUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeaseUntil: %w", err)
+	}
+	return oldValue.LeaseUntil, nil
+}
+
+// AddLeaseUntil adds i to the "lease_until" field.
+func (m *AiFixMutation) AddLeaseUntil(i int64) {
+	if m.addlease_until != nil {
+		*m.addlease_until += i
+	} else {
+		m.addlease_until = &i
+	}
+}
+
+// AddedLeaseUntil returns the value that was added to the "lease_until" field in this mutation.
+func (m *AiFixMutation) AddedLeaseUntil() (r int64, exists bool) {
+	v := m.addlease_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearLeaseUntil clears the value of the "lease_until" field.
+func (m *AiFixMutation) ClearLeaseUntil() {
+	m.lease_until = nil
+	m.addlease_until = nil
+	m.clearedFields[aifix.FieldLeaseUntil] = struct{}{}
+}
+
+// LeaseUntilCleared returns if the "lease_until" field was cleared in this mutation.
+func (m *AiFixMutation) LeaseUntilCleared() bool {
+	_, ok := m.clearedFields[aifix.FieldLeaseUntil]
+	return ok
+}
+
+// ResetLeaseUntil resets all changes to the "lease_until" field.
+func (m *AiFixMutation) ResetLeaseUntil() {
+	m.lease_until = nil
+	m.addlease_until = nil
+	delete(m.clearedFields, aifix.FieldLeaseUntil)
+}
+
+// SetRequestedAt sets the "requested_at" field.
+func (m *AiFixMutation) SetRequestedAt(i int64) {
+	m.requested_at = &i
+	m.addrequested_at = nil
+}
+
+// RequestedAt returns the value of the "requested_at" field in the mutation.
+func (m *AiFixMutation) RequestedAt() (r int64, exists bool) {
+	v := m.requested_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequestedAt returns the old "requested_at" field's value of the AiFix entity.
+// If the AiFix object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFixMutation) OldRequestedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequestedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequestedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequestedAt: %w", err)
+	}
+	return oldValue.RequestedAt, nil
+}
+
+// AddRequestedAt adds i to the "requested_at" field.
+func (m *AiFixMutation) AddRequestedAt(i int64) {
+	if m.addrequested_at != nil {
+		*m.addrequested_at += i
+	} else {
+		m.addrequested_at = &i
+	}
+}
+
+// AddedRequestedAt returns the value that was added to the "requested_at" field in this mutation.
+func (m *AiFixMutation) AddedRequestedAt() (r int64, exists bool) {
+	v := m.addrequested_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRequestedAt resets all changes to the "requested_at" field.
+func (m *AiFixMutation) ResetRequestedAt() {
+	m.requested_at = nil
+	m.addrequested_at = nil
+}
+
+// SetFinishedAt sets the "finished_at" field.
+func (m *AiFixMutation) SetFinishedAt(i int64) {
+	m.finished_at = &i
+	m.addfinished_at = nil
+}
+
+// FinishedAt returns the value of the "finished_at" field in the mutation.
+func (m *AiFixMutation) FinishedAt() (r int64, exists bool) {
+	v := m.finished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFinishedAt returns the old "finished_at" field's value of the AiFix entity.
+// If the AiFix object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiFixMutation) OldFinishedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFinishedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFinishedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFinishedAt: %w", err)
+	}
+	return oldValue.FinishedAt, nil
+}
+
+// AddFinishedAt adds i to the "finished_at" field.
+func (m *AiFixMutation) AddFinishedAt(i int64) {
+	if m.addfinished_at != nil {
+		*m.addfinished_at += i
+	} else {
+		m.addfinished_at = &i
+	}
+}
+
+// AddedFinishedAt returns the value that was added to the "finished_at" field in this mutation.
+func (m *AiFixMutation) AddedFinishedAt() (r int64, exists bool) {
+	v := m.addfinished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearFinishedAt clears the value of the "finished_at" field.
+func (m *AiFixMutation) ClearFinishedAt() {
+	m.finished_at = nil
+	m.addfinished_at = nil
+	m.clearedFields[aifix.FieldFinishedAt] = struct{}{}
+}
+
+// FinishedAtCleared returns if the "finished_at" field was cleared in this mutation.
+func (m *AiFixMutation) FinishedAtCleared() bool {
+	_, ok := m.clearedFields[aifix.FieldFinishedAt]
+	return ok
+}
+
+// ResetFinishedAt resets all changes to the "finished_at" field.
+func (m *AiFixMutation) ResetFinishedAt() {
+	m.finished_at = nil
+	m.addfinished_at = nil
+	delete(m.clearedFields, aifix.FieldFinishedAt)
+}
+
+// Where appends a list predicates to the AiFixMutation builder.
+func (m *AiFixMutation) Where(ps ...predicate.AiFix) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AiFixMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AiFixMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AiFix, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AiFixMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AiFixMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AiFix).
+func (m *AiFixMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AiFixMutation) Fields() []string {
+	fields := make([]string, 0, 12)
+	if m.deployment_id != nil {
+		fields = append(fields, aifix.FieldDeploymentID)
+	}
+	if m.finding_id != nil {
+		fields = append(fields, aifix.FieldFindingID)
+	}
+	if m.status != nil {
+		fields = append(fields, aifix.FieldStatus)
+	}
+	if m.branch != nil {
+		fields = append(fields, aifix.FieldBranch)
+	}
+	if m.pr_url != nil {
+		fields = append(fields, aifix.FieldPrURL)
+	}
+	if m.error != nil {
+		fields = append(fields, aifix.FieldError)
+	}
+	if m.actor_kind != nil {
+		fields = append(fields, aifix.FieldActorKind)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, aifix.FieldActorID)
+	}
+	if m.round != nil {
+		fields = append(fields, aifix.FieldRound)
+	}
+	if m.lease_until != nil {
+		fields = append(fields, aifix.FieldLeaseUntil)
+	}
+	if m.requested_at != nil {
+		fields = append(fields, aifix.FieldRequestedAt)
+	}
+	if m.finished_at != nil {
+		fields = append(fields, aifix.FieldFinishedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AiFixMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case aifix.FieldDeploymentID:
+		return m.DeploymentID()
+	case aifix.FieldFindingID:
+		return m.FindingID()
+	case aifix.FieldStatus:
+		return m.Status()
+	case aifix.FieldBranch:
+		return m.Branch()
+	case aifix.FieldPrURL:
+		return m.PrURL()
+	case aifix.FieldError:
+		return m.Error()
+	case aifix.FieldActorKind:
+		return m.ActorKind()
+	case aifix.FieldActorID:
+		return m.ActorID()
+	case aifix.FieldRound:
+		return m.Round()
+	case aifix.FieldLeaseUntil:
+		return m.LeaseUntil()
+	case aifix.FieldRequestedAt:
+		return m.RequestedAt()
+	case aifix.FieldFinishedAt:
+		return m.FinishedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AiFixMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case aifix.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case aifix.FieldFindingID:
+		return m.OldFindingID(ctx)
+	case aifix.FieldStatus:
+		return m.OldStatus(ctx)
+	case aifix.FieldBranch:
+		return m.OldBranch(ctx)
+	case aifix.FieldPrURL:
+		return m.OldPrURL(ctx)
+	case aifix.FieldError:
+		return m.OldError(ctx)
+	case aifix.FieldActorKind:
+		return m.OldActorKind(ctx)
+	case aifix.FieldActorID:
+		return m.OldActorID(ctx)
+	case aifix.FieldRound:
+		return m.OldRound(ctx)
+	case aifix.FieldLeaseUntil:
+		return m.OldLeaseUntil(ctx)
+	case aifix.FieldRequestedAt:
+		return m.OldRequestedAt(ctx)
+	case aifix.FieldFinishedAt:
+		return m.OldFinishedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown AiFix field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AiFixMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case aifix.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case aifix.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFindingID(v)
+		return nil
+	case aifix.FieldStatus:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case aifix.FieldBranch:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBranch(v)
+		return nil
+	case aifix.FieldPrURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPrURL(v)
+		return nil
+	case aifix.FieldError:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetError(v)
+		return nil
+	case aifix.FieldActorKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorKind(v)
+		return nil
+	case aifix.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case aifix.FieldRound:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRound(v)
+		return nil
+	case aifix.FieldLeaseUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeaseUntil(v)
+		return nil
+	case aifix.FieldRequestedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequestedAt(v)
+		return nil
+	case aifix.FieldFinishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFinishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AiFix field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AiFixMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, aifix.FieldDeploymentID)
+	}
+	if m.addfinding_id != nil {
+		fields = append(fields, aifix.FieldFindingID)
+	}
+	if m.addactor_id != nil {
+		fields = append(fields, aifix.FieldActorID)
+	}
+	if m.addround != nil {
+		fields = append(fields, aifix.FieldRound)
+	}
+	if m.addlease_until != nil {
+		fields = append(fields, aifix.FieldLeaseUntil)
+	}
+	if m.addrequested_at != nil {
+		fields = append(fields, aifix.FieldRequestedAt)
+	}
+	if m.addfinished_at != nil {
+		fields = append(fields, aifix.FieldFinishedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AiFixMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case aifix.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case aifix.FieldFindingID:
+		return m.AddedFindingID()
+	case aifix.FieldActorID:
+		return m.AddedActorID()
+	case aifix.FieldRound:
+		return m.AddedRound()
+	case aifix.FieldLeaseUntil:
+		return m.AddedLeaseUntil()
+	case aifix.FieldRequestedAt:
+		return m.AddedRequestedAt()
+	case aifix.FieldFinishedAt:
+		return m.AddedFinishedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AiFixMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case aifix.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case aifix.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFindingID(v)
+		return nil
+	case aifix.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddActorID(v)
+		return nil
+	case aifix.FieldRound:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRound(v)
+		return nil
+	case aifix.FieldLeaseUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLeaseUntil(v)
+		return nil
+	case aifix.FieldRequestedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRequestedAt(v)
+		return nil
+	case aifix.FieldFinishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFinishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AiFix numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AiFixMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(aifix.FieldLeaseUntil) {
+		fields = append(fields, aifix.FieldLeaseUntil)
+	}
+	if m.FieldCleared(aifix.FieldFinishedAt) {
+		fields = append(fields, aifix.FieldFinishedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AiFixMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AiFixMutation) ClearField(name string) error {
+	switch name {
+	case aifix.FieldLeaseUntil:
+		m.ClearLeaseUntil()
+		return nil
+	case aifix.FieldFinishedAt:
+		m.ClearFinishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AiFix nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AiFixMutation) ResetField(name string) error {
+	switch name {
+	case aifix.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case aifix.FieldFindingID:
+		m.ResetFindingID()
+		return nil
+	case aifix.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case aifix.FieldBranch:
+		m.ResetBranch()
+		return nil
+	case aifix.FieldPrURL:
+		m.ResetPrURL()
+		return nil
+	case aifix.FieldError:
+		m.ResetError()
+		return nil
+	case aifix.FieldActorKind:
+		m.ResetActorKind()
+		return nil
+	case aifix.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case aifix.FieldRound:
+		m.ResetRound()
+		return nil
+	case aifix.FieldLeaseUntil:
+		m.ResetLeaseUntil()
+		return nil
+	case aifix.FieldRequestedAt:
+		m.ResetRequestedAt()
+		return nil
+	case aifix.FieldFinishedAt:
+		m.ResetFinishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AiFix field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AiFixMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AiFixMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AiFixMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AiFixMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AiFixMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AiFixMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AiFixMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AiFix unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AiFixMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AiFix edge %s", name)
+}
+
+// AiMemoryMutation represents an operation that mutates the AiMemory nodes in the graph.
+type AiMemoryMutation struct {
+	config
+	op                  Op
+	typ                 string
+	id                  *int64
+	deployment_id       *int64
+	adddeployment_id    *int64
+	content             *string
+	rule_id             *int64
+	addrule_id          *int64
+	project_id          *int64
+	addproject_id       *int64
+	project_tag_id      *int64
+	addproject_tag_id   *int64
+	vulnerability_class *string
+	context             *[]string
+	appendcontext       []string
+	path_prefixes       *[]string
+	appendpath_prefixes []string
+	stage               *string
+	details             *[]byte
+	created_by          *string
+	created_at          *int64
+	addcreated_at       *int64
+	updated_at          *int64
+	addupdated_at       *int64
+	clearedFields       map[string]struct{}
+	done                bool
+	oldValue            func(context.Context) (*AiMemory, error)
+	predicates          []predicate.AiMemory
+}
+
+var _ ent.Mutation = (*AiMemoryMutation)(nil)
+
+// aimemoryOption allows management of the mutation configuration using functional options.
+type aimemoryOption func(*AiMemoryMutation)
+
+// newAiMemoryMutation creates new mutation for the AiMemory entity.
+func newAiMemoryMutation(c config, op Op, opts ...aimemoryOption) *AiMemoryMutation {
+	m := &AiMemoryMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAiMemory,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAiMemoryID sets the ID field of the mutation.
+func withAiMemoryID(id int64) aimemoryOption {
+	return func(m *AiMemoryMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AiMemory
+		)
+		m.oldValue = func(ctx context.Context) (*AiMemory, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AiMemory.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAiMemory sets the old AiMemory of the mutation.
+func withAiMemory(node *AiMemory) aimemoryOption {
+	return func(m *AiMemoryMutation) {
+		m.oldValue = func(context.Context) (*AiMemory, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AiMemoryMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AiMemoryMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AiMemory entities.
+func (m *AiMemoryMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AiMemoryMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AiMemoryMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AiMemory.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AiMemoryMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AiMemoryMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AiMemoryMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AiMemoryMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AiMemoryMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetContent sets the "content" field.
+func (m *AiMemoryMutation) SetContent(s string) {
+	m.content = &s
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *AiMemoryMutation) Content() (r string, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldContent(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *AiMemoryMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetRuleID sets the "rule_id" field.
+func (m *AiMemoryMutation) SetRuleID(i int64) {
+	m.rule_id = &i
+	m.addrule_id = nil
+}
+
+// RuleID returns the value of the "rule_id" field in the mutation.
+func (m *AiMemoryMutation) RuleID() (r int64, exists bool) {
+	v := m.rule_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRuleID returns the old "rule_id" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldRuleID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRuleID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRuleID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRuleID: %w", err)
+	}
+	return oldValue.RuleID, nil
+}
+
+// AddRuleID adds i to the "rule_id" field.
+func (m *AiMemoryMutation) AddRuleID(i int64) {
+	if m.addrule_id != nil {
+		*m.addrule_id += i
+	} else {
+		m.addrule_id = &i
+	}
+}
+
+// AddedRuleID returns the value that was added to the "rule_id" field in this mutation.
+func (m *AiMemoryMutation) AddedRuleID() (r int64, exists bool) {
+	v := m.addrule_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearRuleID clears the value of the "rule_id" field.
+func (m *AiMemoryMutation) ClearRuleID() {
+	m.rule_id = nil
+	m.addrule_id = nil
+	m.clearedFields[aimemory.FieldRuleID] = struct{}{}
+}
+
+// RuleIDCleared returns if the "rule_id" field was cleared in this mutation.
+func (m *AiMemoryMutation) RuleIDCleared() bool {
+	_, ok := m.clearedFields[aimemory.FieldRuleID]
+	return ok
+}
+
+// ResetRuleID resets all changes to the "rule_id" field.
+func (m *AiMemoryMutation) ResetRuleID() {
+	m.rule_id = nil
+	m.addrule_id = nil
+	delete(m.clearedFields, aimemory.FieldRuleID)
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *AiMemoryMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *AiMemoryMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldProjectID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *AiMemoryMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *AiMemoryMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearProjectID clears the value of the "project_id" field.
+func (m *AiMemoryMutation) ClearProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+	m.clearedFields[aimemory.FieldProjectID] = struct{}{}
+}
+
+// ProjectIDCleared returns if the "project_id" field was cleared in this mutation.
+func (m *AiMemoryMutation) ProjectIDCleared() bool {
+	_, ok := m.clearedFields[aimemory.FieldProjectID]
+	return ok
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *AiMemoryMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+	delete(m.clearedFields, aimemory.FieldProjectID)
+}
+
+// SetProjectTagID sets the "project_tag_id" field.
+func (m *AiMemoryMutation) SetProjectTagID(i int64) {
+	m.project_tag_id = &i
+	m.addproject_tag_id = nil
+}
+
+// ProjectTagID returns the value of the "project_tag_id" field in the mutation.
+func (m *AiMemoryMutation) ProjectTagID() (r int64, exists bool) {
+	v := m.project_tag_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectTagID returns the old "project_tag_id" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldProjectTagID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectTagID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectTagID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectTagID: %w", err)
+	}
+	return oldValue.ProjectTagID, nil
+}
+
+// AddProjectTagID adds i to the "project_tag_id" field.
+func (m *AiMemoryMutation) AddProjectTagID(i int64) {
+	if m.addproject_tag_id != nil {
+		*m.addproject_tag_id += i
+	} else {
+		m.addproject_tag_id = &i
+	}
+}
+
+// AddedProjectTagID returns the value that was added to the "project_tag_id" field in this mutation.
+func (m *AiMemoryMutation) AddedProjectTagID() (r int64, exists bool) {
+	v := m.addproject_tag_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearProjectTagID clears the value of the "project_tag_id" field.
+func (m *AiMemoryMutation) ClearProjectTagID() {
+	m.project_tag_id = nil
+	m.addproject_tag_id = nil
+	m.clearedFields[aimemory.FieldProjectTagID] = struct{}{}
+}
+
+// ProjectTagIDCleared returns if the "project_tag_id" field was cleared in this mutation.
+func (m *AiMemoryMutation) ProjectTagIDCleared() bool {
+	_, ok := m.clearedFields[aimemory.FieldProjectTagID]
+	return ok
+}
+
+// ResetProjectTagID resets all changes to the "project_tag_id" field.
+func (m *AiMemoryMutation) ResetProjectTagID() {
+	m.project_tag_id = nil
+	m.addproject_tag_id = nil
+	delete(m.clearedFields, aimemory.FieldProjectTagID)
+}
+
+// SetVulnerabilityClass sets the "vulnerability_class" field.
+func (m *AiMemoryMutation) SetVulnerabilityClass(s string) {
+	m.vulnerability_class = &s
+}
+
+// VulnerabilityClass returns the value of the "vulnerability_class" field in the mutation.
+func (m *AiMemoryMutation) VulnerabilityClass() (r string, exists bool) {
+	v := m.vulnerability_class
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVulnerabilityClass returns the old "vulnerability_class" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldVulnerabilityClass(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVulnerabilityClass is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVulnerabilityClass requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVulnerabilityClass: %w", err)
+	}
+	return oldValue.VulnerabilityClass, nil
+}
+
+// ResetVulnerabilityClass resets all changes to the "vulnerability_class" field.
+func (m *AiMemoryMutation) ResetVulnerabilityClass() {
+	m.vulnerability_class = nil
+}
+
+// SetContext sets the "context" field.
+func (m *AiMemoryMutation) SetContext(s []string) {
+	m.context = &s
+	m.appendcontext = nil
+}
+
+// Context returns the value of the "context" field in the mutation.
+func (m *AiMemoryMutation) Context() (r []string, exists bool) {
+	v := m.context
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContext returns the old "context" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldContext(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContext is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContext requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContext: %w", err)
+	}
+	return oldValue.Context, nil
+}
+
+// AppendContext adds s to the "context" field.
+func (m *AiMemoryMutation) AppendContext(s []string) {
+	m.appendcontext = append(m.appendcontext, s...)
+}
+
+// AppendedContext returns the list of values that were appended to the "context" field in this mutation.
+func (m *AiMemoryMutation) AppendedContext() ([]string, bool) {
+	if len(m.appendcontext) == 0 {
+		return nil, false
+	}
+	return m.appendcontext, true
+}
+
+// ResetContext resets all changes to the "context" field.
+func (m *AiMemoryMutation) ResetContext() {
+	m.context = nil
+	m.appendcontext = nil
+}
+
+// SetPathPrefixes sets the "path_prefixes" field.
+func (m *AiMemoryMutation) SetPathPrefixes(s []string) {
+	m.path_prefixes = &s
+	m.appendpath_prefixes = nil
+}
+
+// PathPrefixes returns the value of the "path_prefixes" field in the mutation.
+func (m *AiMemoryMutation) PathPrefixes() (r []string, exists bool) {
+	v := m.path_prefixes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPathPrefixes returns the old "path_prefixes" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldPathPrefixes(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPathPrefixes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPathPrefixes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPathPrefixes: %w", err)
+	}
+	return oldValue.PathPrefixes, nil
+}
+
+// AppendPathPrefixes adds s to the "path_prefixes" field.
+func (m *AiMemoryMutation) AppendPathPrefixes(s []string) {
+	m.appendpath_prefixes = append(m.appendpath_prefixes, s...)
+}
+
+// AppendedPathPrefixes returns the list of values that were appended to the "path_prefixes" field in this mutation.
+func (m *AiMemoryMutation) AppendedPathPrefixes() ([]string, bool) {
+	if len(m.appendpath_prefixes) == 0 {
+		return nil, false
+	}
+	return m.appendpath_prefixes, true
+}
+
+// ResetPathPrefixes resets all changes to the "path_prefixes" field.
+func (m *AiMemoryMutation) ResetPathPrefixes() {
+	m.path_prefixes = nil
+	m.appendpath_prefixes = nil
+}
+
+// SetStage sets the "stage" field.
+func (m *AiMemoryMutation) SetStage(s string) {
+	m.stage = &s
+}
+
+// Stage returns the value of the "stage" field in the mutation.
+func (m *AiMemoryMutation) Stage() (r string, exists bool) {
+	v := m.stage
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStage returns the old "stage" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldStage(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStage: %w", err)
+	}
+	return oldValue.Stage, nil
+}
+
+// ResetStage resets all changes to the "stage" field.
+func (m *AiMemoryMutation) ResetStage() {
+	m.stage = nil
+}
+
+// SetDetails sets the "details" field.
+func (m *AiMemoryMutation) SetDetails(b []byte) {
+	m.details = &b
+}
+
+// Details returns the value of the "details" field in the mutation.
+func (m *AiMemoryMutation) Details() (r []byte, exists bool) {
+	v := m.details
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDetails returns the old "details" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldDetails(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDetails is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDetails requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDetails: %w", err)
+	}
+	return oldValue.Details, nil
+}
+
+// ClearDetails clears the value of the "details" field.
+func (m *AiMemoryMutation) ClearDetails() {
+	m.details = nil
+	m.clearedFields[aimemory.FieldDetails] = struct{}{}
+}
+
+// DetailsCleared returns if the "details" field was cleared in this mutation.
+func (m *AiMemoryMutation) DetailsCleared() bool {
+	_, ok := m.clearedFields[aimemory.FieldDetails]
+	return ok
+}
+
+// ResetDetails resets all changes to the "details" field.
+func (m *AiMemoryMutation) ResetDetails() {
+	m.details = nil
+	delete(m.clearedFields, aimemory.FieldDetails)
+}
+
+// SetCreatedBy sets the "created_by" field.
+func (m *AiMemoryMutation) SetCreatedBy(s string) {
+	m.created_by = &s
+}
+
+// CreatedBy returns the value of the "created_by" field in the mutation.
+func (m *AiMemoryMutation) CreatedBy() (r string, exists bool) {
+	v := m.created_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedBy returns the old "created_by" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldCreatedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedBy: %w", err)
+	}
+	return oldValue.CreatedBy, nil
+}
+
+// ResetCreatedBy resets all changes to the "created_by" field.
+func (m *AiMemoryMutation) ResetCreatedBy() {
+	m.created_by = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *AiMemoryMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *AiMemoryMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *AiMemoryMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *AiMemoryMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *AiMemoryMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *AiMemoryMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *AiMemoryMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the AiMemory entity.
+// If the AiMemory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *AiMemoryMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *AiMemoryMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *AiMemoryMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the AiMemoryMutation builder.
+func (m *AiMemoryMutation) Where(ps ...predicate.AiMemory) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AiMemoryMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AiMemoryMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AiMemory, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AiMemoryMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AiMemoryMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AiMemory).
+func (m *AiMemoryMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AiMemoryMutation) Fields() []string {
+	fields := make([]string, 0, 13)
+	if m.deployment_id != nil {
+		fields = append(fields, aimemory.FieldDeploymentID)
+	}
+	if m.content != nil {
+		fields = append(fields, aimemory.FieldContent)
+	}
+	if m.rule_id != nil {
+		fields = append(fields, aimemory.FieldRuleID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, aimemory.FieldProjectID)
+	}
+	if m.project_tag_id != nil {
+		fields = append(fields, aimemory.FieldProjectTagID)
+	}
+	if m.vulnerability_class != nil {
+		fields = append(fields, aimemory.FieldVulnerabilityClass)
+	}
+	if m.context != nil {
+		fields = append(fields, aimemory.FieldContext)
+	}
+	if m.path_prefixes != nil {
+		fields = append(fields, aimemory.FieldPathPrefixes)
+	}
+	if m.stage != nil {
+		fields = append(fields, aimemory.FieldStage)
+	}
+	if m.details != nil {
+		fields = append(fields, aimemory.FieldDetails)
+	}
+	if m.created_by != nil {
+		fields = append(fields, aimemory.FieldCreatedBy)
+	}
+	if m.created_at != nil {
+		fields = append(fields, aimemory.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, aimemory.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AiMemoryMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case aimemory.FieldDeploymentID:
+		return m.DeploymentID()
+	case aimemory.FieldContent:
+		return m.Content()
+	case aimemory.FieldRuleID:
+		return m.RuleID()
+	case aimemory.FieldProjectID:
+		return m.ProjectID()
+	case aimemory.FieldProjectTagID:
+		return m.ProjectTagID()
+	case aimemory.FieldVulnerabilityClass:
+		return m.VulnerabilityClass()
+	case aimemory.FieldContext:
+		return m.Context()
+	case aimemory.FieldPathPrefixes:
+		return m.PathPrefixes()
+	case aimemory.FieldStage:
+		return m.Stage()
+	case aimemory.FieldDetails:
+		return m.Details()
+	case aimemory.FieldCreatedBy:
+		return m.CreatedBy()
+	case aimemory.FieldCreatedAt:
+		return m.CreatedAt()
+	case aimemory.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AiMemoryMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case aimemory.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case aimemory.FieldContent:
+		return m.OldContent(ctx)
+	case aimemory.FieldRuleID:
+		return m.OldRuleID(ctx)
+	case aimemory.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case aimemory.FieldProjectTagID:
+		return m.OldProjectTagID(ctx)
+	case aimemory.FieldVulnerabilityClass:
+		return m.OldVulnerabilityClass(ctx)
+	case aimemory.FieldContext:
+		return m.OldContext(ctx)
+	case aimemory.FieldPathPrefixes:
+		return m.OldPathPrefixes(ctx)
+	case aimemory.FieldStage:
+		return m.OldStage(ctx)
+	case aimemory.FieldDetails:
+		return m.OldDetails(ctx)
+	case aimemory.FieldCreatedBy:
+		return m.OldCreatedBy(ctx)
+	case aimemory.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case aimemory.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown AiMemory field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AiMemoryMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case aimemory.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case aimemory.FieldContent:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case aimemory.FieldRuleID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRuleID(v)
+		return nil
+	case aimemory.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case aimemory.FieldProjectTagID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectTagID(v)
+		return nil
+	case aimemory.FieldVulnerabilityClass:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVulnerabilityClass(v)
+		return nil
+	case aimemory.FieldContext:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContext(v)
+		return nil
+	case aimemory.FieldPathPrefixes:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPathPrefixes(v)
+		return nil
+	case aimemory.FieldStage:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStage(v)
+		return nil
+	case aimemory.FieldDetails:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDetails(v)
+		return nil
+	case aimemory.FieldCreatedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedBy(v)
+		return nil
+	case aimemory.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case aimemory.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AiMemory field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AiMemoryMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, aimemory.FieldDeploymentID)
+	}
+	if m.addrule_id != nil {
+		fields = append(fields, aimemory.FieldRuleID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, aimemory.FieldProjectID)
+	}
+	if m.addproject_tag_id != nil {
+		fields = append(fields, aimemory.FieldProjectTagID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, aimemory.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, aimemory.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AiMemoryMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case aimemory.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case aimemory.FieldRuleID:
+		return m.AddedRuleID()
+	case aimemory.FieldProjectID:
+		return m.AddedProjectID()
+	case aimemory.FieldProjectTagID:
+		return m.AddedProjectTagID()
+	case aimemory.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case aimemory.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AiMemoryMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case aimemory.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case aimemory.FieldRuleID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRuleID(v)
+		return nil
+	case aimemory.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case aimemory.FieldProjectTagID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectTagID(v)
+		return nil
+	case aimemory.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case aimemory.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AiMemory numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AiMemoryMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(aimemory.FieldRuleID) {
+		fields = append(fields, aimemory.FieldRuleID)
+	}
+	if m.FieldCleared(aimemory.FieldProjectID) {
+		fields = append(fields, aimemory.FieldProjectID)
+	}
+	if m.FieldCleared(aimemory.FieldProjectTagID) {
+		fields = append(fields, aimemory.FieldProjectTagID)
+	}
+	if m.FieldCleared(aimemory.FieldDetails) {
+		fields = append(fields, aimemory.FieldDetails)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AiMemoryMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AiMemoryMutation) ClearField(name string) error {
+	switch name {
+	case aimemory.FieldRuleID:
+		m.ClearRuleID()
+		return nil
+	case aimemory.FieldProjectID:
+		m.ClearProjectID()
+		return nil
+	case aimemory.FieldProjectTagID:
+		m.ClearProjectTagID()
+		return nil
+	case aimemory.FieldDetails:
+		m.ClearDetails()
+		return nil
+	}
+	return fmt.Errorf("unknown AiMemory nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AiMemoryMutation) ResetField(name string) error {
+	switch name {
+	case aimemory.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case aimemory.FieldContent:
+		m.ResetContent()
+		return nil
+	case aimemory.FieldRuleID:
+		m.ResetRuleID()
+		return nil
+	case aimemory.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case aimemory.FieldProjectTagID:
+		m.ResetProjectTagID()
+		return nil
+	case aimemory.FieldVulnerabilityClass:
+		m.ResetVulnerabilityClass()
+		return nil
+	case aimemory.FieldContext:
+		m.ResetContext()
+		return nil
+	case aimemory.FieldPathPrefixes:
+		m.ResetPathPrefixes()
+		return nil
+	case aimemory.FieldStage:
+		m.ResetStage()
+		return nil
+	case aimemory.FieldDetails:
+		m.ResetDetails()
+		return nil
+	case aimemory.FieldCreatedBy:
+		m.ResetCreatedBy()
+		return nil
+	case aimemory.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case aimemory.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AiMemory field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AiMemoryMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AiMemoryMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AiMemoryMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AiMemoryMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AiMemoryMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AiMemoryMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AiMemoryMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AiMemory unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AiMemoryMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AiMemory edge %s", name)
+}
+
+// AiMemoryUseMutation represents an operation that mutates the AiMemoryUse nodes in the graph.
+type AiMemoryUseMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	memory_id        *int64
+	addmemory_id     *int64
+	analysis_id      *int64
+	addanalysis_id   *int64
+	finding_id       *int64
+	addfinding_id    *int64
+	referenced       *bool
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*AiMemoryUse, error)
+	predicates       []predicate.AiMemoryUse
+}
+
+var _ ent.Mutation = (*AiMemoryUseMutation)(nil)
+
+// aimemoryuseOption allows management of the mutation configuration using functional options.
+type aimemoryuseOption func(*AiMemoryUseMutation)
+
+// newAiMemoryUseMutation creates new mutation for the AiMemoryUse entity.
+func newAiMemoryUseMutation(c config, op Op, opts ...aimemoryuseOption) *AiMemoryUseMutation {
+	m := &AiMemoryUseMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAiMemoryUse,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAiMemoryUseID sets the ID field of the mutation.
+func withAiMemoryUseID(id int64) aimemoryuseOption {
+	return func(m *AiMemoryUseMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AiMemoryUse
+		)
+		m.oldValue = func(ctx context.Context) (*AiMemoryUse, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AiMemoryUse.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAiMemoryUse sets the old AiMemoryUse of the mutation.
+func withAiMemoryUse(node *AiMemoryUse) aimemoryuseOption {
+	return func(m *AiMemoryUseMutation) {
+		m.oldValue = func(context.Context) (*AiMemoryUse, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AiMemoryUseMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AiMemoryUseMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AiMemoryUse entities.
+func (m *AiMemoryUseMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AiMemoryUseMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AiMemoryUseMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AiMemoryUse.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AiMemoryUseMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AiMemoryUseMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AiMemoryUse entity.
+// If the AiMemoryUse object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryUseMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AiMemoryUseMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AiMemoryUseMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AiMemoryUseMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetMemoryID sets the "memory_id" field.
+func (m *AiMemoryUseMutation) SetMemoryID(i int64) {
+	m.memory_id = &i
+	m.addmemory_id = nil
+}
+
+// MemoryID returns the value of the "memory_id" field in the mutation.
+func (m *AiMemoryUseMutation) MemoryID() (r int64, exists bool) {
+	v := m.memory_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMemoryID returns the old "memory_id" field's value of the AiMemoryUse entity.
+// If the AiMemoryUse object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryUseMutation) OldMemoryID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMemoryID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMemoryID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMemoryID: %w", err)
+	}
+	return oldValue.MemoryID, nil
+}
+
+// AddMemoryID adds i to the "memory_id" field.
+func (m *AiMemoryUseMutation) AddMemoryID(i int64) {
+	if m.addmemory_id != nil {
+		*m.addmemory_id += i
+	} else {
+		m.addmemory_id = &i
+	}
+}
+
+// AddedMemoryID returns the value that was added to the "memory_id" field in this mutation.
+func (m *AiMemoryUseMutation) AddedMemoryID() (r int64, exists bool) {
+	v := m.addmemory_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetMemoryID resets all changes to the "memory_id" field.
+func (m *AiMemoryUseMutation) ResetMemoryID() {
+	m.memory_id = nil
+	m.addmemory_id = nil
+}
+
+// SetAnalysisID sets the "analysis_id" field.
+func (m *AiMemoryUseMutation) SetAnalysisID(i int64) {
+	m.analysis_id = &i
+	m.addanalysis_id = nil
+}
+
+// AnalysisID returns the value of the "analysis_id" field in the mutation.
+func (m *AiMemoryUseMutation) AnalysisID() (r int64, exists bool) {
+	v := m.analysis_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAnalysisID returns the old "analysis_id" field's value of the AiMemoryUse entity.
+// If the AiMemoryUse object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryUseMutation) OldAnalysisID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAnalysisID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAnalysisID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAnalysisID: %w", err)
+	}
+	return oldValue.AnalysisID, nil
+}
+
+// AddAnalysisID adds i to the "analysis_id" field.
+func (m *AiMemoryUseMutation) AddAnalysisID(i int64) {
+	if m.addanalysis_id != nil {
+		*m.addanalysis_id += i
+	} else {
+		m.addanalysis_id = &i
+	}
+}
+
+// AddedAnalysisID returns the value that was added to the "analysis_id" field in this mutation.
+func (m *AiMemoryUseMutation) AddedAnalysisID() (r int64, exists bool) {
+	v := m.addanalysis_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAnalysisID resets all changes to the "analysis_id" field.
+func (m *AiMemoryUseMutation) ResetAnalysisID() {
+	m.analysis_id = nil
+	m.addanalysis_id = nil
+}
+
+// SetFindingID sets the "finding_id" field.
+func (m *AiMemoryUseMutation) SetFindingID(i int64) {
+	m.finding_id = &i
+	m.addfinding_id = nil
+}
+
+// FindingID returns the value of the "finding_id" field in the mutation.
+func (m *AiMemoryUseMutation) FindingID() (r int64, exists bool) {
+	v := m.finding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFindingID returns the old "finding_id" field's value of the AiMemoryUse entity.
+// If the AiMemoryUse object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryUseMutation) OldFindingID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFindingID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFindingID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFindingID: %w", err)
+	}
+	return oldValue.FindingID, nil
+}
+
+// AddFindingID adds i to the "finding_id" field.
+func (m *AiMemoryUseMutation) AddFindingID(i int64) {
+	if m.addfinding_id != nil {
+		*m.addfinding_id += i
+	} else {
+		m.addfinding_id = &i
+	}
+}
+
+// AddedFindingID returns the value that was added to the "finding_id" field in this mutation.
+func (m *AiMemoryUseMutation) AddedFindingID() (r int64, exists bool) {
+	v := m.addfinding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFindingID resets all changes to the "finding_id" field.
+func (m *AiMemoryUseMutation) ResetFindingID() {
+	m.finding_id = nil
+	m.addfinding_id = nil
+}
+
+// SetReferenced sets the "referenced" field.
+func (m *AiMemoryUseMutation) SetReferenced(b bool) {
+	m.referenced = &b
+}
+
+// Referenced returns the value of the "referenced" field in the mutation.
+func (m *AiMemoryUseMutation) Referenced() (r bool, exists bool) {
+	v := m.referenced
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReferenced returns the old "referenced" field's value of the AiMemoryUse entity.
+// If the AiMemoryUse object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiMemoryUseMutation) OldReferenced(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReferenced is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReferenced requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReferenced: %w", err)
+	}
+	return oldValue.Referenced, nil
+}
+
+// ResetReferenced resets all changes to the "referenced" field.
+func (m *AiMemoryUseMutation) ResetReferenced() {
+	m.referenced = nil
+}
+
+// Where appends a list predicates to the AiMemoryUseMutation builder.
+func (m *AiMemoryUseMutation) Where(ps ...predicate.AiMemoryUse) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AiMemoryUseMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AiMemoryUseMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AiMemoryUse, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AiMemoryUseMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AiMemoryUseMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AiMemoryUse).
+func (m *AiMemoryUseMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AiMemoryUseMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.deployment_id != nil {
+		fields = append(fields, aimemoryuse.FieldDeploymentID)
+	}
+	if m.memory_id != nil {
+		fields = append(fields, aimemoryuse.FieldMemoryID)
+	}
+	if m.analysis_id != nil {
+		fields = append(fields, aimemoryuse.FieldAnalysisID)
+	}
+	if m.finding_id != nil {
+		fields = append(fields, aimemoryuse.FieldFindingID)
+	}
+	if m.referenced != nil {
+		fields = append(fields, aimemoryuse.FieldReferenced)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AiMemoryUseMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case aimemoryuse.FieldDeploymentID:
+		return m.DeploymentID()
+	case aimemoryuse.FieldMemoryID:
+		return m.MemoryID()
+	case aimemoryuse.FieldAnalysisID:
+		return m.AnalysisID()
+	case aimemoryuse.FieldFindingID:
+		return m.FindingID()
+	case aimemoryuse.FieldReferenced:
+		return m.Referenced()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AiMemoryUseMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case aimemoryuse.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case aimemoryuse.FieldMemoryID:
+		return m.OldMemoryID(ctx)
+	case aimemoryuse.FieldAnalysisID:
+		return m.OldAnalysisID(ctx)
+	case aimemoryuse.FieldFindingID:
+		return m.OldFindingID(ctx)
+	case aimemoryuse.FieldReferenced:
+		return m.OldReferenced(ctx)
+	}
+	return nil, fmt.Errorf("unknown AiMemoryUse field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AiMemoryUseMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case aimemoryuse.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case aimemoryuse.FieldMemoryID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMemoryID(v)
+		return nil
+	case aimemoryuse.FieldAnalysisID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAnalysisID(v)
+		return nil
+	case aimemoryuse.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFindingID(v)
+		return nil
+	case aimemoryuse.FieldReferenced:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReferenced(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AiMemoryUse field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AiMemoryUseMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, aimemoryuse.FieldDeploymentID)
+	}
+	if m.addmemory_id != nil {
+		fields = append(fields, aimemoryuse.FieldMemoryID)
+	}
+	if m.addanalysis_id != nil {
+		fields = append(fields, aimemoryuse.FieldAnalysisID)
+	}
+	if m.addfinding_id != nil {
+		fields = append(fields, aimemoryuse.FieldFindingID)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AiMemoryUseMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case aimemoryuse.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case aimemoryuse.FieldMemoryID:
+		return m.AddedMemoryID()
+	case aimemoryuse.FieldAnalysisID:
+		return m.AddedAnalysisID()
+	case aimemoryuse.FieldFindingID:
+		return m.AddedFindingID()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AiMemoryUseMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case aimemoryuse.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case aimemoryuse.FieldMemoryID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMemoryID(v)
+		return nil
+	case aimemoryuse.FieldAnalysisID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAnalysisID(v)
+		return nil
+	case aimemoryuse.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFindingID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AiMemoryUse numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AiMemoryUseMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AiMemoryUseMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AiMemoryUseMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AiMemoryUse nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AiMemoryUseMutation) ResetField(name string) error {
+	switch name {
+	case aimemoryuse.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case aimemoryuse.FieldMemoryID:
+		m.ResetMemoryID()
+		return nil
+	case aimemoryuse.FieldAnalysisID:
+		m.ResetAnalysisID()
+		return nil
+	case aimemoryuse.FieldFindingID:
+		m.ResetFindingID()
+		return nil
+	case aimemoryuse.FieldReferenced:
+		m.ResetReferenced()
+		return nil
+	}
+	return fmt.Errorf("unknown AiMemoryUse field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AiMemoryUseMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AiMemoryUseMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AiMemoryUseMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AiMemoryUseMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AiMemoryUseMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AiMemoryUseMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AiMemoryUseMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AiMemoryUse unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AiMemoryUseMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AiMemoryUse edge %s", name)
+}
+
+// AiTaskGroupMutation represents an operation that mutates the AiTaskGroup nodes in the graph.
+type AiTaskGroupMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	chains           *[]string
+	appendchains     []string
+	regenerate       *bool
+	issues           *int32
+	addissues        *int32
+	memory_id        *int64
+	addmemory_id     *int64
+	actor_kind       *string
+	actor_id         *int64
+	addactor_id      *int64
+	created_at       *int64
+	addcreated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*AiTaskGroup, error)
+	predicates       []predicate.AiTaskGroup
+}
+
+var _ ent.Mutation = (*AiTaskGroupMutation)(nil)
+
+// aitaskgroupOption allows management of the mutation configuration using functional options.
+type aitaskgroupOption func(*AiTaskGroupMutation)
+
+// newAiTaskGroupMutation creates new mutation for the AiTaskGroup entity.
+func newAiTaskGroupMutation(c config, op Op, opts ...aitaskgroupOption) *AiTaskGroupMutation {
+	m := &AiTaskGroupMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAiTaskGroup,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAiTaskGroupID sets the ID field of the mutation.
+func withAiTaskGroupID(id int64) aitaskgroupOption {
+	return func(m *AiTaskGroupMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AiTaskGroup
+		)
+		m.oldValue = func(ctx context.Context) (*AiTaskGroup, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AiTaskGroup.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAiTaskGroup sets the old AiTaskGroup of the mutation.
+func withAiTaskGroup(node *AiTaskGroup) aitaskgroupOption {
+	return func(m *AiTaskGroupMutation) {
+		m.oldValue = func(context.Context) (*AiTaskGroup, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AiTaskGroupMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AiTaskGroupMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AiTaskGroup entities.
+func (m *AiTaskGroupMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AiTaskGroupMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AiTaskGroupMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AiTaskGroup.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AiTaskGroupMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AiTaskGroupMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AiTaskGroup entity.
+// If the AiTaskGroup object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiTaskGroupMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AiTaskGroupMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AiTaskGroupMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AiTaskGroupMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetChains sets the "chains" field.
+func (m *AiTaskGroupMutation) SetChains(s []string) {
+	m.chains = &s
+	m.appendchains = nil
+}
+
+// Chains returns the value of the "chains" field in the mutation.
+func (m *AiTaskGroupMutation) Chains() (r []string, exists bool) {
+	v := m.chains
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldChains returns the old "chains" field's value of the AiTaskGroup entity.
+// If the AiTaskGroup object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiTaskGroupMutation) OldChains(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldChains is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldChains requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldChains: %w", err)
+	}
+	return oldValue.Chains, nil
+}
+
+// AppendChains adds s to the "chains" field.
+func (m *AiTaskGroupMutation) AppendChains(s []string) {
+	m.appendchains = append(m.appendchains, s...)
+}
+
+// AppendedChains returns the list of values that were appended to the "chains" field in this mutation.
+func (m *AiTaskGroupMutation) AppendedChains() ([]string, bool) {
+	if len(m.appendchains) == 0 {
+		return nil, false
+	}
+	return m.appendchains, true
+}
+
+// ResetChains resets all changes to the "chains" field.
+func (m *AiTaskGroupMutation) ResetChains() {
+	m.chains = nil
+	m.appendchains = nil
+}
+
+// SetRegenerate sets the "regenerate" field.
+func (m *AiTaskGroupMutation) SetRegenerate(b bool) {
+	m.regenerate = &b
+}
+
+// Regenerate returns the value of the "regenerate" field in the mutation.
+func (m *AiTaskGroupMutation) Regenerate() (r bool, exists bool) {
+	v := m.regenerate
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRegenerate returns the old "regenerate" field's value of the AiTaskGroup entity.
+// If the AiTaskGroup object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiTaskGroupMutation) OldRegenerate(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRegenerate is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRegenerate requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRegenerate: %w", err)
+	}
+	return oldValue.Regenerate, nil
+}
+
+// ResetRegenerate resets all changes to the "regenerate" field.
+func (m *AiTaskGroupMutation) ResetRegenerate() {
+	m.regenerate = nil
+}
+
+// SetIssues sets the "issues" field.
+func (m *AiTaskGroupMutation) SetIssues(i int32) {
+	m.issues = &i
+	m.addissues = nil
+}
+
+// Issues returns the value of the "issues" field in the mutation.
+func (m *AiTaskGroupMutation) Issues() (r int32, exists bool) {
+	v := m.issues
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIssues returns the old "issues" field's value of the AiTaskGroup entity.
+// If the AiTaskGroup object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiTaskGroupMutation) OldIssues(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIssues is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIssues requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIssues: %w", err)
+	}
+	return oldValue.Issues, nil
+}
+
+// AddIssues adds i to the "issues" field.
+func (m *AiTaskGroupMutation) AddIssues(i int32) {
+	if m.addissues != nil {
+		*m.addissues += i
+	} else {
+		m.addissues = &i
+	}
+}
+
+// AddedIssues returns the value that was added to the "issues" field in this mutation.
+func (m *AiTaskGroupMutation) AddedIssues() (r int32, exists bool) {
+	v := m.addissues
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetIssues resets all changes to the "issues" field.
+func (m *AiTaskGroupMutation) ResetIssues() {
+	m.issues = nil
+	m.addissues = nil
+}
+
+// SetMemoryID sets the "memory_id" field.
+func (m *AiTaskGroupMutation) SetMemoryID(i int64) {
+	m.memory_id = &i
+	m.addmemory_id = nil
+}
+
+// MemoryID returns the value of the "memory_id" field in the mutation.
+func (m *AiTaskGroupMutation) MemoryID() (r int64, exists bool) {
+	v := m.memory_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMemoryID returns the old "memory_id" field's value of the AiTaskGroup entity.
+// If the AiTaskGroup object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiTaskGroupMutation) OldMemoryID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMemoryID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMemoryID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMemoryID: %w", err)
+	}
+	return oldValue.MemoryID, nil
+}
+
+// AddMemoryID adds i to the "memory_id" field.
+func (m *AiTaskGroupMutation) AddMemoryID(i int64) {
+	if m.addmemory_id != nil {
+		*m.addmemory_id += i
+	} else {
+		m.addmemory_id = &i
+	}
+}
+
+// AddedMemoryID returns the value that was added to the "memory_id" field in this mutation.
+func (m *AiTaskGroupMutation) AddedMemoryID() (r int64, exists bool) {
+	v := m.addmemory_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetMemoryID resets all changes to the "memory_id" field.
+func (m *AiTaskGroupMutation) ResetMemoryID() {
+	m.memory_id = nil
+	m.addmemory_id = nil
+}
+
+// SetActorKind sets the "actor_kind" field.
+func (m *AiTaskGroupMutation) SetActorKind(s string) {
+	m.actor_kind = &s
+}
+
+// ActorKind returns the value of the "actor_kind" field in the mutation.
+func (m *AiTaskGroupMutation) ActorKind() (r string, exists bool) {
+	v := m.actor_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorKind returns the old "actor_kind" field's value of the AiTaskGroup entity.
+// If the AiTaskGroup object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiTaskGroupMutation) OldActorKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorKind: %w", err)
+	}
+	return oldValue.ActorKind, nil
+}
+
+// ResetActorKind resets all changes to the "actor_kind" field.
+func (m *AiTaskGroupMutation) ResetActorKind() {
+	m.actor_kind = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *AiTaskGroupMutation) SetActorID(i int64) {
+	m.actor_id = &i
+	m.addactor_id = nil
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *AiTaskGroupMutation) ActorID() (r int64, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the AiTaskGroup entity.
+// If the AiTaskGroup object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiTaskGroupMutation) OldActorID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// AddActorID adds i to the "actor_id" field.
+func (m *AiTaskGroupMutation) AddActorID(i int64) {
+	if m.addactor_id != nil {
+		*m.addactor_id += i
+	} else {
+		m.addactor_id = &i
+	}
+}
+
+// AddedActorID returns the value that was added to the "actor_id" field in this mutation.
+func (m *AiTaskGroupMutation) AddedActorID() (r int64, exists bool) {
+	v := m.addactor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *AiTaskGroupMutation) ResetActorID() {
+	m.actor_id = nil
+	m.addactor_id = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *AiTaskGroupMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *AiTaskGroupMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the AiTaskGroup entity.
+// If the AiTaskGroup object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AiTaskGroupMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *AiTaskGroupMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *AiTaskGroupMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *AiTaskGroupMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// Where appends a list predicates to the AiTaskGroupMutation builder.
+func (m *AiTaskGroupMutation) Where(ps ...predicate.AiTaskGroup) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AiTaskGroupMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AiTaskGroupMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AiTaskGroup, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AiTaskGroupMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AiTaskGroupMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AiTaskGroup).
+func (m *AiTaskGroupMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AiTaskGroupMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.deployment_id != nil {
+		fields = append(fields, aitaskgroup.FieldDeploymentID)
+	}
+	if m.chains != nil {
+		fields = append(fields, aitaskgroup.FieldChains)
+	}
+	if m.regenerate != nil {
+		fields = append(fields, aitaskgroup.FieldRegenerate)
+	}
+	if m.issues != nil {
+		fields = append(fields, aitaskgroup.FieldIssues)
+	}
+	if m.memory_id != nil {
+		fields = append(fields, aitaskgroup.FieldMemoryID)
+	}
+	if m.actor_kind != nil {
+		fields = append(fields, aitaskgroup.FieldActorKind)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, aitaskgroup.FieldActorID)
+	}
+	if m.created_at != nil {
+		fields = append(fields, aitaskgroup.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AiTaskGroupMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case aitaskgroup.FieldDeploymentID:
+		return m.DeploymentID()
+	case aitaskgroup.FieldChains:
+		return m.Chains()
+	case aitaskgroup.FieldRegenerate:
+		return m.Regenerate()
+	case aitaskgroup.FieldIssues:
+		return m.Issues()
+	case aitaskgroup.FieldMemoryID:
+		return m.MemoryID()
+	case aitaskgroup.FieldActorKind:
+		return m.ActorKind()
+	case aitaskgroup.FieldActorID:
+		return m.ActorID()
+	case aitaskgroup.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AiTaskGroupMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case aitaskgroup.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case aitaskgroup.FieldChains:
+		return m.OldChains(ctx)
+	case aitaskgroup.FieldRegenerate:
+		return m.OldRegenerate(ctx)
+	case aitaskgroup.FieldIssues:
+		return m.OldIssues(ctx)
+	case aitaskgroup.FieldMemoryID:
+		return m.OldMemoryID(ctx)
+	case aitaskgroup.FieldActorKind:
+		return m.OldActorKind(ctx)
+	case aitaskgroup.FieldActorID:
+		return m.OldActorID(ctx)
+	case aitaskgroup.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown AiTaskGroup field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AiTaskGroupMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case aitaskgroup.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case aitaskgroup.FieldChains:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetChains(v)
+		return nil
+	case aitaskgroup.FieldRegenerate:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRegenerate(v)
+		return nil
+	case aitaskgroup.FieldIssues:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIssues(v)
+		return nil
+	case aitaskgroup.FieldMemoryID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMemoryID(v)
+		return nil
+	case aitaskgroup.FieldActorKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorKind(v)
+		return nil
+	case aitaskgroup.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case aitaskgroup.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AiTaskGroup field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AiTaskGroupMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, aitaskgroup.FieldDeploymentID)
+	}
+	if m.addissues != nil {
+		fields = append(fields, aitaskgroup.FieldIssues)
+	}
+	if m.addmemory_id != nil {
+		fields = append(fields, aitaskgroup.FieldMemoryID)
+	}
+	if m.addactor_id != nil {
+		fields = append(fields, aitaskgroup.FieldActorID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, aitaskgroup.FieldCreatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AiTaskGroupMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case aitaskgroup.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case aitaskgroup.FieldIssues:
+		return m.AddedIssues()
+	case aitaskgroup.FieldMemoryID:
+		return m.AddedMemoryID()
+	case aitaskgroup.FieldActorID:
+		return m.AddedActorID()
+	case aitaskgroup.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AiTaskGroupMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case aitaskgroup.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case aitaskgroup.FieldIssues:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddIssues(v)
+		return nil
+	case aitaskgroup.FieldMemoryID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMemoryID(v)
+		return nil
+	case aitaskgroup.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddActorID(v)
+		return nil
+	case aitaskgroup.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AiTaskGroup numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AiTaskGroupMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AiTaskGroupMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AiTaskGroupMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AiTaskGroup nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AiTaskGroupMutation) ResetField(name string) error {
+	switch name {
+	case aitaskgroup.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case aitaskgroup.FieldChains:
+		m.ResetChains()
+		return nil
+	case aitaskgroup.FieldRegenerate:
+		m.ResetRegenerate()
+		return nil
+	case aitaskgroup.FieldIssues:
+		m.ResetIssues()
+		return nil
+	case aitaskgroup.FieldMemoryID:
+		m.ResetMemoryID()
+		return nil
+	case aitaskgroup.FieldActorKind:
+		m.ResetActorKind()
+		return nil
+	case aitaskgroup.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case aitaskgroup.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AiTaskGroup field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AiTaskGroupMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AiTaskGroupMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AiTaskGroupMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AiTaskGroupMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AiTaskGroupMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AiTaskGroupMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AiTaskGroupMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AiTaskGroup unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AiTaskGroupMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AiTaskGroup edge %s", name)
+}
 
 // AuditEntryMutation represents an operation that mutates the AuditEntry nodes in the graph.
 type AuditEntryMutation struct {
@@ -5235,6 +16327,8 @@ type FindingMutation struct {
 	exposure              *string
 	transitivity          *string
 	_package              *string
+	advisory              *string
+	file_path             *string
 	epss_probability      *string
 	malicious             *bool
 	click_to_fix_state    *string
@@ -6301,6 +17395,104 @@ func (m *FindingMutation) ResetPackage() {
 	delete(m.clearedFields, finding.FieldPackage)
 }
 
+// SetAdvisory sets the "advisory" field.
+func (m *FindingMutation) SetAdvisory(s string) {
+	m.advisory = &s
+}
+
+// Advisory returns the value of the "advisory" field in the mutation.
+func (m *FindingMutation) Advisory() (r string, exists bool) {
+	v := m.advisory
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAdvisory returns the old "advisory" field's value of the Finding entity.
+// If the Finding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMutation) OldAdvisory(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAdvisory is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAdvisory requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAdvisory: %w", err)
+	}
+	return oldValue.Advisory, nil
+}
+
+// ClearAdvisory clears the value of the "advisory" field.
+func (m *FindingMutation) ClearAdvisory() {
+	m.advisory = nil
+	m.clearedFields[finding.FieldAdvisory] = struct{}{}
+}
+
+// AdvisoryCleared returns if the "advisory" field was cleared in this mutation.
+func (m *FindingMutation) AdvisoryCleared() bool {
+	_, ok := m.clearedFields[finding.FieldAdvisory]
+	return ok
+}
+
+// ResetAdvisory resets all changes to the "advisory" field.
+func (m *FindingMutation) ResetAdvisory() {
+	m.advisory = nil
+	delete(m.clearedFields, finding.FieldAdvisory)
+}
+
+// SetFilePath sets the "file_path" field.
+func (m *FindingMutation) SetFilePath(s string) {
+	m.file_path = &s
+}
+
+// FilePath returns the value of the "file_path" field in the mutation.
+func (m *FindingMutation) FilePath() (r string, exists bool) {
+	v := m.file_path
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFilePath returns the old "file_path" field's value of the Finding entity.
+// If the Finding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMutation) OldFilePath(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFilePath is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFilePath requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFilePath: %w", err)
+	}
+	return oldValue.FilePath, nil
+}
+
+// ClearFilePath clears the value of the "file_path" field.
+func (m *FindingMutation) ClearFilePath() {
+	m.file_path = nil
+	m.clearedFields[finding.FieldFilePath] = struct{}{}
+}
+
+// FilePathCleared returns if the "file_path" field was cleared in this mutation.
+func (m *FindingMutation) FilePathCleared() bool {
+	_, ok := m.clearedFields[finding.FieldFilePath]
+	return ok
+}
+
+// ResetFilePath resets all changes to the "file_path" field.
+func (m *FindingMutation) ResetFilePath() {
+	m.file_path = nil
+	delete(m.clearedFields, finding.FieldFilePath)
+}
+
 // SetEpssProbability sets the "epss_probability" field.
 func (m *FindingMutation) SetEpssProbability(s string) {
 	m.epss_probability = &s
@@ -6910,7 +18102,7 @@ func (m *FindingMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *FindingMutation) Fields() []string {
-	fields := make([]string, 0, 32)
+	fields := make([]string, 0, 34)
 	if m.deployment_id != nil {
 		fields = append(fields, finding.FieldDeploymentID)
 	}
@@ -6973,6 +18165,12 @@ func (m *FindingMutation) Fields() []string {
 	}
 	if m._package != nil {
 		fields = append(fields, finding.FieldPackage)
+	}
+	if m.advisory != nil {
+		fields = append(fields, finding.FieldAdvisory)
+	}
+	if m.file_path != nil {
+		fields = append(fields, finding.FieldFilePath)
 	}
 	if m.epss_probability != nil {
 		fields = append(fields, finding.FieldEpssProbability)
@@ -7057,6 +18255,10 @@ func (m *FindingMutation) Field(name string) (ent.Value, bool) {
 		return m.Transitivity()
 	case finding.FieldPackage:
 		return m.Package()
+	case finding.FieldAdvisory:
+		return m.Advisory()
+	case finding.FieldFilePath:
+		return m.FilePath()
 	case finding.FieldEpssProbability:
 		return m.EpssProbability()
 	case finding.FieldMalicious:
@@ -7130,6 +18332,10 @@ func (m *FindingMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldTransitivity(ctx)
 	case finding.FieldPackage:
 		return m.OldPackage(ctx)
+	case finding.FieldAdvisory:
+		return m.OldAdvisory(ctx)
+	case finding.FieldFilePath:
+		return m.OldFilePath(ctx)
 	case finding.FieldEpssProbability:
 		return m.OldEpssProbability(ctx)
 	case finding.FieldMalicious:
@@ -7307,6 +18513,20 @@ func (m *FindingMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetPackage(v)
+		return nil
+	case finding.FieldAdvisory:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAdvisory(v)
+		return nil
+	case finding.FieldFilePath:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFilePath(v)
 		return nil
 	case finding.FieldEpssProbability:
 		v, ok := value.(string)
@@ -7550,6 +18770,12 @@ func (m *FindingMutation) ClearedFields() []string {
 	if m.FieldCleared(finding.FieldPackage) {
 		fields = append(fields, finding.FieldPackage)
 	}
+	if m.FieldCleared(finding.FieldAdvisory) {
+		fields = append(fields, finding.FieldAdvisory)
+	}
+	if m.FieldCleared(finding.FieldFilePath) {
+		fields = append(fields, finding.FieldFilePath)
+	}
 	if m.FieldCleared(finding.FieldEpssProbability) {
 		fields = append(fields, finding.FieldEpssProbability)
 	}
@@ -7605,6 +18831,12 @@ func (m *FindingMutation) ClearField(name string) error {
 		return nil
 	case finding.FieldPackage:
 		m.ClearPackage()
+		return nil
+	case finding.FieldAdvisory:
+		m.ClearAdvisory()
+		return nil
+	case finding.FieldFilePath:
+		m.ClearFilePath()
 		return nil
 	case finding.FieldEpssProbability:
 		m.ClearEpssProbability()
@@ -7694,6 +18926,12 @@ func (m *FindingMutation) ResetField(name string) error {
 		return nil
 	case finding.FieldPackage:
 		m.ResetPackage()
+		return nil
+	case finding.FieldAdvisory:
+		m.ResetAdvisory()
+		return nil
+	case finding.FieldFilePath:
+		m.ResetFilePath()
 		return nil
 	case finding.FieldEpssProbability:
 		m.ResetEpssProbability()
@@ -8895,6 +20133,1577 @@ func (m *FindingEventMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *FindingEventMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown FindingEvent edge %s", name)
+}
+
+// InstallCheckMutation represents an operation that mutates the InstallCheck nodes in the graph.
+type InstallCheckMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	scan_id          *int64
+	addscan_id       *int64
+	ecosystem        *string
+	_package         *string
+	version          *string
+	advisory         *string
+	title            *string
+	at               *int64
+	addat            *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*InstallCheck, error)
+	predicates       []predicate.InstallCheck
+}
+
+var _ ent.Mutation = (*InstallCheckMutation)(nil)
+
+// installcheckOption allows management of the mutation configuration using functional options.
+type installcheckOption func(*InstallCheckMutation)
+
+// newInstallCheckMutation creates new mutation for the InstallCheck entity.
+func newInstallCheckMutation(c config, op Op, opts ...installcheckOption) *InstallCheckMutation {
+	m := &InstallCheckMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeInstallCheck,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withInstallCheckID sets the ID field of the mutation.
+func withInstallCheckID(id int64) installcheckOption {
+	return func(m *InstallCheckMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *InstallCheck
+		)
+		m.oldValue = func(ctx context.Context) (*InstallCheck, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().InstallCheck.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withInstallCheck sets the old InstallCheck of the mutation.
+func withInstallCheck(node *InstallCheck) installcheckOption {
+	return func(m *InstallCheckMutation) {
+		m.oldValue = func(context.Context) (*InstallCheck, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m InstallCheckMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m InstallCheckMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of InstallCheck entities.
+func (m *InstallCheckMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *InstallCheckMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *InstallCheckMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().InstallCheck.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *InstallCheckMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *InstallCheckMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the InstallCheck entity.
+// If the InstallCheck object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallCheckMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *InstallCheckMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *InstallCheckMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *InstallCheckMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetScanID sets the "scan_id" field.
+func (m *InstallCheckMutation) SetScanID(i int64) {
+	m.scan_id = &i
+	m.addscan_id = nil
+}
+
+// ScanID returns the value of the "scan_id" field in the mutation.
+func (m *InstallCheckMutation) ScanID() (r int64, exists bool) {
+	v := m.scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanID returns the old "scan_id" field's value of the InstallCheck entity.
+// If the InstallCheck object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallCheckMutation) OldScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanID: %w", err)
+	}
+	return oldValue.ScanID, nil
+}
+
+// AddScanID adds i to the "scan_id" field.
+func (m *InstallCheckMutation) AddScanID(i int64) {
+	if m.addscan_id != nil {
+		*m.addscan_id += i
+	} else {
+		m.addscan_id = &i
+	}
+}
+
+// AddedScanID returns the value that was added to the "scan_id" field in this mutation.
+func (m *InstallCheckMutation) AddedScanID() (r int64, exists bool) {
+	v := m.addscan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetScanID resets all changes to the "scan_id" field.
+func (m *InstallCheckMutation) ResetScanID() {
+	m.scan_id = nil
+	m.addscan_id = nil
+}
+
+// SetEcosystem sets the "ecosystem" field.
+func (m *InstallCheckMutation) SetEcosystem(s string) {
+	m.ecosystem = &s
+}
+
+// Ecosystem returns the value of the "ecosystem" field in the mutation.
+func (m *InstallCheckMutation) Ecosystem() (r string, exists bool) {
+	v := m.ecosystem
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEcosystem returns the old "ecosystem" field's value of the InstallCheck entity.
+// If the InstallCheck object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallCheckMutation) OldEcosystem(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEcosystem is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEcosystem requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEcosystem: %w", err)
+	}
+	return oldValue.Ecosystem, nil
+}
+
+// ResetEcosystem resets all changes to the "ecosystem" field.
+func (m *InstallCheckMutation) ResetEcosystem() {
+	m.ecosystem = nil
+}
+
+// SetPackage sets the "package" field.
+func (m *InstallCheckMutation) SetPackage(s string) {
+	m._package = &s
+}
+
+// Package returns the value of the "package" field in the mutation.
+func (m *InstallCheckMutation) Package() (r string, exists bool) {
+	v := m._package
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPackage returns the old "package" field's value of the InstallCheck entity.
+// If the InstallCheck object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallCheckMutation) OldPackage(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPackage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPackage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPackage: %w", err)
+	}
+	return oldValue.Package, nil
+}
+
+// ResetPackage resets all changes to the "package" field.
+func (m *InstallCheckMutation) ResetPackage() {
+	m._package = nil
+}
+
+// SetVersion sets the "version" field.
+func (m *InstallCheckMutation) SetVersion(s string) {
+	m.version = &s
+}
+
+// Version returns the value of the "version" field in the mutation.
+func (m *InstallCheckMutation) Version() (r string, exists bool) {
+	v := m.version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVersion returns the old "version" field's value of the InstallCheck entity.
+// If the InstallCheck object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallCheckMutation) OldVersion(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVersion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVersion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVersion: %w", err)
+	}
+	return oldValue.Version, nil
+}
+
+// ResetVersion resets all changes to the "version" field.
+func (m *InstallCheckMutation) ResetVersion() {
+	m.version = nil
+}
+
+// SetAdvisory sets the "advisory" field.
+func (m *InstallCheckMutation) SetAdvisory(s string) {
+	m.advisory = &s
+}
+
+// Advisory returns the value of the "advisory" field in the mutation.
+func (m *InstallCheckMutation) Advisory() (r string, exists bool) {
+	v := m.advisory
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAdvisory returns the old "advisory" field's value of the InstallCheck entity.
+// If the InstallCheck object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallCheckMutation) OldAdvisory(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAdvisory is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAdvisory requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAdvisory: %w", err)
+	}
+	return oldValue.Advisory, nil
+}
+
+// ClearAdvisory clears the value of the "advisory" field.
+func (m *InstallCheckMutation) ClearAdvisory() {
+	m.advisory = nil
+	m.clearedFields[installcheck.FieldAdvisory] = struct{}{}
+}
+
+// AdvisoryCleared returns if the "advisory" field was cleared in this mutation.
+func (m *InstallCheckMutation) AdvisoryCleared() bool {
+	_, ok := m.clearedFields[installcheck.FieldAdvisory]
+	return ok
+}
+
+// ResetAdvisory resets all changes to the "advisory" field.
+func (m *InstallCheckMutation) ResetAdvisory() {
+	m.advisory = nil
+	delete(m.clearedFields, installcheck.FieldAdvisory)
+}
+
+// SetTitle sets the "title" field.
+func (m *InstallCheckMutation) SetTitle(s string) {
+	m.title = &s
+}
+
+// Title returns the value of the "title" field in the mutation.
+func (m *InstallCheckMutation) Title() (r string, exists bool) {
+	v := m.title
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTitle returns the old "title" field's value of the InstallCheck entity.
+// If the InstallCheck object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallCheckMutation) OldTitle(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTitle is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTitle requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTitle: %w", err)
+	}
+	return oldValue.Title, nil
+}
+
+// ResetTitle resets all changes to the "title" field.
+func (m *InstallCheckMutation) ResetTitle() {
+	m.title = nil
+}
+
+// SetAt sets the "at" field.
+func (m *InstallCheckMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *InstallCheckMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the InstallCheck entity.
+// If the InstallCheck object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallCheckMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *InstallCheckMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *InstallCheckMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *InstallCheckMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the InstallCheckMutation builder.
+func (m *InstallCheckMutation) Where(ps ...predicate.InstallCheck) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the InstallCheckMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *InstallCheckMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.InstallCheck, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *InstallCheckMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *InstallCheckMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (InstallCheck).
+func (m *InstallCheckMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *InstallCheckMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.deployment_id != nil {
+		fields = append(fields, installcheck.FieldDeploymentID)
+	}
+	if m.scan_id != nil {
+		fields = append(fields, installcheck.FieldScanID)
+	}
+	if m.ecosystem != nil {
+		fields = append(fields, installcheck.FieldEcosystem)
+	}
+	if m._package != nil {
+		fields = append(fields, installcheck.FieldPackage)
+	}
+	if m.version != nil {
+		fields = append(fields, installcheck.FieldVersion)
+	}
+	if m.advisory != nil {
+		fields = append(fields, installcheck.FieldAdvisory)
+	}
+	if m.title != nil {
+		fields = append(fields, installcheck.FieldTitle)
+	}
+	if m.at != nil {
+		fields = append(fields, installcheck.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *InstallCheckMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case installcheck.FieldDeploymentID:
+		return m.DeploymentID()
+	case installcheck.FieldScanID:
+		return m.ScanID()
+	case installcheck.FieldEcosystem:
+		return m.Ecosystem()
+	case installcheck.FieldPackage:
+		return m.Package()
+	case installcheck.FieldVersion:
+		return m.Version()
+	case installcheck.FieldAdvisory:
+		return m.Advisory()
+	case installcheck.FieldTitle:
+		return m.Title()
+	case installcheck.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *InstallCheckMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case installcheck.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case installcheck.FieldScanID:
+		return m.OldScanID(ctx)
+	case installcheck.FieldEcosystem:
+		return m.OldEcosystem(ctx)
+	case installcheck.FieldPackage:
+		return m.OldPackage(ctx)
+	case installcheck.FieldVersion:
+		return m.OldVersion(ctx)
+	case installcheck.FieldAdvisory:
+		return m.OldAdvisory(ctx)
+	case installcheck.FieldTitle:
+		return m.OldTitle(ctx)
+	case installcheck.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown InstallCheck field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *InstallCheckMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case installcheck.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case installcheck.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanID(v)
+		return nil
+	case installcheck.FieldEcosystem:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEcosystem(v)
+		return nil
+	case installcheck.FieldPackage:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPackage(v)
+		return nil
+	case installcheck.FieldVersion:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVersion(v)
+		return nil
+	case installcheck.FieldAdvisory:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAdvisory(v)
+		return nil
+	case installcheck.FieldTitle:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTitle(v)
+		return nil
+	case installcheck.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown InstallCheck field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *InstallCheckMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, installcheck.FieldDeploymentID)
+	}
+	if m.addscan_id != nil {
+		fields = append(fields, installcheck.FieldScanID)
+	}
+	if m.addat != nil {
+		fields = append(fields, installcheck.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *InstallCheckMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case installcheck.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case installcheck.FieldScanID:
+		return m.AddedScanID()
+	case installcheck.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *InstallCheckMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case installcheck.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case installcheck.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScanID(v)
+		return nil
+	case installcheck.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown InstallCheck numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *InstallCheckMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(installcheck.FieldAdvisory) {
+		fields = append(fields, installcheck.FieldAdvisory)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *InstallCheckMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *InstallCheckMutation) ClearField(name string) error {
+	switch name {
+	case installcheck.FieldAdvisory:
+		m.ClearAdvisory()
+		return nil
+	}
+	return fmt.Errorf("unknown InstallCheck nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *InstallCheckMutation) ResetField(name string) error {
+	switch name {
+	case installcheck.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case installcheck.FieldScanID:
+		m.ResetScanID()
+		return nil
+	case installcheck.FieldEcosystem:
+		m.ResetEcosystem()
+		return nil
+	case installcheck.FieldPackage:
+		m.ResetPackage()
+		return nil
+	case installcheck.FieldVersion:
+		m.ResetVersion()
+		return nil
+	case installcheck.FieldAdvisory:
+		m.ResetAdvisory()
+		return nil
+	case installcheck.FieldTitle:
+		m.ResetTitle()
+		return nil
+	case installcheck.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown InstallCheck field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *InstallCheckMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *InstallCheckMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *InstallCheckMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *InstallCheckMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *InstallCheckMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *InstallCheckMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *InstallCheckMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown InstallCheck unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *InstallCheckMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown InstallCheck edge %s", name)
+}
+
+// InstallScanMutation represents an operation that mutates the InstallScan nodes in the graph.
+type InstallScanMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	user             *string
+	scanner          *string
+	packages         *int32
+	addpackages      *int32
+	blocked          *int32
+	addblocked       *int32
+	at               *int64
+	addat            *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*InstallScan, error)
+	predicates       []predicate.InstallScan
+}
+
+var _ ent.Mutation = (*InstallScanMutation)(nil)
+
+// installscanOption allows management of the mutation configuration using functional options.
+type installscanOption func(*InstallScanMutation)
+
+// newInstallScanMutation creates new mutation for the InstallScan entity.
+func newInstallScanMutation(c config, op Op, opts ...installscanOption) *InstallScanMutation {
+	m := &InstallScanMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeInstallScan,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withInstallScanID sets the ID field of the mutation.
+func withInstallScanID(id int64) installscanOption {
+	return func(m *InstallScanMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *InstallScan
+		)
+		m.oldValue = func(ctx context.Context) (*InstallScan, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().InstallScan.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withInstallScan sets the old InstallScan of the mutation.
+func withInstallScan(node *InstallScan) installscanOption {
+	return func(m *InstallScanMutation) {
+		m.oldValue = func(context.Context) (*InstallScan, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m InstallScanMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m InstallScanMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of InstallScan entities.
+func (m *InstallScanMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *InstallScanMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *InstallScanMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().InstallScan.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *InstallScanMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *InstallScanMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the InstallScan entity.
+// If the InstallScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallScanMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *InstallScanMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *InstallScanMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *InstallScanMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetUser sets the "user" field.
+func (m *InstallScanMutation) SetUser(s string) {
+	m.user = &s
+}
+
+// User returns the value of the "user" field in the mutation.
+func (m *InstallScanMutation) User() (r string, exists bool) {
+	v := m.user
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUser returns the old "user" field's value of the InstallScan entity.
+// If the InstallScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallScanMutation) OldUser(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUser is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUser requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUser: %w", err)
+	}
+	return oldValue.User, nil
+}
+
+// ResetUser resets all changes to the "user" field.
+func (m *InstallScanMutation) ResetUser() {
+	m.user = nil
+}
+
+// SetScanner sets the "scanner" field.
+func (m *InstallScanMutation) SetScanner(s string) {
+	m.scanner = &s
+}
+
+// Scanner returns the value of the "scanner" field in the mutation.
+func (m *InstallScanMutation) Scanner() (r string, exists bool) {
+	v := m.scanner
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanner returns the old "scanner" field's value of the InstallScan entity.
+// If the InstallScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallScanMutation) OldScanner(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanner is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanner requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanner: %w", err)
+	}
+	return oldValue.Scanner, nil
+}
+
+// ResetScanner resets all changes to the "scanner" field.
+func (m *InstallScanMutation) ResetScanner() {
+	m.scanner = nil
+}
+
+// SetPackages sets the "packages" field.
+func (m *InstallScanMutation) SetPackages(i int32) {
+	m.packages = &i
+	m.addpackages = nil
+}
+
+// Packages returns the value of the "packages" field in the mutation.
+func (m *InstallScanMutation) Packages() (r int32, exists bool) {
+	v := m.packages
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPackages returns the old "packages" field's value of the InstallScan entity.
+// If the InstallScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallScanMutation) OldPackages(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPackages is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPackages requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPackages: %w", err)
+	}
+	return oldValue.Packages, nil
+}
+
+// AddPackages adds i to the "packages" field.
+func (m *InstallScanMutation) AddPackages(i int32) {
+	if m.addpackages != nil {
+		*m.addpackages += i
+	} else {
+		m.addpackages = &i
+	}
+}
+
+// AddedPackages returns the value that was added to the "packages" field in this mutation.
+func (m *InstallScanMutation) AddedPackages() (r int32, exists bool) {
+	v := m.addpackages
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPackages resets all changes to the "packages" field.
+func (m *InstallScanMutation) ResetPackages() {
+	m.packages = nil
+	m.addpackages = nil
+}
+
+// SetBlocked sets the "blocked" field.
+func (m *InstallScanMutation) SetBlocked(i int32) {
+	m.blocked = &i
+	m.addblocked = nil
+}
+
+// Blocked returns the value of the "blocked" field in the mutation.
+func (m *InstallScanMutation) Blocked() (r int32, exists bool) {
+	v := m.blocked
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBlocked returns the old "blocked" field's value of the InstallScan entity.
+// If the InstallScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallScanMutation) OldBlocked(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBlocked is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBlocked requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBlocked: %w", err)
+	}
+	return oldValue.Blocked, nil
+}
+
+// AddBlocked adds i to the "blocked" field.
+func (m *InstallScanMutation) AddBlocked(i int32) {
+	if m.addblocked != nil {
+		*m.addblocked += i
+	} else {
+		m.addblocked = &i
+	}
+}
+
+// AddedBlocked returns the value that was added to the "blocked" field in this mutation.
+func (m *InstallScanMutation) AddedBlocked() (r int32, exists bool) {
+	v := m.addblocked
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetBlocked resets all changes to the "blocked" field.
+func (m *InstallScanMutation) ResetBlocked() {
+	m.blocked = nil
+	m.addblocked = nil
+}
+
+// SetAt sets the "at" field.
+func (m *InstallScanMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *InstallScanMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the InstallScan entity.
+// If the InstallScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstallScanMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *InstallScanMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *InstallScanMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *InstallScanMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the InstallScanMutation builder.
+func (m *InstallScanMutation) Where(ps ...predicate.InstallScan) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the InstallScanMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *InstallScanMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.InstallScan, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *InstallScanMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *InstallScanMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (InstallScan).
+func (m *InstallScanMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *InstallScanMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, installscan.FieldDeploymentID)
+	}
+	if m.user != nil {
+		fields = append(fields, installscan.FieldUser)
+	}
+	if m.scanner != nil {
+		fields = append(fields, installscan.FieldScanner)
+	}
+	if m.packages != nil {
+		fields = append(fields, installscan.FieldPackages)
+	}
+	if m.blocked != nil {
+		fields = append(fields, installscan.FieldBlocked)
+	}
+	if m.at != nil {
+		fields = append(fields, installscan.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *InstallScanMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case installscan.FieldDeploymentID:
+		return m.DeploymentID()
+	case installscan.FieldUser:
+		return m.User()
+	case installscan.FieldScanner:
+		return m.Scanner()
+	case installscan.FieldPackages:
+		return m.Packages()
+	case installscan.FieldBlocked:
+		return m.Blocked()
+	case installscan.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *InstallScanMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case installscan.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case installscan.FieldUser:
+		return m.OldUser(ctx)
+	case installscan.FieldScanner:
+		return m.OldScanner(ctx)
+	case installscan.FieldPackages:
+		return m.OldPackages(ctx)
+	case installscan.FieldBlocked:
+		return m.OldBlocked(ctx)
+	case installscan.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown InstallScan field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *InstallScanMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case installscan.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case installscan.FieldUser:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUser(v)
+		return nil
+	case installscan.FieldScanner:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanner(v)
+		return nil
+	case installscan.FieldPackages:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPackages(v)
+		return nil
+	case installscan.FieldBlocked:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBlocked(v)
+		return nil
+	case installscan.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown InstallScan field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *InstallScanMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, installscan.FieldDeploymentID)
+	}
+	if m.addpackages != nil {
+		fields = append(fields, installscan.FieldPackages)
+	}
+	if m.addblocked != nil {
+		fields = append(fields, installscan.FieldBlocked)
+	}
+	if m.addat != nil {
+		fields = append(fields, installscan.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *InstallScanMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case installscan.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case installscan.FieldPackages:
+		return m.AddedPackages()
+	case installscan.FieldBlocked:
+		return m.AddedBlocked()
+	case installscan.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *InstallScanMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case installscan.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case installscan.FieldPackages:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPackages(v)
+		return nil
+	case installscan.FieldBlocked:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddBlocked(v)
+		return nil
+	case installscan.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown InstallScan numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *InstallScanMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *InstallScanMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *InstallScanMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown InstallScan nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *InstallScanMutation) ResetField(name string) error {
+	switch name {
+	case installscan.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case installscan.FieldUser:
+		m.ResetUser()
+		return nil
+	case installscan.FieldScanner:
+		m.ResetScanner()
+		return nil
+	case installscan.FieldPackages:
+		m.ResetPackages()
+		return nil
+	case installscan.FieldBlocked:
+		m.ResetBlocked()
+		return nil
+	case installscan.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown InstallScan field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *InstallScanMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *InstallScanMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *InstallScanMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *InstallScanMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *InstallScanMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *InstallScanMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *InstallScanMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown InstallScan unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *InstallScanMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown InstallScan edge %s", name)
 }
 
 // InvitationMutation represents an operation that mutates the Invitation nodes in the graph.
@@ -31678,4 +44487,10186 @@ func (m *WebhookReceiptMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *WebhookReceiptMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown WebhookReceipt edge %s", name)
+}
+
+// WorkflowMutation represents an operation that mutates the Workflow nodes in the graph.
+type WorkflowMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	name             *string
+	enabled          *bool
+	version_id       *int64
+	addversion_id    *int64
+	created_at       *int64
+	addcreated_at    *int64
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*Workflow, error)
+	predicates       []predicate.Workflow
+}
+
+var _ ent.Mutation = (*WorkflowMutation)(nil)
+
+// workflowOption allows management of the mutation configuration using functional options.
+type workflowOption func(*WorkflowMutation)
+
+// newWorkflowMutation creates new mutation for the Workflow entity.
+func newWorkflowMutation(c config, op Op, opts ...workflowOption) *WorkflowMutation {
+	m := &WorkflowMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWorkflow,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWorkflowID sets the ID field of the mutation.
+func withWorkflowID(id int64) workflowOption {
+	return func(m *WorkflowMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Workflow
+		)
+		m.oldValue = func(ctx context.Context) (*Workflow, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Workflow.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWorkflow sets the old Workflow of the mutation.
+func withWorkflow(node *Workflow) workflowOption {
+	return func(m *WorkflowMutation) {
+		m.oldValue = func(context.Context) (*Workflow, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WorkflowMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WorkflowMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Workflow entities.
+func (m *WorkflowMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WorkflowMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WorkflowMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Workflow.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *WorkflowMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *WorkflowMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Workflow entity.
+// If the Workflow object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *WorkflowMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *WorkflowMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *WorkflowMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetName sets the "name" field.
+func (m *WorkflowMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *WorkflowMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the Workflow entity.
+// If the Workflow object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *WorkflowMutation) ResetName() {
+	m.name = nil
+}
+
+// SetEnabled sets the "enabled" field.
+func (m *WorkflowMutation) SetEnabled(b bool) {
+	m.enabled = &b
+}
+
+// Enabled returns the value of the "enabled" field in the mutation.
+func (m *WorkflowMutation) Enabled() (r bool, exists bool) {
+	v := m.enabled
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEnabled returns the old "enabled" field's value of the Workflow entity.
+// If the Workflow object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowMutation) OldEnabled(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEnabled is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEnabled requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEnabled: %w", err)
+	}
+	return oldValue.Enabled, nil
+}
+
+// ResetEnabled resets all changes to the "enabled" field.
+func (m *WorkflowMutation) ResetEnabled() {
+	m.enabled = nil
+}
+
+// SetVersionID sets the "version_id" field.
+func (m *WorkflowMutation) SetVersionID(i int64) {
+	m.version_id = &i
+	m.addversion_id = nil
+}
+
+// VersionID returns the value of the "version_id" field in the mutation.
+func (m *WorkflowMutation) VersionID() (r int64, exists bool) {
+	v := m.version_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVersionID returns the old "version_id" field's value of the Workflow entity.
+// If the Workflow object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowMutation) OldVersionID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVersionID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVersionID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVersionID: %w", err)
+	}
+	return oldValue.VersionID, nil
+}
+
+// AddVersionID adds i to the "version_id" field.
+func (m *WorkflowMutation) AddVersionID(i int64) {
+	if m.addversion_id != nil {
+		*m.addversion_id += i
+	} else {
+		m.addversion_id = &i
+	}
+}
+
+// AddedVersionID returns the value that was added to the "version_id" field in this mutation.
+func (m *WorkflowMutation) AddedVersionID() (r int64, exists bool) {
+	v := m.addversion_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetVersionID resets all changes to the "version_id" field.
+func (m *WorkflowMutation) ResetVersionID() {
+	m.version_id = nil
+	m.addversion_id = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *WorkflowMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *WorkflowMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Workflow entity.
+// If the Workflow object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *WorkflowMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *WorkflowMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *WorkflowMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *WorkflowMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *WorkflowMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the Workflow entity.
+// If the Workflow object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *WorkflowMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *WorkflowMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *WorkflowMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the WorkflowMutation builder.
+func (m *WorkflowMutation) Where(ps ...predicate.Workflow) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WorkflowMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WorkflowMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Workflow, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WorkflowMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WorkflowMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Workflow).
+func (m *WorkflowMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WorkflowMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, workflow.FieldDeploymentID)
+	}
+	if m.name != nil {
+		fields = append(fields, workflow.FieldName)
+	}
+	if m.enabled != nil {
+		fields = append(fields, workflow.FieldEnabled)
+	}
+	if m.version_id != nil {
+		fields = append(fields, workflow.FieldVersionID)
+	}
+	if m.created_at != nil {
+		fields = append(fields, workflow.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, workflow.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WorkflowMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case workflow.FieldDeploymentID:
+		return m.DeploymentID()
+	case workflow.FieldName:
+		return m.Name()
+	case workflow.FieldEnabled:
+		return m.Enabled()
+	case workflow.FieldVersionID:
+		return m.VersionID()
+	case workflow.FieldCreatedAt:
+		return m.CreatedAt()
+	case workflow.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WorkflowMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case workflow.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case workflow.FieldName:
+		return m.OldName(ctx)
+	case workflow.FieldEnabled:
+		return m.OldEnabled(ctx)
+	case workflow.FieldVersionID:
+		return m.OldVersionID(ctx)
+	case workflow.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case workflow.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Workflow field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case workflow.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case workflow.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case workflow.FieldEnabled:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEnabled(v)
+		return nil
+	case workflow.FieldVersionID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVersionID(v)
+		return nil
+	case workflow.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case workflow.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Workflow field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WorkflowMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, workflow.FieldDeploymentID)
+	}
+	if m.addversion_id != nil {
+		fields = append(fields, workflow.FieldVersionID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, workflow.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, workflow.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WorkflowMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case workflow.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case workflow.FieldVersionID:
+		return m.AddedVersionID()
+	case workflow.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case workflow.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case workflow.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case workflow.FieldVersionID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddVersionID(v)
+		return nil
+	case workflow.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case workflow.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Workflow numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WorkflowMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WorkflowMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WorkflowMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Workflow nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WorkflowMutation) ResetField(name string) error {
+	switch name {
+	case workflow.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case workflow.FieldName:
+		m.ResetName()
+		return nil
+	case workflow.FieldEnabled:
+		m.ResetEnabled()
+		return nil
+	case workflow.FieldVersionID:
+		m.ResetVersionID()
+		return nil
+	case workflow.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case workflow.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Workflow field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WorkflowMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WorkflowMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WorkflowMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WorkflowMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WorkflowMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WorkflowMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WorkflowMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Workflow unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WorkflowMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Workflow edge %s", name)
+}
+
+// WorkflowArtifactMutation represents an operation that mutates the WorkflowArtifact nodes in the graph.
+type WorkflowArtifactMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	run_id           *int64
+	addrun_id        *int64
+	task_id          *int64
+	addtask_id       *int64
+	name             *string
+	size             *int64
+	addsize          *int64
+	content          *[]byte
+	created_at       *int64
+	addcreated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*WorkflowArtifact, error)
+	predicates       []predicate.WorkflowArtifact
+}
+
+var _ ent.Mutation = (*WorkflowArtifactMutation)(nil)
+
+// workflowartifactOption allows management of the mutation configuration using functional options.
+type workflowartifactOption func(*WorkflowArtifactMutation)
+
+// newWorkflowArtifactMutation creates new mutation for the WorkflowArtifact entity.
+func newWorkflowArtifactMutation(c config, op Op, opts ...workflowartifactOption) *WorkflowArtifactMutation {
+	m := &WorkflowArtifactMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWorkflowArtifact,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWorkflowArtifactID sets the ID field of the mutation.
+func withWorkflowArtifactID(id int64) workflowartifactOption {
+	return func(m *WorkflowArtifactMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *WorkflowArtifact
+		)
+		m.oldValue = func(ctx context.Context) (*WorkflowArtifact, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().WorkflowArtifact.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWorkflowArtifact sets the old WorkflowArtifact of the mutation.
+func withWorkflowArtifact(node *WorkflowArtifact) workflowartifactOption {
+	return func(m *WorkflowArtifactMutation) {
+		m.oldValue = func(context.Context) (*WorkflowArtifact, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WorkflowArtifactMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WorkflowArtifactMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of WorkflowArtifact entities.
+func (m *WorkflowArtifactMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WorkflowArtifactMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WorkflowArtifactMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().WorkflowArtifact.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *WorkflowArtifactMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *WorkflowArtifactMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the WorkflowArtifact entity.
+// If the WorkflowArtifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowArtifactMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *WorkflowArtifactMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *WorkflowArtifactMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *WorkflowArtifactMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRunID sets the "run_id" field.
+func (m *WorkflowArtifactMutation) SetRunID(i int64) {
+	m.run_id = &i
+	m.addrun_id = nil
+}
+
+// RunID returns the value of the "run_id" field in the mutation.
+func (m *WorkflowArtifactMutation) RunID() (r int64, exists bool) {
+	v := m.run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunID returns the old "run_id" field's value of the WorkflowArtifact entity.
+// If the WorkflowArtifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowArtifactMutation) OldRunID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunID: %w", err)
+	}
+	return oldValue.RunID, nil
+}
+
+// AddRunID adds i to the "run_id" field.
+func (m *WorkflowArtifactMutation) AddRunID(i int64) {
+	if m.addrun_id != nil {
+		*m.addrun_id += i
+	} else {
+		m.addrun_id = &i
+	}
+}
+
+// AddedRunID returns the value that was added to the "run_id" field in this mutation.
+func (m *WorkflowArtifactMutation) AddedRunID() (r int64, exists bool) {
+	v := m.addrun_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRunID resets all changes to the "run_id" field.
+func (m *WorkflowArtifactMutation) ResetRunID() {
+	m.run_id = nil
+	m.addrun_id = nil
+}
+
+// SetTaskID sets the "task_id" field.
+func (m *WorkflowArtifactMutation) SetTaskID(i int64) {
+	m.task_id = &i
+	m.addtask_id = nil
+}
+
+// TaskID returns the value of the "task_id" field in the mutation.
+func (m *WorkflowArtifactMutation) TaskID() (r int64, exists bool) {
+	v := m.task_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTaskID returns the old "task_id" field's value of the WorkflowArtifact entity.
+// If the WorkflowArtifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowArtifactMutation) OldTaskID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTaskID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTaskID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTaskID: %w", err)
+	}
+	return oldValue.TaskID, nil
+}
+
+// AddTaskID adds i to the "task_id" field.
+func (m *WorkflowArtifactMutation) AddTaskID(i int64) {
+	if m.addtask_id != nil {
+		*m.addtask_id += i
+	} else {
+		m.addtask_id = &i
+	}
+}
+
+// AddedTaskID returns the value that was added to the "task_id" field in this mutation.
+func (m *WorkflowArtifactMutation) AddedTaskID() (r int64, exists bool) {
+	v := m.addtask_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTaskID resets all changes to the "task_id" field.
+func (m *WorkflowArtifactMutation) ResetTaskID() {
+	m.task_id = nil
+	m.addtask_id = nil
+}
+
+// SetName sets the "name" field.
+func (m *WorkflowArtifactMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *WorkflowArtifactMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the WorkflowArtifact entity.
+// If the WorkflowArtifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowArtifactMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *WorkflowArtifactMutation) ResetName() {
+	m.name = nil
+}
+
+// SetSize sets the "size" field.
+func (m *WorkflowArtifactMutation) SetSize(i int64) {
+	m.size = &i
+	m.addsize = nil
+}
+
+// Size returns the value of the "size" field in the mutation.
+func (m *WorkflowArtifactMutation) Size() (r int64, exists bool) {
+	v := m.size
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSize returns the old "size" field's value of the WorkflowArtifact entity.
+// If the WorkflowArtifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowArtifactMutation) OldSize(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSize is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSize requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSize: %w", err)
+	}
+	return oldValue.Size, nil
+}
+
+// AddSize adds i to the "size" field.
+func (m *WorkflowArtifactMutation) AddSize(i int64) {
+	if m.addsize != nil {
+		*m.addsize += i
+	} else {
+		m.addsize = &i
+	}
+}
+
+// AddedSize returns the value that was added to the "size" field in this mutation.
+func (m *WorkflowArtifactMutation) AddedSize() (r int64, exists bool) {
+	v := m.addsize
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSize resets all changes to the "size" field.
+func (m *WorkflowArtifactMutation) ResetSize() {
+	m.size = nil
+	m.addsize = nil
+}
+
+// SetContent sets the "content" field.
+func (m *WorkflowArtifactMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *WorkflowArtifactMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the WorkflowArtifact entity.
+// If the WorkflowArtifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowArtifactMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *WorkflowArtifactMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *WorkflowArtifactMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *WorkflowArtifactMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the WorkflowArtifact entity.
+// If the WorkflowArtifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowArtifactMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *WorkflowArtifactMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *WorkflowArtifactMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *WorkflowArtifactMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// Where appends a list predicates to the WorkflowArtifactMutation builder.
+func (m *WorkflowArtifactMutation) Where(ps ...predicate.WorkflowArtifact) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WorkflowArtifactMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WorkflowArtifactMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.WorkflowArtifact, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WorkflowArtifactMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WorkflowArtifactMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (WorkflowArtifact).
+func (m *WorkflowArtifactMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WorkflowArtifactMutation) Fields() []string {
+	fields := make([]string, 0, 7)
+	if m.deployment_id != nil {
+		fields = append(fields, workflowartifact.FieldDeploymentID)
+	}
+	if m.run_id != nil {
+		fields = append(fields, workflowartifact.FieldRunID)
+	}
+	if m.task_id != nil {
+		fields = append(fields, workflowartifact.FieldTaskID)
+	}
+	if m.name != nil {
+		fields = append(fields, workflowartifact.FieldName)
+	}
+	if m.size != nil {
+		fields = append(fields, workflowartifact.FieldSize)
+	}
+	if m.content != nil {
+		fields = append(fields, workflowartifact.FieldContent)
+	}
+	if m.created_at != nil {
+		fields = append(fields, workflowartifact.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WorkflowArtifactMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case workflowartifact.FieldDeploymentID:
+		return m.DeploymentID()
+	case workflowartifact.FieldRunID:
+		return m.RunID()
+	case workflowartifact.FieldTaskID:
+		return m.TaskID()
+	case workflowartifact.FieldName:
+		return m.Name()
+	case workflowartifact.FieldSize:
+		return m.Size()
+	case workflowartifact.FieldContent:
+		return m.Content()
+	case workflowartifact.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WorkflowArtifactMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case workflowartifact.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case workflowartifact.FieldRunID:
+		return m.OldRunID(ctx)
+	case workflowartifact.FieldTaskID:
+		return m.OldTaskID(ctx)
+	case workflowartifact.FieldName:
+		return m.OldName(ctx)
+	case workflowartifact.FieldSize:
+		return m.OldSize(ctx)
+	case workflowartifact.FieldContent:
+		return m.OldContent(ctx)
+	case workflowartifact.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown WorkflowArtifact field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowArtifactMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case workflowartifact.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case workflowartifact.FieldRunID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunID(v)
+		return nil
+	case workflowartifact.FieldTaskID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTaskID(v)
+		return nil
+	case workflowartifact.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case workflowartifact.FieldSize:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSize(v)
+		return nil
+	case workflowartifact.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case workflowartifact.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowArtifact field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WorkflowArtifactMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, workflowartifact.FieldDeploymentID)
+	}
+	if m.addrun_id != nil {
+		fields = append(fields, workflowartifact.FieldRunID)
+	}
+	if m.addtask_id != nil {
+		fields = append(fields, workflowartifact.FieldTaskID)
+	}
+	if m.addsize != nil {
+		fields = append(fields, workflowartifact.FieldSize)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, workflowartifact.FieldCreatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WorkflowArtifactMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case workflowartifact.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case workflowartifact.FieldRunID:
+		return m.AddedRunID()
+	case workflowartifact.FieldTaskID:
+		return m.AddedTaskID()
+	case workflowartifact.FieldSize:
+		return m.AddedSize()
+	case workflowartifact.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowArtifactMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case workflowartifact.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case workflowartifact.FieldRunID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRunID(v)
+		return nil
+	case workflowartifact.FieldTaskID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTaskID(v)
+		return nil
+	case workflowartifact.FieldSize:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSize(v)
+		return nil
+	case workflowartifact.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowArtifact numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WorkflowArtifactMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WorkflowArtifactMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WorkflowArtifactMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown WorkflowArtifact nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WorkflowArtifactMutation) ResetField(name string) error {
+	switch name {
+	case workflowartifact.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case workflowartifact.FieldRunID:
+		m.ResetRunID()
+		return nil
+	case workflowartifact.FieldTaskID:
+		m.ResetTaskID()
+		return nil
+	case workflowartifact.FieldName:
+		m.ResetName()
+		return nil
+	case workflowartifact.FieldSize:
+		m.ResetSize()
+		return nil
+	case workflowartifact.FieldContent:
+		m.ResetContent()
+		return nil
+	case workflowartifact.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowArtifact field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WorkflowArtifactMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WorkflowArtifactMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WorkflowArtifactMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WorkflowArtifactMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WorkflowArtifactMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WorkflowArtifactMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WorkflowArtifactMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowArtifact unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WorkflowArtifactMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowArtifact edge %s", name)
+}
+
+// WorkflowAttemptMutation represents an operation that mutates the WorkflowAttempt nodes in the graph.
+type WorkflowAttemptMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	run_id           *int64
+	addrun_id        *int64
+	task_id          *int64
+	addtask_id       *int64
+	index            *int32
+	addindex         *int32
+	step             *string
+	workflow         *string
+	external         *bool
+	status           *string
+	error            *string
+	worker           *string
+	not_before       *int64
+	addnot_before    *int64
+	lease_until      *int64
+	addlease_until   *int64
+	deadline         *int64
+	adddeadline      *int64
+	cost_usd         *float64
+	addcost_usd      *float64
+	cost_credits     *float64
+	addcost_credits  *float64
+	created_at       *int64
+	addcreated_at    *int64
+	started_at       *int64
+	addstarted_at    *int64
+	finished_at      *int64
+	addfinished_at   *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*WorkflowAttempt, error)
+	predicates       []predicate.WorkflowAttempt
+}
+
+var _ ent.Mutation = (*WorkflowAttemptMutation)(nil)
+
+// workflowattemptOption allows management of the mutation configuration using functional options.
+type workflowattemptOption func(*WorkflowAttemptMutation)
+
+// newWorkflowAttemptMutation creates new mutation for the WorkflowAttempt entity.
+func newWorkflowAttemptMutation(c config, op Op, opts ...workflowattemptOption) *WorkflowAttemptMutation {
+	m := &WorkflowAttemptMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWorkflowAttempt,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWorkflowAttemptID sets the ID field of the mutation.
+func withWorkflowAttemptID(id int64) workflowattemptOption {
+	return func(m *WorkflowAttemptMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *WorkflowAttempt
+		)
+		m.oldValue = func(ctx context.Context) (*WorkflowAttempt, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().WorkflowAttempt.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWorkflowAttempt sets the old WorkflowAttempt of the mutation.
+func withWorkflowAttempt(node *WorkflowAttempt) workflowattemptOption {
+	return func(m *WorkflowAttemptMutation) {
+		m.oldValue = func(context.Context) (*WorkflowAttempt, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WorkflowAttemptMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WorkflowAttemptMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of WorkflowAttempt entities.
+func (m *WorkflowAttemptMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WorkflowAttemptMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WorkflowAttemptMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().WorkflowAttempt.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *WorkflowAttemptMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *WorkflowAttemptMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *WorkflowAttemptMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *WorkflowAttemptMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *WorkflowAttemptMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRunID sets the "run_id" field.
+func (m *WorkflowAttemptMutation) SetRunID(i int64) {
+	m.run_id = &i
+	m.addrun_id = nil
+}
+
+// RunID returns the value of the "run_id" field in the mutation.
+func (m *WorkflowAttemptMutation) RunID() (r int64, exists bool) {
+	v := m.run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunID returns the old "run_id" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldRunID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunID: %w", err)
+	}
+	return oldValue.RunID, nil
+}
+
+// AddRunID adds i to the "run_id" field.
+func (m *WorkflowAttemptMutation) AddRunID(i int64) {
+	if m.addrun_id != nil {
+		*m.addrun_id += i
+	} else {
+		m.addrun_id = &i
+	}
+}
+
+// AddedRunID returns the value that was added to the "run_id" field in this mutation.
+func (m *WorkflowAttemptMutation) AddedRunID() (r int64, exists bool) {
+	v := m.addrun_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRunID resets all changes to the "run_id" field.
+func (m *WorkflowAttemptMutation) ResetRunID() {
+	m.run_id = nil
+	m.addrun_id = nil
+}
+
+// SetTaskID sets the "task_id" field.
+func (m *WorkflowAttemptMutation) SetTaskID(i int64) {
+	m.task_id = &i
+	m.addtask_id = nil
+}
+
+// TaskID returns the value of the "task_id" field in the mutation.
+func (m *WorkflowAttemptMutation) TaskID() (r int64, exists bool) {
+	v := m.task_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTaskID returns the old "task_id" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldTaskID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTaskID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTaskID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTaskID: %w", err)
+	}
+	return oldValue.TaskID, nil
+}
+
+// AddTaskID adds i to the "task_id" field.
+func (m *WorkflowAttemptMutation) AddTaskID(i int64) {
+	if m.addtask_id != nil {
+		*m.addtask_id += i
+	} else {
+		m.addtask_id = &i
+	}
+}
+
+// AddedTaskID returns the value that was added to the "task_id" field in this mutation.
+func (m *WorkflowAttemptMutation) AddedTaskID() (r int64, exists bool) {
+	v := m.addtask_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTaskID resets all changes to the "task_id" field.
+func (m *WorkflowAttemptMutation) ResetTaskID() {
+	m.task_id = nil
+	m.addtask_id = nil
+}
+
+// SetIndex sets the "index" field.
+func (m *WorkflowAttemptMutation) SetIndex(i int32) {
+	m.index = &i
+	m.addindex = nil
+}
+
+// Index returns the value of the "index" field in the mutation.
+func (m *WorkflowAttemptMutation) Index() (r int32, exists bool) {
+	v := m.index
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIndex returns the old "index" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldIndex(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIndex is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIndex requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIndex: %w", err)
+	}
+	return oldValue.Index, nil
+}
+
+// AddIndex adds i to the "index" field.
+func (m *WorkflowAttemptMutation) AddIndex(i int32) {
+	if m.addindex != nil {
+		*m.addindex += i
+	} else {
+		m.addindex = &i
+	}
+}
+
+// AddedIndex returns the value that was added to the "index" field in this mutation.
+func (m *WorkflowAttemptMutation) AddedIndex() (r int32, exists bool) {
+	v := m.addindex
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetIndex resets all changes to the "index" field.
+func (m *WorkflowAttemptMutation) ResetIndex() {
+	m.index = nil
+	m.addindex = nil
+}
+
+// SetStep sets the "step" field.
+func (m *WorkflowAttemptMutation) SetStep(s string) {
+	m.step = &s
+}
+
+// Step returns the value of the "step" field in the mutation.
+func (m *WorkflowAttemptMutation) Step() (r string, exists bool) {
+	v := m.step
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStep returns the old "step" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldStep(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStep is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStep requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStep: %w", err)
+	}
+	return oldValue.Step, nil
+}
+
+// ResetStep resets all changes to the "step" field.
+func (m *WorkflowAttemptMutation) ResetStep() {
+	m.step = nil
+}
+
+// SetWorkflow sets the "workflow" field.
+func (m *WorkflowAttemptMutation) SetWorkflow(s string) {
+	m.workflow = &s
+}
+
+// Workflow returns the value of the "workflow" field in the mutation.
+func (m *WorkflowAttemptMutation) Workflow() (r string, exists bool) {
+	v := m.workflow
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWorkflow returns the old "workflow" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldWorkflow(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWorkflow is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWorkflow requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWorkflow: %w", err)
+	}
+	return oldValue.Workflow, nil
+}
+
+// ResetWorkflow resets all changes to the "workflow" field.
+func (m *WorkflowAttemptMutation) ResetWorkflow() {
+	m.workflow = nil
+}
+
+// SetExternal sets the "external" field.
+func (m *WorkflowAttemptMutation) SetExternal(b bool) {
+	m.external = &b
+}
+
+// External returns the value of the "external" field in the mutation.
+func (m *WorkflowAttemptMutation) External() (r bool, exists bool) {
+	v := m.external
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExternal returns the old "external" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldExternal(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExternal is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExternal requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExternal: %w", err)
+	}
+	return oldValue.External, nil
+}
+
+// ResetExternal resets all changes to the "external" field.
+func (m *WorkflowAttemptMutation) ResetExternal() {
+	m.external = nil
+}
+
+// SetStatus sets the "status" field.
+func (m *WorkflowAttemptMutation) SetStatus(s string) {
+	m.status = &s
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *WorkflowAttemptMutation) Status() (r string, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldStatus(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *WorkflowAttemptMutation) ResetStatus() {
+	m.status = nil
+}
+
+// SetError sets the "error" field.
+func (m *WorkflowAttemptMutation) SetError(s string) {
+	m.error = &s
+}
+
+// Error returns the value of the "error" field in the mutation.
+func (m *WorkflowAttemptMutation) Error() (r string, exists bool) {
+	v := m.error
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldError returns the old "error" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldError(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldError is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldError requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldError: %w", err)
+	}
+	return oldValue.Error, nil
+}
+
+// ResetError resets all changes to the "error" field.
+func (m *WorkflowAttemptMutation) ResetError() {
+	m.error = nil
+}
+
+// SetWorker sets the "worker" field.
+func (m *WorkflowAttemptMutation) SetWorker(s string) {
+	m.worker = &s
+}
+
+// Worker returns the value of the "worker" field in the mutation.
+func (m *WorkflowAttemptMutation) Worker() (r string, exists bool) {
+	v := m.worker
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWorker returns the old "worker" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldWorker(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWorker is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWorker requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWorker: %w", err)
+	}
+	return oldValue.Worker, nil
+}
+
+// ResetWorker resets all changes to the "worker" field.
+func (m *WorkflowAttemptMutation) ResetWorker() {
+	m.worker = nil
+}
+
+// SetNotBefore sets the "not_before" field.
+func (m *WorkflowAttemptMutation) SetNotBefore(i int64) {
+	m.not_before = &i
+	m.addnot_before = nil
+}
+
+// NotBefore returns the value of the "not_before" field in the mutation.
+func (m *WorkflowAttemptMutation) NotBefore() (r int64, exists bool) {
+	v := m.not_before
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNotBefore returns the old "not_before" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldNotBefore(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNotBefore is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNotBefore requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNotBefore: %w", err)
+	}
+	return oldValue.NotBefore, nil
+}
+
+// AddNotBefore adds i to the "not_before" field.
+func (m *WorkflowAttemptMutation) AddNotBefore(i int64) {
+	if m.addnot_before != nil {
+		*m.addnot_before += i
+	} else {
+		m.addnot_before = &i
+	}
+}
+
+// AddedNotBefore returns the value that was added to the "not_before" field in this mutation.
+func (m *WorkflowAttemptMutation) AddedNotBefore() (r int64, exists bool) {
+	v := m.addnot_before
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetNotBefore resets all changes to the "not_before" field.
+func (m *WorkflowAttemptMutation) ResetNotBefore() {
+	m.not_before = nil
+	m.addnot_before = nil
+}
+
+// SetLeaseUntil sets the "lease_until" field.
+func (m *WorkflowAttemptMutation) SetLeaseUntil(i int64) {
+	m.lease_until = &i
+	m.addlease_until = nil
+}
+
+// LeaseUntil returns the value of the "lease_until" field in the mutation.
+func (m *WorkflowAttemptMutation) LeaseUntil() (r int64, exists bool) {
+	v := m.lease_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeaseUntil returns the old "lease_until" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldLeaseUntil(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeaseUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeaseUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeaseUntil: %w", err)
+	}
+	return oldValue.LeaseUntil, nil
+}
+
+// AddLeaseUntil adds i to the "lease_until" field.
+func (m *WorkflowAttemptMutation) AddLeaseUntil(i int64) {
+	if m.addlease_until != nil {
+		*m.addlease_until += i
+	} else {
+		m.addlease_until = &i
+	}
+}
+
+// AddedLeaseUntil returns the value that was added to the "lease_until" field in this mutation.
+func (m *WorkflowAttemptMutation) AddedLeaseUntil() (r int64, exists bool) {
+	v := m.addlease_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearLeaseUntil clears the value of the "lease_until" field.
+func (m *WorkflowAttemptMutation) ClearLeaseUntil() {
+	m.lease_until = nil
+	m.addlease_until = nil
+	m.clearedFields[workflowattempt.FieldLeaseUntil] = struct{}{}
+}
+
+// LeaseUntilCleared returns if the "lease_until" field was cleared in this mutation.
+func (m *WorkflowAttemptMutation) LeaseUntilCleared() bool {
+	_, ok := m.clearedFields[workflowattempt.FieldLeaseUntil]
+	return ok
+}
+
+// ResetLeaseUntil resets all changes to the "lease_until" field.
+func (m *WorkflowAttemptMutation) ResetLeaseUntil() {
+	m.lease_until = nil
+	m.addlease_until = nil
+	delete(m.clearedFields, workflowattempt.FieldLeaseUntil)
+}
+
+// SetDeadline sets the "deadline" field.
+func (m *WorkflowAttemptMutation) SetDeadline(i int64) {
+	m.deadline = &i
+	m.adddeadline = nil
+}
+
+// Deadline returns the value of the "deadline" field in the mutation.
+func (m *WorkflowAttemptMutation) Deadline() (r int64, exists bool) {
+	v := m.deadline
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeadline returns the old "deadline" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldDeadline(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeadline is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeadline requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeadline: %w", err)
+	}
+	return oldValue.Deadline, nil
+}
+
+// AddDeadline adds i to the "deadline" field.
+func (m *WorkflowAttemptMutation) AddDeadline(i int64) {
+	if m.adddeadline != nil {
+		*m.adddeadline += i
+	} else {
+		m.adddeadline = &i
+	}
+}
+
+// AddedDeadline returns the value that was added to the "deadline" field in this mutation.
+func (m *WorkflowAttemptMutation) AddedDeadline() (r int64, exists bool) {
+	v := m.adddeadline
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearDeadline clears the value of the "deadline" field.
+func (m *WorkflowAttemptMutation) ClearDeadline() {
+	m.deadline = nil
+	m.adddeadline = nil
+	m.clearedFields[workflowattempt.FieldDeadline] = struct{}{}
+}
+
+// DeadlineCleared returns if the "deadline" field was cleared in this mutation.
+func (m *WorkflowAttemptMutation) DeadlineCleared() bool {
+	_, ok := m.clearedFields[workflowattempt.FieldDeadline]
+	return ok
+}
+
+// ResetDeadline resets all changes to the "deadline" field.
+func (m *WorkflowAttemptMutation) ResetDeadline() {
+	m.deadline = nil
+	m.adddeadline = nil
+	delete(m.clearedFields, workflowattempt.FieldDeadline)
+}
+
+// SetCostUsd sets the "cost_usd" field.
+func (m *WorkflowAttemptMutation) SetCostUsd(f float64) {
+	m.cost_usd = &f
+	m.addcost_usd = nil
+}
+
+// CostUsd returns the value of the "cost_usd" field in the mutation.
+func (m *WorkflowAttemptMutation) CostUsd() (r float64, exists bool) {
+	v := m.cost_usd
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCostUsd returns the old "cost_usd" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldCostUsd(ctx context.Context) (v float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCostUsd is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCostUsd requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCostUsd: %w", err)
+	}
+	return oldValue.CostUsd, nil
+}
+
+// AddCostUsd adds f to the "cost_usd" field.
+func (m *WorkflowAttemptMutation) AddCostUsd(f float64) {
+	if m.addcost_usd != nil {
+		*m.addcost_usd += f
+	} else {
+		m.addcost_usd = &f
+	}
+}
+
+// AddedCostUsd returns the value that was added to the "cost_usd" field in this mutation.
+func (m *WorkflowAttemptMutation) AddedCostUsd() (r float64, exists bool) {
+	v := m.addcost_usd
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCostUsd resets all changes to the "cost_usd" field.
+func (m *WorkflowAttemptMutation) ResetCostUsd() {
+	m.cost_usd = nil
+	m.addcost_usd = nil
+}
+
+// SetCostCredits sets the "cost_credits" field.
+func (m *WorkflowAttemptMutation) SetCostCredits(f float64) {
+	m.cost_credits = &f
+	m.addcost_credits = nil
+}
+
+// CostCredits returns the value of the "cost_credits" field in the mutation.
+func (m *WorkflowAttemptMutation) CostCredits() (r float64, exists bool) {
+	v := m.cost_credits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCostCredits returns the old "cost_credits" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldCostCredits(ctx context.Context) (v float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCostCredits is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCostCredits requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCostCredits: %w", err)
+	}
+	return oldValue.CostCredits, nil
+}
+
+// AddCostCredits adds f to the "cost_credits" field.
+func (m *WorkflowAttemptMutation) AddCostCredits(f float64) {
+	if m.addcost_credits != nil {
+		*m.addcost_credits += f
+	} else {
+		m.addcost_credits = &f
+	}
+}
+
+// AddedCostCredits returns the value that was added to the "cost_credits" field in this mutation.
+func (m *WorkflowAttemptMutation) AddedCostCredits() (r float64, exists bool) {
+	v := m.addcost_credits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCostCredits resets all changes to the "cost_credits" field.
+func (m *WorkflowAttemptMutation) ResetCostCredits() {
+	m.cost_credits = nil
+	m.addcost_credits = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *WorkflowAttemptMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *WorkflowAttemptMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *WorkflowAttemptMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *WorkflowAttemptMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *WorkflowAttemptMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetStartedAt sets the "started_at" field.
+func (m *WorkflowAttemptMutation) SetStartedAt(i int64) {
+	m.started_at = &i
+	m.addstarted_at = nil
+}
+
+// StartedAt returns the value of the "started_at" field in the mutation.
+func (m *WorkflowAttemptMutation) StartedAt() (r int64, exists bool) {
+	v := m.started_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStartedAt returns the old "started_at" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldStartedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStartedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStartedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStartedAt: %w", err)
+	}
+	return oldValue.StartedAt, nil
+}
+
+// AddStartedAt adds i to the "started_at" field.
+func (m *WorkflowAttemptMutation) AddStartedAt(i int64) {
+	if m.addstarted_at != nil {
+		*m.addstarted_at += i
+	} else {
+		m.addstarted_at = &i
+	}
+}
+
+// AddedStartedAt returns the value that was added to the "started_at" field in this mutation.
+func (m *WorkflowAttemptMutation) AddedStartedAt() (r int64, exists bool) {
+	v := m.addstarted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearStartedAt clears the value of the "started_at" field.
+func (m *WorkflowAttemptMutation) ClearStartedAt() {
+	m.started_at = nil
+	m.addstarted_at = nil
+	m.clearedFields[workflowattempt.FieldStartedAt] = struct{}{}
+}
+
+// StartedAtCleared returns if the "started_at" field was cleared in this mutation.
+func (m *WorkflowAttemptMutation) StartedAtCleared() bool {
+	_, ok := m.clearedFields[workflowattempt.FieldStartedAt]
+	return ok
+}
+
+// ResetStartedAt resets all changes to the "started_at" field.
+func (m *WorkflowAttemptMutation) ResetStartedAt() {
+	m.started_at = nil
+	m.addstarted_at = nil
+	delete(m.clearedFields, workflowattempt.FieldStartedAt)
+}
+
+// SetFinishedAt sets the "finished_at" field.
+func (m *WorkflowAttemptMutation) SetFinishedAt(i int64) {
+	m.finished_at = &i
+	m.addfinished_at = nil
+}
+
+// FinishedAt returns the value of the "finished_at" field in the mutation.
+func (m *WorkflowAttemptMutation) FinishedAt() (r int64, exists bool) {
+	v := m.finished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFinishedAt returns the old "finished_at" field's value of the WorkflowAttempt entity.
+// If the WorkflowAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowAttemptMutation) OldFinishedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFinishedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFinishedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFinishedAt: %w", err)
+	}
+	return oldValue.FinishedAt, nil
+}
+
+// AddFinishedAt adds i to the "finished_at" field.
+func (m *WorkflowAttemptMutation) AddFinishedAt(i int64) {
+	if m.addfinished_at != nil {
+		*m.addfinished_at += i
+	} else {
+		m.addfinished_at = &i
+	}
+}
+
+// AddedFinishedAt returns the value that was added to the "finished_at" field in this mutation.
+func (m *WorkflowAttemptMutation) AddedFinishedAt() (r int64, exists bool) {
+	v := m.addfinished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearFinishedAt clears the value of the "finished_at" field.
+func (m *WorkflowAttemptMutation) ClearFinishedAt() {
+	m.finished_at = nil
+	m.addfinished_at = nil
+	m.clearedFields[workflowattempt.FieldFinishedAt] = struct{}{}
+}
+
+// FinishedAtCleared returns if the "finished_at" field was cleared in this mutation.
+func (m *WorkflowAttemptMutation) FinishedAtCleared() bool {
+	_, ok := m.clearedFields[workflowattempt.FieldFinishedAt]
+	return ok
+}
+
+// ResetFinishedAt resets all changes to the "finished_at" field.
+func (m *WorkflowAttemptMutation) ResetFinishedAt() {
+	m.finished_at = nil
+	m.addfinished_at = nil
+	delete(m.clearedFields, workflowattempt.FieldFinishedAt)
+}
+
+// Where appends a list predicates to the WorkflowAttemptMutation builder.
+func (m *WorkflowAttemptMutation) Where(ps ...predicate.WorkflowAttempt) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WorkflowAttemptMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WorkflowAttemptMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.WorkflowAttempt, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WorkflowAttemptMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WorkflowAttemptMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (WorkflowAttempt).
+func (m *WorkflowAttemptMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WorkflowAttemptMutation) Fields() []string {
+	fields := make([]string, 0, 18)
+	if m.deployment_id != nil {
+		fields = append(fields, workflowattempt.FieldDeploymentID)
+	}
+	if m.run_id != nil {
+		fields = append(fields, workflowattempt.FieldRunID)
+	}
+	if m.task_id != nil {
+		fields = append(fields, workflowattempt.FieldTaskID)
+	}
+	if m.index != nil {
+		fields = append(fields, workflowattempt.FieldIndex)
+	}
+	if m.step != nil {
+		fields = append(fields, workflowattempt.FieldStep)
+	}
+	if m.workflow != nil {
+		fields = append(fields, workflowattempt.FieldWorkflow)
+	}
+	if m.external != nil {
+		fields = append(fields, workflowattempt.FieldExternal)
+	}
+	if m.status != nil {
+		fields = append(fields, workflowattempt.FieldStatus)
+	}
+	if m.error != nil {
+		fields = append(fields, workflowattempt.FieldError)
+	}
+	if m.worker != nil {
+		fields = append(fields, workflowattempt.FieldWorker)
+	}
+	if m.not_before != nil {
+		fields = append(fields, workflowattempt.FieldNotBefore)
+	}
+	if m.lease_until != nil {
+		fields = append(fields, workflowattempt.FieldLeaseUntil)
+	}
+	if m.deadline != nil {
+		fields = append(fields, workflowattempt.FieldDeadline)
+	}
+	if m.cost_usd != nil {
+		fields = append(fields, workflowattempt.FieldCostUsd)
+	}
+	if m.cost_credits != nil {
+		fields = append(fields, workflowattempt.FieldCostCredits)
+	}
+	if m.created_at != nil {
+		fields = append(fields, workflowattempt.FieldCreatedAt)
+	}
+	if m.started_at != nil {
+		fields = append(fields, workflowattempt.FieldStartedAt)
+	}
+	if m.finished_at != nil {
+		fields = append(fields, workflowattempt.FieldFinishedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WorkflowAttemptMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case workflowattempt.FieldDeploymentID:
+		return m.DeploymentID()
+	case workflowattempt.FieldRunID:
+		return m.RunID()
+	case workflowattempt.FieldTaskID:
+		return m.TaskID()
+	case workflowattempt.FieldIndex:
+		return m.Index()
+	case workflowattempt.FieldStep:
+		return m.Step()
+	case workflowattempt.FieldWorkflow:
+		return m.Workflow()
+	case workflowattempt.FieldExternal:
+		return m.External()
+	case workflowattempt.FieldStatus:
+		return m.Status()
+	case workflowattempt.FieldError:
+		return m.Error()
+	case workflowattempt.FieldWorker:
+		return m.Worker()
+	case workflowattempt.FieldNotBefore:
+		return m.NotBefore()
+	case workflowattempt.FieldLeaseUntil:
+		return m.LeaseUntil()
+	case workflowattempt.FieldDeadline:
+		return m.Deadline()
+	case workflowattempt.FieldCostUsd:
+		return m.CostUsd()
+	case workflowattempt.FieldCostCredits:
+		return m.CostCredits()
+	case workflowattempt.FieldCreatedAt:
+		return m.CreatedAt()
+	case workflowattempt.FieldStartedAt:
+		return m.StartedAt()
+	case workflowattempt.FieldFinishedAt:
+		return m.FinishedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WorkflowAttemptMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case workflowattempt.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case workflowattempt.FieldRunID:
+		return m.OldRunID(ctx)
+	case workflowattempt.FieldTaskID:
+		return m.OldTaskID(ctx)
+	case workflowattempt.FieldIndex:
+		return m.OldIndex(ctx)
+	case workflowattempt.FieldStep:
+		return m.OldStep(ctx)
+	case workflowattempt.FieldWorkflow:
+		return m.OldWorkflow(ctx)
+	case workflowattempt.FieldExternal:
+		return m.OldExternal(ctx)
+	case workflowattempt.FieldStatus:
+		return m.OldStatus(ctx)
+	case workflowattempt.FieldError:
+		return m.OldError(ctx)
+	case workflowattempt.FieldWorker:
+		return m.OldWorker(ctx)
+	case workflowattempt.FieldNotBefore:
+		return m.OldNotBefore(ctx)
+	case workflowattempt.FieldLeaseUntil:
+		return m.OldLeaseUntil(ctx)
+	case workflowattempt.FieldDeadline:
+		return m.OldDeadline(ctx)
+	case workflowattempt.FieldCostUsd:
+		return m.OldCostUsd(ctx)
+	case workflowattempt.FieldCostCredits:
+		return m.OldCostCredits(ctx)
+	case workflowattempt.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case workflowattempt.FieldStartedAt:
+		return m.OldStartedAt(ctx)
+	case workflowattempt.FieldFinishedAt:
+		return m.OldFinishedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown WorkflowAttempt field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowAttemptMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case workflowattempt.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case workflowattempt.FieldRunID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunID(v)
+		return nil
+	case workflowattempt.FieldTaskID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTaskID(v)
+		return nil
+	case workflowattempt.FieldIndex:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIndex(v)
+		return nil
+	case workflowattempt.FieldStep:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStep(v)
+		return nil
+	case workflowattempt.FieldWorkflow:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWorkflow(v)
+		return nil
+	case workflowattempt.FieldExternal:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExternal(v)
+		return nil
+	case workflowattempt.FieldStatus:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case workflowattempt.FieldError:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetError(v)
+		return nil
+	case workflowattempt.FieldWorker:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWorker(v)
+		return nil
+	case workflowattempt.FieldNotBefore:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNotBefore(v)
+		return nil
+	case workflowattempt.FieldLeaseUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeaseUntil(v)
+		return nil
+	case workflowattempt.FieldDeadline:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeadline(v)
+		return nil
+	case workflowattempt.FieldCostUsd:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCostUsd(v)
+		return nil
+	case workflowattempt.FieldCostCredits:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCostCredits(v)
+		return nil
+	case workflowattempt.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case workflowattempt.FieldStartedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStartedAt(v)
+		return nil
+	case workflowattempt.FieldFinishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFinishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowAttempt field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WorkflowAttemptMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, workflowattempt.FieldDeploymentID)
+	}
+	if m.addrun_id != nil {
+		fields = append(fields, workflowattempt.FieldRunID)
+	}
+	if m.addtask_id != nil {
+		fields = append(fields, workflowattempt.FieldTaskID)
+	}
+	if m.addindex != nil {
+		fields = append(fields, workflowattempt.FieldIndex)
+	}
+	if m.addnot_before != nil {
+		fields = append(fields, workflowattempt.FieldNotBefore)
+	}
+	if m.addlease_until != nil {
+		fields = append(fields, workflowattempt.FieldLeaseUntil)
+	}
+	if m.adddeadline != nil {
+		fields = append(fields, workflowattempt.FieldDeadline)
+	}
+	if m.addcost_usd != nil {
+		fields = append(fields, workflowattempt.FieldCostUsd)
+	}
+	if m.addcost_credits != nil {
+		fields = append(fields, workflowattempt.FieldCostCredits)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, workflowattempt.FieldCreatedAt)
+	}
+	if m.addstarted_at != nil {
+		fields = append(fields, workflowattempt.FieldStartedAt)
+	}
+	if m.addfinished_at != nil {
+		fields = append(fields, workflowattempt.FieldFinishedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WorkflowAttemptMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case workflowattempt.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case workflowattempt.FieldRunID:
+		return m.AddedRunID()
+	case workflowattempt.FieldTaskID:
+		return m.AddedTaskID()
+	case workflowattempt.FieldIndex:
+		return m.AddedIndex()
+	case workflowattempt.FieldNotBefore:
+		return m.AddedNotBefore()
+	case workflowattempt.FieldLeaseUntil:
+		return m.AddedLeaseUntil()
+	case workflowattempt.FieldDeadline:
+		return m.AddedDeadline()
+	case workflowattempt.FieldCostUsd:
+		return m.AddedCostUsd()
+	case workflowattempt.FieldCostCredits:
+		return m.AddedCostCredits()
+	case workflowattempt.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case workflowattempt.FieldStartedAt:
+		return m.AddedStartedAt()
+	case workflowattempt.FieldFinishedAt:
+		return m.AddedFinishedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowAttemptMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case workflowattempt.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case workflowattempt.FieldRunID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRunID(v)
+		return nil
+	case workflowattempt.FieldTaskID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTaskID(v)
+		return nil
+	case workflowattempt.FieldIndex:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddIndex(v)
+		return nil
+	case workflowattempt.FieldNotBefore:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddNotBefore(v)
+		return nil
+	case workflowattempt.FieldLeaseUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLeaseUntil(v)
+		return nil
+	case workflowattempt.FieldDeadline:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeadline(v)
+		return nil
+	case workflowattempt.FieldCostUsd:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCostUsd(v)
+		return nil
+	case workflowattempt.FieldCostCredits:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCostCredits(v)
+		return nil
+	case workflowattempt.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case workflowattempt.FieldStartedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddStartedAt(v)
+		return nil
+	case workflowattempt.FieldFinishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFinishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowAttempt numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WorkflowAttemptMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(workflowattempt.FieldLeaseUntil) {
+		fields = append(fields, workflowattempt.FieldLeaseUntil)
+	}
+	if m.FieldCleared(workflowattempt.FieldDeadline) {
+		fields = append(fields, workflowattempt.FieldDeadline)
+	}
+	if m.FieldCleared(workflowattempt.FieldStartedAt) {
+		fields = append(fields, workflowattempt.FieldStartedAt)
+	}
+	if m.FieldCleared(workflowattempt.FieldFinishedAt) {
+		fields = append(fields, workflowattempt.FieldFinishedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WorkflowAttemptMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WorkflowAttemptMutation) ClearField(name string) error {
+	switch name {
+	case workflowattempt.FieldLeaseUntil:
+		m.ClearLeaseUntil()
+		return nil
+	case workflowattempt.FieldDeadline:
+		m.ClearDeadline()
+		return nil
+	case workflowattempt.FieldStartedAt:
+		m.ClearStartedAt()
+		return nil
+	case workflowattempt.FieldFinishedAt:
+		m.ClearFinishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowAttempt nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WorkflowAttemptMutation) ResetField(name string) error {
+	switch name {
+	case workflowattempt.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case workflowattempt.FieldRunID:
+		m.ResetRunID()
+		return nil
+	case workflowattempt.FieldTaskID:
+		m.ResetTaskID()
+		return nil
+	case workflowattempt.FieldIndex:
+		m.ResetIndex()
+		return nil
+	case workflowattempt.FieldStep:
+		m.ResetStep()
+		return nil
+	case workflowattempt.FieldWorkflow:
+		m.ResetWorkflow()
+		return nil
+	case workflowattempt.FieldExternal:
+		m.ResetExternal()
+		return nil
+	case workflowattempt.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case workflowattempt.FieldError:
+		m.ResetError()
+		return nil
+	case workflowattempt.FieldWorker:
+		m.ResetWorker()
+		return nil
+	case workflowattempt.FieldNotBefore:
+		m.ResetNotBefore()
+		return nil
+	case workflowattempt.FieldLeaseUntil:
+		m.ResetLeaseUntil()
+		return nil
+	case workflowattempt.FieldDeadline:
+		m.ResetDeadline()
+		return nil
+	case workflowattempt.FieldCostUsd:
+		m.ResetCostUsd()
+		return nil
+	case workflowattempt.FieldCostCredits:
+		m.ResetCostCredits()
+		return nil
+	case workflowattempt.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case workflowattempt.FieldStartedAt:
+		m.ResetStartedAt()
+		return nil
+	case workflowattempt.FieldFinishedAt:
+		m.ResetFinishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowAttempt field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WorkflowAttemptMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WorkflowAttemptMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WorkflowAttemptMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WorkflowAttemptMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WorkflowAttemptMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WorkflowAttemptMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WorkflowAttemptMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowAttempt unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WorkflowAttemptMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowAttempt edge %s", name)
+}
+
+// WorkflowFindingMutation represents an operation that mutates the WorkflowFinding nodes in the graph.
+type WorkflowFindingMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	run_id           *int64
+	addrun_id        *int64
+	key              *string
+	issue_id         *int64
+	addissue_id      *int64
+	file             *string
+	start_line       *int64
+	addstart_line    *int64
+	end_line         *int64
+	addend_line      *int64
+	severity         *string
+	vulnerable       *bool
+	reasoning        *string
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*WorkflowFinding, error)
+	predicates       []predicate.WorkflowFinding
+}
+
+var _ ent.Mutation = (*WorkflowFindingMutation)(nil)
+
+// workflowfindingOption allows management of the mutation configuration using functional options.
+type workflowfindingOption func(*WorkflowFindingMutation)
+
+// newWorkflowFindingMutation creates new mutation for the WorkflowFinding entity.
+func newWorkflowFindingMutation(c config, op Op, opts ...workflowfindingOption) *WorkflowFindingMutation {
+	m := &WorkflowFindingMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWorkflowFinding,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWorkflowFindingID sets the ID field of the mutation.
+func withWorkflowFindingID(id int64) workflowfindingOption {
+	return func(m *WorkflowFindingMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *WorkflowFinding
+		)
+		m.oldValue = func(ctx context.Context) (*WorkflowFinding, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().WorkflowFinding.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWorkflowFinding sets the old WorkflowFinding of the mutation.
+func withWorkflowFinding(node *WorkflowFinding) workflowfindingOption {
+	return func(m *WorkflowFindingMutation) {
+		m.oldValue = func(context.Context) (*WorkflowFinding, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WorkflowFindingMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WorkflowFindingMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of WorkflowFinding entities.
+func (m *WorkflowFindingMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WorkflowFindingMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WorkflowFindingMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().WorkflowFinding.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *WorkflowFindingMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *WorkflowFindingMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the WorkflowFinding entity.
+// If the WorkflowFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowFindingMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *WorkflowFindingMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *WorkflowFindingMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *WorkflowFindingMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRunID sets the "run_id" field.
+func (m *WorkflowFindingMutation) SetRunID(i int64) {
+	m.run_id = &i
+	m.addrun_id = nil
+}
+
+// RunID returns the value of the "run_id" field in the mutation.
+func (m *WorkflowFindingMutation) RunID() (r int64, exists bool) {
+	v := m.run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunID returns the old "run_id" field's value of the WorkflowFinding entity.
+// If the WorkflowFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowFindingMutation) OldRunID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunID: %w", err)
+	}
+	return oldValue.RunID, nil
+}
+
+// AddRunID adds i to the "run_id" field.
+func (m *WorkflowFindingMutation) AddRunID(i int64) {
+	if m.addrun_id != nil {
+		*m.addrun_id += i
+	} else {
+		m.addrun_id = &i
+	}
+}
+
+// AddedRunID returns the value that was added to the "run_id" field in this mutation.
+func (m *WorkflowFindingMutation) AddedRunID() (r int64, exists bool) {
+	v := m.addrun_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRunID resets all changes to the "run_id" field.
+func (m *WorkflowFindingMutation) ResetRunID() {
+	m.run_id = nil
+	m.addrun_id = nil
+}
+
+// SetKey sets the "key" field.
+func (m *WorkflowFindingMutation) SetKey(s string) {
+	m.key = &s
+}
+
+// Key returns the value of the "key" field in the mutation.
+func (m *WorkflowFindingMutation) Key() (r string, exists bool) {
+	v := m.key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKey returns the old "key" field's value of the WorkflowFinding entity.
+// If the WorkflowFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowFindingMutation) OldKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKey: %w", err)
+	}
+	return oldValue.Key, nil
+}
+
+// ResetKey resets all changes to the "key" field.
+func (m *WorkflowFindingMutation) ResetKey() {
+	m.key = nil
+}
+
+// SetIssueID sets the "issue_id" field.
+func (m *WorkflowFindingMutation) SetIssueID(i int64) {
+	m.issue_id = &i
+	m.addissue_id = nil
+}
+
+// IssueID returns the value of the "issue_id" field in the mutation.
+func (m *WorkflowFindingMutation) IssueID() (r int64, exists bool) {
+	v := m.issue_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIssueID returns the old "issue_id" field's value of the WorkflowFinding entity.
+// If the WorkflowFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowFindingMutation) OldIssueID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIssueID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIssueID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIssueID: %w", err)
+	}
+	return oldValue.IssueID, nil
+}
+
+// AddIssueID adds i to the "issue_id" field.
+func (m *WorkflowFindingMutation) AddIssueID(i int64) {
+	if m.addissue_id != nil {
+		*m.addissue_id += i
+	} else {
+		m.addissue_id = &i
+	}
+}
+
+// AddedIssueID returns the value that was added to the "issue_id" field in this mutation.
+func (m *WorkflowFindingMutation) AddedIssueID() (r int64, exists bool) {
+	v := m.addissue_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetIssueID resets all changes to the "issue_id" field.
+func (m *WorkflowFindingMutation) ResetIssueID() {
+	m.issue_id = nil
+	m.addissue_id = nil
+}
+
+// SetFile sets the "file" field.
+func (m *WorkflowFindingMutation) SetFile(s string) {
+	m.file = &s
+}
+
+// File returns the value of the "file" field in the mutation.
+func (m *WorkflowFindingMutation) File() (r string, exists bool) {
+	v := m.file
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFile returns the old "file" field's value of the WorkflowFinding entity.
+// If the WorkflowFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowFindingMutation) OldFile(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFile is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFile requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFile: %w", err)
+	}
+	return oldValue.File, nil
+}
+
+// ResetFile resets all changes to the "file" field.
+func (m *WorkflowFindingMutation) ResetFile() {
+	m.file = nil
+}
+
+// SetStartLine sets the "start_line" field.
+func (m *WorkflowFindingMutation) SetStartLine(i int64) {
+	m.start_line = &i
+	m.addstart_line = nil
+}
+
+// StartLine returns the value of the "start_line" field in the mutation.
+func (m *WorkflowFindingMutation) StartLine() (r int64, exists bool) {
+	v := m.start_line
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStartLine returns the old "start_line" field's value of the WorkflowFinding entity.
+// If the WorkflowFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowFindingMutation) OldStartLine(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStartLine is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStartLine requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStartLine: %w", err)
+	}
+	return oldValue.StartLine, nil
+}
+
+// AddStartLine adds i to the "start_line" field.
+func (m *WorkflowFindingMutation) AddStartLine(i int64) {
+	if m.addstart_line != nil {
+		*m.addstart_line += i
+	} else {
+		m.addstart_line = &i
+	}
+}
+
+// AddedStartLine returns the value that was added to the "start_line" field in this mutation.
+func (m *WorkflowFindingMutation) AddedStartLine() (r int64, exists bool) {
+	v := m.addstart_line
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetStartLine resets all changes to the "start_line" field.
+func (m *WorkflowFindingMutation) ResetStartLine() {
+	m.start_line = nil
+	m.addstart_line = nil
+}
+
+// SetEndLine sets the "end_line" field.
+func (m *WorkflowFindingMutation) SetEndLine(i int64) {
+	m.end_line = &i
+	m.addend_line = nil
+}
+
+// EndLine returns the value of the "end_line" field in the mutation.
+func (m *WorkflowFindingMutation) EndLine() (r int64, exists bool) {
+	v := m.end_line
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndLine returns the old "end_line" field's value of the WorkflowFinding entity.
+// If the WorkflowFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowFindingMutation) OldEndLine(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndLine is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndLine requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndLine: %w", err)
+	}
+	return oldValue.EndLine, nil
+}
+
+// AddEndLine adds i to the "end_line" field.
+func (m *WorkflowFindingMutation) AddEndLine(i int64) {
+	if m.addend_line != nil {
+		*m.addend_line += i
+	} else {
+		m.addend_line = &i
+	}
+}
+
+// AddedEndLine returns the value that was added to the "end_line" field in this mutation.
+func (m *WorkflowFindingMutation) AddedEndLine() (r int64, exists bool) {
+	v := m.addend_line
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetEndLine resets all changes to the "end_line" field.
+func (m *WorkflowFindingMutation) ResetEndLine() {
+	m.end_line = nil
+	m.addend_line = nil
+}
+
+// SetSeverity sets the "severity" field.
+func (m *WorkflowFindingMutation) SetSeverity(s string) {
+	m.severity = &s
+}
+
+// Severity returns the value of the "severity" field in the mutation.
+func (m *WorkflowFindingMutation) Severity() (r string, exists bool) {
+	v := m.severity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSeverity returns the old "severity" field's value of the WorkflowFinding entity.
+// If the WorkflowFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowFindingMutation) OldSeverity(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSeverity is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSeverity requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSeverity: %w", err)
+	}
+	return oldValue.Severity, nil
+}
+
+// ResetSeverity resets all changes to the "severity" field.
+func (m *WorkflowFindingMutation) ResetSeverity() {
+	m.severity = nil
+}
+
+// SetVulnerable sets the "vulnerable" field.
+func (m *WorkflowFindingMutation) SetVulnerable(b bool) {
+	m.vulnerable = &b
+}
+
+// Vulnerable returns the value of the "vulnerable" field in the mutation.
+func (m *WorkflowFindingMutation) Vulnerable() (r bool, exists bool) {
+	v := m.vulnerable
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVulnerable returns the old "vulnerable" field's value of the WorkflowFinding entity.
+// If the WorkflowFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowFindingMutation) OldVulnerable(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVulnerable is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVulnerable requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVulnerable: %w", err)
+	}
+	return oldValue.Vulnerable, nil
+}
+
+// ResetVulnerable resets all changes to the "vulnerable" field.
+func (m *WorkflowFindingMutation) ResetVulnerable() {
+	m.vulnerable = nil
+}
+
+// SetReasoning sets the "reasoning" field.
+func (m *WorkflowFindingMutation) SetReasoning(s string) {
+	m.reasoning = &s
+}
+
+// Reasoning returns the value of the "reasoning" field in the mutation.
+func (m *WorkflowFindingMutation) Reasoning() (r string, exists bool) {
+	v := m.reasoning
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReasoning returns the old "reasoning" field's value of the WorkflowFinding entity.
+// If the WorkflowFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowFindingMutation) OldReasoning(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReasoning is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReasoning requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReasoning: %w", err)
+	}
+	return oldValue.Reasoning, nil
+}
+
+// ResetReasoning resets all changes to the "reasoning" field.
+func (m *WorkflowFindingMutation) ResetReasoning() {
+	m.reasoning = nil
+}
+
+// Where appends a list predicates to the WorkflowFindingMutation builder.
+func (m *WorkflowFindingMutation) Where(ps ...predicate.WorkflowFinding) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WorkflowFindingMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WorkflowFindingMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.WorkflowFinding, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WorkflowFindingMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WorkflowFindingMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (WorkflowFinding).
+func (m *WorkflowFindingMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WorkflowFindingMutation) Fields() []string {
+	fields := make([]string, 0, 10)
+	if m.deployment_id != nil {
+		fields = append(fields, workflowfinding.FieldDeploymentID)
+	}
+	if m.run_id != nil {
+		fields = append(fields, workflowfinding.FieldRunID)
+	}
+	if m.key != nil {
+		fields = append(fields, workflowfinding.FieldKey)
+	}
+	if m.issue_id != nil {
+		fields = append(fields, workflowfinding.FieldIssueID)
+	}
+	if m.file != nil {
+		fields = append(fields, workflowfinding.FieldFile)
+	}
+	if m.start_line != nil {
+		fields = append(fields, workflowfinding.FieldStartLine)
+	}
+	if m.end_line != nil {
+		fields = append(fields, workflowfinding.FieldEndLine)
+	}
+	if m.severity != nil {
+		fields = append(fields, workflowfinding.FieldSeverity)
+	}
+	if m.vulnerable != nil {
+		fields = append(fields, workflowfinding.FieldVulnerable)
+	}
+	if m.reasoning != nil {
+		fields = append(fields, workflowfinding.FieldReasoning)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WorkflowFindingMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case workflowfinding.FieldDeploymentID:
+		return m.DeploymentID()
+	case workflowfinding.FieldRunID:
+		return m.RunID()
+	case workflowfinding.FieldKey:
+		return m.Key()
+	case workflowfinding.FieldIssueID:
+		return m.IssueID()
+	case workflowfinding.FieldFile:
+		return m.File()
+	case workflowfinding.FieldStartLine:
+		return m.StartLine()
+	case workflowfinding.FieldEndLine:
+		return m.EndLine()
+	case workflowfinding.FieldSeverity:
+		return m.Severity()
+	case workflowfinding.FieldVulnerable:
+		return m.Vulnerable()
+	case workflowfinding.FieldReasoning:
+		return m.Reasoning()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WorkflowFindingMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case workflowfinding.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case workflowfinding.FieldRunID:
+		return m.OldRunID(ctx)
+	case workflowfinding.FieldKey:
+		return m.OldKey(ctx)
+	case workflowfinding.FieldIssueID:
+		return m.OldIssueID(ctx)
+	case workflowfinding.FieldFile:
+		return m.OldFile(ctx)
+	case workflowfinding.FieldStartLine:
+		return m.OldStartLine(ctx)
+	case workflowfinding.FieldEndLine:
+		return m.OldEndLine(ctx)
+	case workflowfinding.FieldSeverity:
+		return m.OldSeverity(ctx)
+	case workflowfinding.FieldVulnerable:
+		return m.OldVulnerable(ctx)
+	case workflowfinding.FieldReasoning:
+		return m.OldReasoning(ctx)
+	}
+	return nil, fmt.Errorf("unknown WorkflowFinding field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowFindingMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case workflowfinding.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case workflowfinding.FieldRunID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunID(v)
+		return nil
+	case workflowfinding.FieldKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKey(v)
+		return nil
+	case workflowfinding.FieldIssueID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIssueID(v)
+		return nil
+	case workflowfinding.FieldFile:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFile(v)
+		return nil
+	case workflowfinding.FieldStartLine:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStartLine(v)
+		return nil
+	case workflowfinding.FieldEndLine:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndLine(v)
+		return nil
+	case workflowfinding.FieldSeverity:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSeverity(v)
+		return nil
+	case workflowfinding.FieldVulnerable:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVulnerable(v)
+		return nil
+	case workflowfinding.FieldReasoning:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReasoning(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowFinding field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WorkflowFindingMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, workflowfinding.FieldDeploymentID)
+	}
+	if m.addrun_id != nil {
+		fields = append(fields, workflowfinding.FieldRunID)
+	}
+	if m.addissue_id != nil {
+		fields = append(fields, workflowfinding.FieldIssueID)
+	}
+	if m.addstart_line != nil {
+		fields = append(fields, workflowfinding.FieldStartLine)
+	}
+	if m.addend_line != nil {
+		fields = append(fields, workflowfinding.FieldEndLine)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WorkflowFindingMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case workflowfinding.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case workflowfinding.FieldRunID:
+		return m.AddedRunID()
+	case workflowfinding.FieldIssueID:
+		return m.AddedIssueID()
+	case workflowfinding.FieldStartLine:
+		return m.AddedStartLine()
+	case workflowfinding.FieldEndLine:
+		return m.AddedEndLine()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowFindingMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case workflowfinding.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case workflowfinding.FieldRunID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRunID(v)
+		return nil
+	case workflowfinding.FieldIssueID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddIssueID(v)
+		return nil
+	case workflowfinding.FieldStartLine:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddStartLine(v)
+		return nil
+	case workflowfinding.FieldEndLine:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddEndLine(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowFinding numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WorkflowFindingMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WorkflowFindingMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WorkflowFindingMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown WorkflowFinding nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WorkflowFindingMutation) ResetField(name string) error {
+	switch name {
+	case workflowfinding.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case workflowfinding.FieldRunID:
+		m.ResetRunID()
+		return nil
+	case workflowfinding.FieldKey:
+		m.ResetKey()
+		return nil
+	case workflowfinding.FieldIssueID:
+		m.ResetIssueID()
+		return nil
+	case workflowfinding.FieldFile:
+		m.ResetFile()
+		return nil
+	case workflowfinding.FieldStartLine:
+		m.ResetStartLine()
+		return nil
+	case workflowfinding.FieldEndLine:
+		m.ResetEndLine()
+		return nil
+	case workflowfinding.FieldSeverity:
+		m.ResetSeverity()
+		return nil
+	case workflowfinding.FieldVulnerable:
+		m.ResetVulnerable()
+		return nil
+	case workflowfinding.FieldReasoning:
+		m.ResetReasoning()
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowFinding field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WorkflowFindingMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WorkflowFindingMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WorkflowFindingMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WorkflowFindingMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WorkflowFindingMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WorkflowFindingMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WorkflowFindingMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowFinding unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WorkflowFindingMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowFinding edge %s", name)
+}
+
+// WorkflowForkMutation represents an operation that mutates the WorkflowFork nodes in the graph.
+type WorkflowForkMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	run_id           *int64
+	addrun_id        *int64
+	task_id          *int64
+	addtask_id       *int64
+	parent_id        *int64
+	addparent_id     *int64
+	step             *string
+	join_step        *string
+	branches         *int32
+	addbranches      *int32
+	started          *int32
+	addstarted       *int32
+	arrived          *int32
+	addarrived       *int32
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*WorkflowFork, error)
+	predicates       []predicate.WorkflowFork
+}
+
+var _ ent.Mutation = (*WorkflowForkMutation)(nil)
+
+// workflowforkOption allows management of the mutation configuration using functional options.
+type workflowforkOption func(*WorkflowForkMutation)
+
+// newWorkflowForkMutation creates new mutation for the WorkflowFork entity.
+func newWorkflowForkMutation(c config, op Op, opts ...workflowforkOption) *WorkflowForkMutation {
+	m := &WorkflowForkMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWorkflowFork,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWorkflowForkID sets the ID field of the mutation.
+func withWorkflowForkID(id int64) workflowforkOption {
+	return func(m *WorkflowForkMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *WorkflowFork
+		)
+		m.oldValue = func(ctx context.Context) (*WorkflowFork, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().WorkflowFork.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWorkflowFork sets the old WorkflowFork of the mutation.
+func withWorkflowFork(node *WorkflowFork) workflowforkOption {
+	return func(m *WorkflowForkMutation) {
+		m.oldValue = func(context.Context) (*WorkflowFork, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WorkflowForkMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WorkflowForkMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of WorkflowFork entities.
+func (m *WorkflowForkMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WorkflowForkMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WorkflowForkMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().WorkflowFork.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *WorkflowForkMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *WorkflowForkMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the WorkflowFork entity.
+// If the WorkflowFork object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowForkMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *WorkflowForkMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *WorkflowForkMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *WorkflowForkMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRunID sets the "run_id" field.
+func (m *WorkflowForkMutation) SetRunID(i int64) {
+	m.run_id = &i
+	m.addrun_id = nil
+}
+
+// RunID returns the value of the "run_id" field in the mutation.
+func (m *WorkflowForkMutation) RunID() (r int64, exists bool) {
+	v := m.run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunID returns the old "run_id" field's value of the WorkflowFork entity.
+// If the WorkflowFork object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowForkMutation) OldRunID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunID: %w", err)
+	}
+	return oldValue.RunID, nil
+}
+
+// AddRunID adds i to the "run_id" field.
+func (m *WorkflowForkMutation) AddRunID(i int64) {
+	if m.addrun_id != nil {
+		*m.addrun_id += i
+	} else {
+		m.addrun_id = &i
+	}
+}
+
+// AddedRunID returns the value that was added to the "run_id" field in this mutation.
+func (m *WorkflowForkMutation) AddedRunID() (r int64, exists bool) {
+	v := m.addrun_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRunID resets all changes to the "run_id" field.
+func (m *WorkflowForkMutation) ResetRunID() {
+	m.run_id = nil
+	m.addrun_id = nil
+}
+
+// SetTaskID sets the "task_id" field.
+func (m *WorkflowForkMutation) SetTaskID(i int64) {
+	m.task_id = &i
+	m.addtask_id = nil
+}
+
+// TaskID returns the value of the "task_id" field in the mutation.
+func (m *WorkflowForkMutation) TaskID() (r int64, exists bool) {
+	v := m.task_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTaskID returns the old "task_id" field's value of the WorkflowFork entity.
+// If the WorkflowFork object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowForkMutation) OldTaskID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTaskID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTaskID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTaskID: %w", err)
+	}
+	return oldValue.TaskID, nil
+}
+
+// AddTaskID adds i to the "task_id" field.
+func (m *WorkflowForkMutation) AddTaskID(i int64) {
+	if m.addtask_id != nil {
+		*m.addtask_id += i
+	} else {
+		m.addtask_id = &i
+	}
+}
+
+// AddedTaskID returns the value that was added to the "task_id" field in this mutation.
+func (m *WorkflowForkMutation) AddedTaskID() (r int64, exists bool) {
+	v := m.addtask_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTaskID resets all changes to the "task_id" field.
+func (m *WorkflowForkMutation) ResetTaskID() {
+	m.task_id = nil
+	m.addtask_id = nil
+}
+
+// SetParentID sets the "parent_id" field.
+func (m *WorkflowForkMutation) SetParentID(i int64) {
+	m.parent_id = &i
+	m.addparent_id = nil
+}
+
+// ParentID returns the value of the "parent_id" field in the mutation.
+func (m *WorkflowForkMutation) ParentID() (r int64, exists bool) {
+	v := m.parent_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldParentID returns the old "parent_id" field's value of the WorkflowFork entity.
+// If the WorkflowFork object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowForkMutation) OldParentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldParentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldParentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldParentID: %w", err)
+	}
+	return oldValue.ParentID, nil
+}
+
+// AddParentID adds i to the "parent_id" field.
+func (m *WorkflowForkMutation) AddParentID(i int64) {
+	if m.addparent_id != nil {
+		*m.addparent_id += i
+	} else {
+		m.addparent_id = &i
+	}
+}
+
+// AddedParentID returns the value that was added to the "parent_id" field in this mutation.
+func (m *WorkflowForkMutation) AddedParentID() (r int64, exists bool) {
+	v := m.addparent_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetParentID resets all changes to the "parent_id" field.
+func (m *WorkflowForkMutation) ResetParentID() {
+	m.parent_id = nil
+	m.addparent_id = nil
+}
+
+// SetStep sets the "step" field.
+func (m *WorkflowForkMutation) SetStep(s string) {
+	m.step = &s
+}
+
+// Step returns the value of the "step" field in the mutation.
+func (m *WorkflowForkMutation) Step() (r string, exists bool) {
+	v := m.step
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStep returns the old "step" field's value of the WorkflowFork entity.
+// If the WorkflowFork object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowForkMutation) OldStep(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStep is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStep requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStep: %w", err)
+	}
+	return oldValue.Step, nil
+}
+
+// ResetStep resets all changes to the "step" field.
+func (m *WorkflowForkMutation) ResetStep() {
+	m.step = nil
+}
+
+// SetJoinStep sets the "join_step" field.
+func (m *WorkflowForkMutation) SetJoinStep(s string) {
+	m.join_step = &s
+}
+
+// JoinStep returns the value of the "join_step" field in the mutation.
+func (m *WorkflowForkMutation) JoinStep() (r string, exists bool) {
+	v := m.join_step
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldJoinStep returns the old "join_step" field's value of the WorkflowFork entity.
+// If the WorkflowFork object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowForkMutation) OldJoinStep(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldJoinStep is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldJoinStep requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldJoinStep: %w", err)
+	}
+	return oldValue.JoinStep, nil
+}
+
+// ResetJoinStep resets all changes to the "join_step" field.
+func (m *WorkflowForkMutation) ResetJoinStep() {
+	m.join_step = nil
+}
+
+// SetBranches sets the "branches" field.
+func (m *WorkflowForkMutation) SetBranches(i int32) {
+	m.branches = &i
+	m.addbranches = nil
+}
+
+// Branches returns the value of the "branches" field in the mutation.
+func (m *WorkflowForkMutation) Branches() (r int32, exists bool) {
+	v := m.branches
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBranches returns the old "branches" field's value of the WorkflowFork entity.
+// If the WorkflowFork object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowForkMutation) OldBranches(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBranches is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBranches requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBranches: %w", err)
+	}
+	return oldValue.Branches, nil
+}
+
+// AddBranches adds i to the "branches" field.
+func (m *WorkflowForkMutation) AddBranches(i int32) {
+	if m.addbranches != nil {
+		*m.addbranches += i
+	} else {
+		m.addbranches = &i
+	}
+}
+
+// AddedBranches returns the value that was added to the "branches" field in this mutation.
+func (m *WorkflowForkMutation) AddedBranches() (r int32, exists bool) {
+	v := m.addbranches
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetBranches resets all changes to the "branches" field.
+func (m *WorkflowForkMutation) ResetBranches() {
+	m.branches = nil
+	m.addbranches = nil
+}
+
+// SetStarted sets the "started" field.
+func (m *WorkflowForkMutation) SetStarted(i int32) {
+	m.started = &i
+	m.addstarted = nil
+}
+
+// Started returns the value of the "started" field in the mutation.
+func (m *WorkflowForkMutation) Started() (r int32, exists bool) {
+	v := m.started
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStarted returns the old "started" field's value of the WorkflowFork entity.
+// If the WorkflowFork object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowForkMutation) OldStarted(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStarted is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStarted requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStarted: %w", err)
+	}
+	return oldValue.Started, nil
+}
+
+// AddStarted adds i to the "started" field.
+func (m *WorkflowForkMutation) AddStarted(i int32) {
+	if m.addstarted != nil {
+		*m.addstarted += i
+	} else {
+		m.addstarted = &i
+	}
+}
+
+// AddedStarted returns the value that was added to the "started" field in this mutation.
+func (m *WorkflowForkMutation) AddedStarted() (r int32, exists bool) {
+	v := m.addstarted
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetStarted resets all changes to the "started" field.
+func (m *WorkflowForkMutation) ResetStarted() {
+	m.started = nil
+	m.addstarted = nil
+}
+
+// SetArrived sets the "arrived" field.
+func (m *WorkflowForkMutation) SetArrived(i int32) {
+	m.arrived = &i
+	m.addarrived = nil
+}
+
+// Arrived returns the value of the "arrived" field in the mutation.
+func (m *WorkflowForkMutation) Arrived() (r int32, exists bool) {
+	v := m.arrived
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldArrived returns the old "arrived" field's value of the WorkflowFork entity.
+// If the WorkflowFork object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowForkMutation) OldArrived(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldArrived is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldArrived requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldArrived: %w", err)
+	}
+	return oldValue.Arrived, nil
+}
+
+// AddArrived adds i to the "arrived" field.
+func (m *WorkflowForkMutation) AddArrived(i int32) {
+	if m.addarrived != nil {
+		*m.addarrived += i
+	} else {
+		m.addarrived = &i
+	}
+}
+
+// AddedArrived returns the value that was added to the "arrived" field in this mutation.
+func (m *WorkflowForkMutation) AddedArrived() (r int32, exists bool) {
+	v := m.addarrived
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetArrived resets all changes to the "arrived" field.
+func (m *WorkflowForkMutation) ResetArrived() {
+	m.arrived = nil
+	m.addarrived = nil
+}
+
+// Where appends a list predicates to the WorkflowForkMutation builder.
+func (m *WorkflowForkMutation) Where(ps ...predicate.WorkflowFork) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WorkflowForkMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WorkflowForkMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.WorkflowFork, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WorkflowForkMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WorkflowForkMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (WorkflowFork).
+func (m *WorkflowForkMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WorkflowForkMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.deployment_id != nil {
+		fields = append(fields, workflowfork.FieldDeploymentID)
+	}
+	if m.run_id != nil {
+		fields = append(fields, workflowfork.FieldRunID)
+	}
+	if m.task_id != nil {
+		fields = append(fields, workflowfork.FieldTaskID)
+	}
+	if m.parent_id != nil {
+		fields = append(fields, workflowfork.FieldParentID)
+	}
+	if m.step != nil {
+		fields = append(fields, workflowfork.FieldStep)
+	}
+	if m.join_step != nil {
+		fields = append(fields, workflowfork.FieldJoinStep)
+	}
+	if m.branches != nil {
+		fields = append(fields, workflowfork.FieldBranches)
+	}
+	if m.started != nil {
+		fields = append(fields, workflowfork.FieldStarted)
+	}
+	if m.arrived != nil {
+		fields = append(fields, workflowfork.FieldArrived)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WorkflowForkMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case workflowfork.FieldDeploymentID:
+		return m.DeploymentID()
+	case workflowfork.FieldRunID:
+		return m.RunID()
+	case workflowfork.FieldTaskID:
+		return m.TaskID()
+	case workflowfork.FieldParentID:
+		return m.ParentID()
+	case workflowfork.FieldStep:
+		return m.Step()
+	case workflowfork.FieldJoinStep:
+		return m.JoinStep()
+	case workflowfork.FieldBranches:
+		return m.Branches()
+	case workflowfork.FieldStarted:
+		return m.Started()
+	case workflowfork.FieldArrived:
+		return m.Arrived()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WorkflowForkMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case workflowfork.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case workflowfork.FieldRunID:
+		return m.OldRunID(ctx)
+	case workflowfork.FieldTaskID:
+		return m.OldTaskID(ctx)
+	case workflowfork.FieldParentID:
+		return m.OldParentID(ctx)
+	case workflowfork.FieldStep:
+		return m.OldStep(ctx)
+	case workflowfork.FieldJoinStep:
+		return m.OldJoinStep(ctx)
+	case workflowfork.FieldBranches:
+		return m.OldBranches(ctx)
+	case workflowfork.FieldStarted:
+		return m.OldStarted(ctx)
+	case workflowfork.FieldArrived:
+		return m.OldArrived(ctx)
+	}
+	return nil, fmt.Errorf("unknown WorkflowFork field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowForkMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case workflowfork.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case workflowfork.FieldRunID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunID(v)
+		return nil
+	case workflowfork.FieldTaskID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTaskID(v)
+		return nil
+	case workflowfork.FieldParentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetParentID(v)
+		return nil
+	case workflowfork.FieldStep:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStep(v)
+		return nil
+	case workflowfork.FieldJoinStep:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetJoinStep(v)
+		return nil
+	case workflowfork.FieldBranches:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBranches(v)
+		return nil
+	case workflowfork.FieldStarted:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStarted(v)
+		return nil
+	case workflowfork.FieldArrived:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetArrived(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowFork field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WorkflowForkMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, workflowfork.FieldDeploymentID)
+	}
+	if m.addrun_id != nil {
+		fields = append(fields, workflowfork.FieldRunID)
+	}
+	if m.addtask_id != nil {
+		fields = append(fields, workflowfork.FieldTaskID)
+	}
+	if m.addparent_id != nil {
+		fields = append(fields, workflowfork.FieldParentID)
+	}
+	if m.addbranches != nil {
+		fields = append(fields, workflowfork.FieldBranches)
+	}
+	if m.addstarted != nil {
+		fields = append(fields, workflowfork.FieldStarted)
+	}
+	if m.addarrived != nil {
+		fields = append(fields, workflowfork.FieldArrived)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WorkflowForkMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case workflowfork.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case workflowfork.FieldRunID:
+		return m.AddedRunID()
+	case workflowfork.FieldTaskID:
+		return m.AddedTaskID()
+	case workflowfork.FieldParentID:
+		return m.AddedParentID()
+	case workflowfork.FieldBranches:
+		return m.AddedBranches()
+	case workflowfork.FieldStarted:
+		return m.AddedStarted()
+	case workflowfork.FieldArrived:
+		return m.AddedArrived()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowForkMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case workflowfork.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case workflowfork.FieldRunID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRunID(v)
+		return nil
+	case workflowfork.FieldTaskID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTaskID(v)
+		return nil
+	case workflowfork.FieldParentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddParentID(v)
+		return nil
+	case workflowfork.FieldBranches:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddBranches(v)
+		return nil
+	case workflowfork.FieldStarted:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddStarted(v)
+		return nil
+	case workflowfork.FieldArrived:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddArrived(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowFork numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WorkflowForkMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WorkflowForkMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WorkflowForkMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown WorkflowFork nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WorkflowForkMutation) ResetField(name string) error {
+	switch name {
+	case workflowfork.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case workflowfork.FieldRunID:
+		m.ResetRunID()
+		return nil
+	case workflowfork.FieldTaskID:
+		m.ResetTaskID()
+		return nil
+	case workflowfork.FieldParentID:
+		m.ResetParentID()
+		return nil
+	case workflowfork.FieldStep:
+		m.ResetStep()
+		return nil
+	case workflowfork.FieldJoinStep:
+		m.ResetJoinStep()
+		return nil
+	case workflowfork.FieldBranches:
+		m.ResetBranches()
+		return nil
+	case workflowfork.FieldStarted:
+		m.ResetStarted()
+		return nil
+	case workflowfork.FieldArrived:
+		m.ResetArrived()
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowFork field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WorkflowForkMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WorkflowForkMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WorkflowForkMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WorkflowForkMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WorkflowForkMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WorkflowForkMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WorkflowForkMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowFork unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WorkflowForkMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowFork edge %s", name)
+}
+
+// WorkflowRunMutation represents an operation that mutates the WorkflowRun nodes in the graph.
+type WorkflowRunMutation struct {
+	config
+	op                Op
+	typ               string
+	id                *int64
+	deployment_id     *int64
+	adddeployment_id  *int64
+	workflow          *string
+	version_id        *int64
+	addversion_id     *int64
+	project_id        *int64
+	addproject_id     *int64
+	status            *string
+	error             *string
+	job_name          *string
+	git_ref           *string
+	pr_id             *string
+	repo_name         *string
+	repo_url          *string
+	repo_scm_type     *string
+	trigger_source    *string
+	event_source      *string
+	actor_kind        *string
+	actor_id          *int64
+	addactor_id       *int64
+	retry_of          *int64
+	addretry_of       *int64
+	idempotency_key   *string
+	inputs            *[]byte
+	budget_credits    *float64
+	addbudget_credits *float64
+	cost_usd          *float64
+	addcost_usd       *float64
+	cost_credits      *float64
+	addcost_credits   *float64
+	total_findings    *int64
+	addtotal_findings *int64
+	commit            *string
+	report            *[]byte
+	revision          *int64
+	addrevision       *int64
+	submitted_at      *int64
+	addsubmitted_at   *int64
+	started_at        *int64
+	addstarted_at     *int64
+	finished_at       *int64
+	addfinished_at    *int64
+	clearedFields     map[string]struct{}
+	done              bool
+	oldValue          func(context.Context) (*WorkflowRun, error)
+	predicates        []predicate.WorkflowRun
+}
+
+var _ ent.Mutation = (*WorkflowRunMutation)(nil)
+
+// workflowrunOption allows management of the mutation configuration using functional options.
+type workflowrunOption func(*WorkflowRunMutation)
+
+// newWorkflowRunMutation creates new mutation for the WorkflowRun entity.
+func newWorkflowRunMutation(c config, op Op, opts ...workflowrunOption) *WorkflowRunMutation {
+	m := &WorkflowRunMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWorkflowRun,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWorkflowRunID sets the ID field of the mutation.
+func withWorkflowRunID(id int64) workflowrunOption {
+	return func(m *WorkflowRunMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *WorkflowRun
+		)
+		m.oldValue = func(ctx context.Context) (*WorkflowRun, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().WorkflowRun.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWorkflowRun sets the old WorkflowRun of the mutation.
+func withWorkflowRun(node *WorkflowRun) workflowrunOption {
+	return func(m *WorkflowRunMutation) {
+		m.oldValue = func(context.Context) (*WorkflowRun, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WorkflowRunMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WorkflowRunMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of WorkflowRun entities.
+func (m *WorkflowRunMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WorkflowRunMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WorkflowRunMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().WorkflowRun.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *WorkflowRunMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *WorkflowRunMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *WorkflowRunMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *WorkflowRunMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *WorkflowRunMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetWorkflow sets the "workflow" field.
+func (m *WorkflowRunMutation) SetWorkflow(s string) {
+	m.workflow = &s
+}
+
+// Workflow returns the value of the "workflow" field in the mutation.
+func (m *WorkflowRunMutation) Workflow() (r string, exists bool) {
+	v := m.workflow
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWorkflow returns the old "workflow" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldWorkflow(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWorkflow is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWorkflow requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWorkflow: %w", err)
+	}
+	return oldValue.Workflow, nil
+}
+
+// ResetWorkflow resets all changes to the "workflow" field.
+func (m *WorkflowRunMutation) ResetWorkflow() {
+	m.workflow = nil
+}
+
+// SetVersionID sets the "version_id" field.
+func (m *WorkflowRunMutation) SetVersionID(i int64) {
+	m.version_id = &i
+	m.addversion_id = nil
+}
+
+// VersionID returns the value of the "version_id" field in the mutation.
+func (m *WorkflowRunMutation) VersionID() (r int64, exists bool) {
+	v := m.version_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVersionID returns the old "version_id" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldVersionID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVersionID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVersionID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVersionID: %w", err)
+	}
+	return oldValue.VersionID, nil
+}
+
+// AddVersionID adds i to the "version_id" field.
+func (m *WorkflowRunMutation) AddVersionID(i int64) {
+	if m.addversion_id != nil {
+		*m.addversion_id += i
+	} else {
+		m.addversion_id = &i
+	}
+}
+
+// AddedVersionID returns the value that was added to the "version_id" field in this mutation.
+func (m *WorkflowRunMutation) AddedVersionID() (r int64, exists bool) {
+	v := m.addversion_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetVersionID resets all changes to the "version_id" field.
+func (m *WorkflowRunMutation) ResetVersionID() {
+	m.version_id = nil
+	m.addversion_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *WorkflowRunMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *WorkflowRunMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldProjectID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *WorkflowRunMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *WorkflowRunMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearProjectID clears the value of the "project_id" field.
+func (m *WorkflowRunMutation) ClearProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+	m.clearedFields[workflowrun.FieldProjectID] = struct{}{}
+}
+
+// ProjectIDCleared returns if the "project_id" field was cleared in this mutation.
+func (m *WorkflowRunMutation) ProjectIDCleared() bool {
+	_, ok := m.clearedFields[workflowrun.FieldProjectID]
+	return ok
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *WorkflowRunMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+	delete(m.clearedFields, workflowrun.FieldProjectID)
+}
+
+// SetStatus sets the "status" field.
+func (m *WorkflowRunMutation) SetStatus(s string) {
+	m.status = &s
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *WorkflowRunMutation) Status() (r string, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldStatus(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *WorkflowRunMutation) ResetStatus() {
+	m.status = nil
+}
+
+// SetError sets the "error" field.
+func (m *WorkflowRunMutation) SetError(s string) {
+	m.error = &s
+}
+
+// Error returns the value of the "error" field in the mutation.
+func (m *WorkflowRunMutation) Error() (r string, exists bool) {
+	v := m.error
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldError returns the old "error" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldError(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldError is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldError requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldError: %w", err)
+	}
+	return oldValue.Error, nil
+}
+
+// ResetError resets all changes to the "error" field.
+func (m *WorkflowRunMutation) ResetError() {
+	m.error = nil
+}
+
+// SetJobName sets the "job_name" field.
+func (m *WorkflowRunMutation) SetJobName(s string) {
+	m.job_name = &s
+}
+
+// JobName returns the value of the "job_name" field in the mutation.
+func (m *WorkflowRunMutation) JobName() (r string, exists bool) {
+	v := m.job_name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldJobName returns the old "job_name" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldJobName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldJobName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldJobName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldJobName: %w", err)
+	}
+	return oldValue.JobName, nil
+}
+
+// ResetJobName resets all changes to the "job_name" field.
+func (m *WorkflowRunMutation) ResetJobName() {
+	m.job_name = nil
+}
+
+// SetGitRef sets the "git_ref" field.
+func (m *WorkflowRunMutation) SetGitRef(s string) {
+	m.git_ref = &s
+}
+
+// GitRef returns the value of the "git_ref" field in the mutation.
+func (m *WorkflowRunMutation) GitRef() (r string, exists bool) {
+	v := m.git_ref
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldGitRef returns the old "git_ref" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldGitRef(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldGitRef is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldGitRef requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldGitRef: %w", err)
+	}
+	return oldValue.GitRef, nil
+}
+
+// ResetGitRef resets all changes to the "git_ref" field.
+func (m *WorkflowRunMutation) ResetGitRef() {
+	m.git_ref = nil
+}
+
+// SetPrID sets the "pr_id" field.
+func (m *WorkflowRunMutation) SetPrID(s string) {
+	m.pr_id = &s
+}
+
+// PrID returns the value of the "pr_id" field in the mutation.
+func (m *WorkflowRunMutation) PrID() (r string, exists bool) {
+	v := m.pr_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPrID returns the old "pr_id" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldPrID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPrID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPrID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPrID: %w", err)
+	}
+	return oldValue.PrID, nil
+}
+
+// ResetPrID resets all changes to the "pr_id" field.
+func (m *WorkflowRunMutation) ResetPrID() {
+	m.pr_id = nil
+}
+
+// SetRepoName sets the "repo_name" field.
+func (m *WorkflowRunMutation) SetRepoName(s string) {
+	m.repo_name = &s
+}
+
+// RepoName returns the value of the "repo_name" field in the mutation.
+func (m *WorkflowRunMutation) RepoName() (r string, exists bool) {
+	v := m.repo_name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRepoName returns the old "repo_name" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldRepoName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRepoName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRepoName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRepoName: %w", err)
+	}
+	return oldValue.RepoName, nil
+}
+
+// ResetRepoName resets all changes to the "repo_name" field.
+func (m *WorkflowRunMutation) ResetRepoName() {
+	m.repo_name = nil
+}
+
+// SetRepoURL sets the "repo_url" field.
+func (m *WorkflowRunMutation) SetRepoURL(s string) {
+	m.repo_url = &s
+}
+
+// RepoURL returns the value of the "repo_url" field in the mutation.
+func (m *WorkflowRunMutation) RepoURL() (r string, exists bool) {
+	v := m.repo_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRepoURL returns the old "repo_url" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldRepoURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRepoURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRepoURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRepoURL: %w", err)
+	}
+	return oldValue.RepoURL, nil
+}
+
+// ResetRepoURL resets all changes to the "repo_url" field.
+func (m *WorkflowRunMutation) ResetRepoURL() {
+	m.repo_url = nil
+}
+
+// SetRepoScmType sets the "repo_scm_type" field.
+func (m *WorkflowRunMutation) SetRepoScmType(s string) {
+	m.repo_scm_type = &s
+}
+
+// RepoScmType returns the value of the "repo_scm_type" field in the mutation.
+func (m *WorkflowRunMutation) RepoScmType() (r string, exists bool) {
+	v := m.repo_scm_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRepoScmType returns the old "repo_scm_type" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldRepoScmType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRepoScmType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRepoScmType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRepoScmType: %w", err)
+	}
+	return oldValue.RepoScmType, nil
+}
+
+// ResetRepoScmType resets all changes to the "repo_scm_type" field.
+func (m *WorkflowRunMutation) ResetRepoScmType() {
+	m.repo_scm_type = nil
+}
+
+// SetTriggerSource sets the "trigger_source" field.
+func (m *WorkflowRunMutation) SetTriggerSource(s string) {
+	m.trigger_source = &s
+}
+
+// TriggerSource returns the value of the "trigger_source" field in the mutation.
+func (m *WorkflowRunMutation) TriggerSource() (r string, exists bool) {
+	v := m.trigger_source
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTriggerSource returns the old "trigger_source" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldTriggerSource(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTriggerSource is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTriggerSource requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTriggerSource: %w", err)
+	}
+	return oldValue.TriggerSource, nil
+}
+
+// ResetTriggerSource resets all changes to the "trigger_source" field.
+func (m *WorkflowRunMutation) ResetTriggerSource() {
+	m.trigger_source = nil
+}
+
+// SetEventSource sets the "event_source" field.
+func (m *WorkflowRunMutation) SetEventSource(s string) {
+	m.event_source = &s
+}
+
+// EventSource returns the value of the "event_source" field in the mutation.
+func (m *WorkflowRunMutation) EventSource() (r string, exists bool) {
+	v := m.event_source
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEventSource returns the old "event_source" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldEventSource(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEventSource is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEventSource requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEventSource: %w", err)
+	}
+	return oldValue.EventSource, nil
+}
+
+// ResetEventSource resets all changes to the "event_source" field.
+func (m *WorkflowRunMutation) ResetEventSource() {
+	m.event_source = nil
+}
+
+// SetActorKind sets the "actor_kind" field.
+func (m *WorkflowRunMutation) SetActorKind(s string) {
+	m.actor_kind = &s
+}
+
+// ActorKind returns the value of the "actor_kind" field in the mutation.
+func (m *WorkflowRunMutation) ActorKind() (r string, exists bool) {
+	v := m.actor_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorKind returns the old "actor_kind" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldActorKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorKind: %w", err)
+	}
+	return oldValue.ActorKind, nil
+}
+
+// ResetActorKind resets all changes to the "actor_kind" field.
+func (m *WorkflowRunMutation) ResetActorKind() {
+	m.actor_kind = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *WorkflowRunMutation) SetActorID(i int64) {
+	m.actor_id = &i
+	m.addactor_id = nil
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *WorkflowRunMutation) ActorID() (r int64, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldActorID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// AddActorID adds i to the "actor_id" field.
+func (m *WorkflowRunMutation) AddActorID(i int64) {
+	if m.addactor_id != nil {
+		*m.addactor_id += i
+	} else {
+		m.addactor_id = &i
+	}
+}
+
+// AddedActorID returns the value that was added to the "actor_id" field in this mutation.
+func (m *WorkflowRunMutation) AddedActorID() (r int64, exists bool) {
+	v := m.addactor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *WorkflowRunMutation) ResetActorID() {
+	m.actor_id = nil
+	m.addactor_id = nil
+}
+
+// SetRetryOf sets the "retry_of" field.
+func (m *WorkflowRunMutation) SetRetryOf(i int64) {
+	m.retry_of = &i
+	m.addretry_of = nil
+}
+
+// RetryOf returns the value of the "retry_of" field in the mutation.
+func (m *WorkflowRunMutation) RetryOf() (r int64, exists bool) {
+	v := m.retry_of
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRetryOf returns the old "retry_of" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldRetryOf(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRetryOf is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRetryOf requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRetryOf: %w", err)
+	}
+	return oldValue.RetryOf, nil
+}
+
+// AddRetryOf adds i to the "retry_of" field.
+func (m *WorkflowRunMutation) AddRetryOf(i int64) {
+	if m.addretry_of != nil {
+		*m.addretry_of += i
+	} else {
+		m.addretry_of = &i
+	}
+}
+
+// AddedRetryOf returns the value that was added to the "retry_of" field in this mutation.
+func (m *WorkflowRunMutation) AddedRetryOf() (r int64, exists bool) {
+	v := m.addretry_of
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRetryOf resets all changes to the "retry_of" field.
+func (m *WorkflowRunMutation) ResetRetryOf() {
+	m.retry_of = nil
+	m.addretry_of = nil
+}
+
+// SetIdempotencyKey sets the "idempotency_key" field.
+func (m *WorkflowRunMutation) SetIdempotencyKey(s string) {
+	m.idempotency_key = &s
+}
+
+// IdempotencyKey returns the value of the "idempotency_key" field in the mutation.
+func (m *WorkflowRunMutation) IdempotencyKey() (r string, exists bool) {
+	v := m.idempotency_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIdempotencyKey returns the old "idempotency_key" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldIdempotencyKey(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIdempotencyKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIdempotencyKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIdempotencyKey: %w", err)
+	}
+	return oldValue.IdempotencyKey, nil
+}
+
+// ClearIdempotencyKey clears the value of the "idempotency_key" field.
+func (m *WorkflowRunMutation) ClearIdempotencyKey() {
+	m.idempotency_key = nil
+	m.clearedFields[workflowrun.FieldIdempotencyKey] = struct{}{}
+}
+
+// IdempotencyKeyCleared returns if the "idempotency_key" field was cleared in this mutation.
+func (m *WorkflowRunMutation) IdempotencyKeyCleared() bool {
+	_, ok := m.clearedFields[workflowrun.FieldIdempotencyKey]
+	return ok
+}
+
+// ResetIdempotencyKey resets all changes to the "idempotency_key" field.
+func (m *WorkflowRunMutation) ResetIdempotencyKey() {
+	m.idempotency_key = nil
+	delete(m.clearedFields, workflowrun.FieldIdempotencyKey)
+}
+
+// SetInputs sets the "inputs" field.
+func (m *WorkflowRunMutation) SetInputs(b []byte) {
+	m.inputs = &b
+}
+
+// Inputs returns the value of the "inputs" field in the mutation.
+func (m *WorkflowRunMutation) Inputs() (r []byte, exists bool) {
+	v := m.inputs
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInputs returns the old "inputs" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldInputs(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInputs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInputs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInputs: %w", err)
+	}
+	return oldValue.Inputs, nil
+}
+
+// ResetInputs resets all changes to the "inputs" field.
+func (m *WorkflowRunMutation) ResetInputs() {
+	m.inputs = nil
+}
+
+// SetBudgetCredits sets the "budget_credits" field.
+func (m *WorkflowRunMutation) SetBudgetCredits(f float64) {
+	m.budget_credits = &f
+	m.addbudget_credits = nil
+}
+
+// BudgetCredits returns the value of the "budget_credits" field in the mutation.
+func (m *WorkflowRunMutation) BudgetCredits() (r float64, exists bool) {
+	v := m.budget_credits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBudgetCredits returns the old "budget_credits" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldBudgetCredits(ctx context.Context) (v float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBudgetCredits is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBudgetCredits requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBudgetCredits: %w", err)
+	}
+	return oldValue.BudgetCredits, nil
+}
+
+// AddBudgetCredits adds f to the "budget_credits" field.
+func (m *WorkflowRunMutation) AddBudgetCredits(f float64) {
+	if m.addbudget_credits != nil {
+		*m.addbudget_credits += f
+	} else {
+		m.addbudget_credits = &f
+	}
+}
+
+// AddedBudgetCredits returns the value that was added to the "budget_credits" field in this mutation.
+func (m *WorkflowRunMutation) AddedBudgetCredits() (r float64, exists bool) {
+	v := m.addbudget_credits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetBudgetCredits resets all changes to the "budget_credits" field.
+func (m *WorkflowRunMutation) ResetBudgetCredits() {
+	m.budget_credits = nil
+	m.addbudget_credits = nil
+}
+
+// SetCostUsd sets the "cost_usd" field.
+func (m *WorkflowRunMutation) SetCostUsd(f float64) {
+	m.cost_usd = &f
+	m.addcost_usd = nil
+}
+
+// CostUsd returns the value of the "cost_usd" field in the mutation.
+func (m *WorkflowRunMutation) CostUsd() (r float64, exists bool) {
+	v := m.cost_usd
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCostUsd returns the old "cost_usd" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldCostUsd(ctx context.Context) (v float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCostUsd is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCostUsd requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCostUsd: %w", err)
+	}
+	return oldValue.CostUsd, nil
+}
+
+// AddCostUsd adds f to the "cost_usd" field.
+func (m *WorkflowRunMutation) AddCostUsd(f float64) {
+	if m.addcost_usd != nil {
+		*m.addcost_usd += f
+	} else {
+		m.addcost_usd = &f
+	}
+}
+
+// AddedCostUsd returns the value that was added to the "cost_usd" field in this mutation.
+func (m *WorkflowRunMutation) AddedCostUsd() (r float64, exists bool) {
+	v := m.addcost_usd
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCostUsd resets all changes to the "cost_usd" field.
+func (m *WorkflowRunMutation) ResetCostUsd() {
+	m.cost_usd = nil
+	m.addcost_usd = nil
+}
+
+// SetCostCredits sets the "cost_credits" field.
+func (m *WorkflowRunMutation) SetCostCredits(f float64) {
+	m.cost_credits = &f
+	m.addcost_credits = nil
+}
+
+// CostCredits returns the value of the "cost_credits" field in the mutation.
+func (m *WorkflowRunMutation) CostCredits() (r float64, exists bool) {
+	v := m.cost_credits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCostCredits returns the old "cost_credits" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldCostCredits(ctx context.Context) (v float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCostCredits is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCostCredits requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCostCredits: %w", err)
+	}
+	return oldValue.CostCredits, nil
+}
+
+// AddCostCredits adds f to the "cost_credits" field.
+func (m *WorkflowRunMutation) AddCostCredits(f float64) {
+	if m.addcost_credits != nil {
+		*m.addcost_credits += f
+	} else {
+		m.addcost_credits = &f
+	}
+}
+
+// AddedCostCredits returns the value that was added to the "cost_credits" field in this mutation.
+func (m *WorkflowRunMutation) AddedCostCredits() (r float64, exists bool) {
+	v := m.addcost_credits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCostCredits resets all changes to the "cost_credits" field.
+func (m *WorkflowRunMutation) ResetCostCredits() {
+	m.cost_credits = nil
+	m.addcost_credits = nil
+}
+
+// SetTotalFindings sets the "total_findings" field.
+func (m *WorkflowRunMutation) SetTotalFindings(i int64) {
+	m.total_findings = &i
+	m.addtotal_findings = nil
+}
+
+// TotalFindings returns the value of the "total_findings" field in the mutation.
+func (m *WorkflowRunMutation) TotalFindings() (r int64, exists bool) {
+	v := m.total_findings
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTotalFindings returns the old "total_findings" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldTotalFindings(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTotalFindings is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTotalFindings requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTotalFindings: %w", err)
+	}
+	return oldValue.TotalFindings, nil
+}
+
+// AddTotalFindings adds i to the "total_findings" field.
+func (m *WorkflowRunMutation) AddTotalFindings(i int64) {
+	if m.addtotal_findings != nil {
+		*m.addtotal_findings += i
+	} else {
+		m.addtotal_findings = &i
+	}
+}
+
+// AddedTotalFindings returns the value that was added to the "total_findings" field in this mutation.
+func (m *WorkflowRunMutation) AddedTotalFindings() (r int64, exists bool) {
+	v := m.addtotal_findings
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTotalFindings resets all changes to the "total_findings" field.
+func (m *WorkflowRunMutation) ResetTotalFindings() {
+	m.total_findings = nil
+	m.addtotal_findings = nil
+}
+
+// SetCommit sets the "commit" field.
+func (m *WorkflowRunMutation) SetCommit(s string) {
+	m.commit = &s
+}
+
+// Commit returns the value of the "commit" field in the mutation.
+func (m *WorkflowRunMutation) Commit() (r string, exists bool) {
+	v := m.commit
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCommit returns the old "commit" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldCommit(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCommit is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCommit requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCommit: %w", err)
+	}
+	return oldValue.Commit, nil
+}
+
+// ResetCommit resets all changes to the "commit" field.
+func (m *WorkflowRunMutation) ResetCommit() {
+	m.commit = nil
+}
+
+// SetReport sets the "report" field.
+func (m *WorkflowRunMutation) SetReport(b []byte) {
+	m.report = &b
+}
+
+// Report returns the value of the "report" field in the mutation.
+func (m *WorkflowRunMutation) Report() (r []byte, exists bool) {
+	v := m.report
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReport returns the old "report" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldReport(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReport is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReport requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReport: %w", err)
+	}
+	return oldValue.Report, nil
+}
+
+// ClearReport clears the value of the "report" field.
+func (m *WorkflowRunMutation) ClearReport() {
+	m.report = nil
+	m.clearedFields[workflowrun.FieldReport] = struct{}{}
+}
+
+// ReportCleared returns if the "report" field was cleared in this mutation.
+func (m *WorkflowRunMutation) ReportCleared() bool {
+	_, ok := m.clearedFields[workflowrun.FieldReport]
+	return ok
+}
+
+// ResetReport resets all changes to the "report" field.
+func (m *WorkflowRunMutation) ResetReport() {
+	m.report = nil
+	delete(m.clearedFields, workflowrun.FieldReport)
+}
+
+// SetRevision sets the "revision" field.
+func (m *WorkflowRunMutation) SetRevision(i int64) {
+	m.revision = &i
+	m.addrevision = nil
+}
+
+// Revision returns the value of the "revision" field in the mutation.
+func (m *WorkflowRunMutation) Revision() (r int64, exists bool) {
+	v := m.revision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevision returns the old "revision" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldRevision(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevision is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevision requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevision: %w", err)
+	}
+	return oldValue.Revision, nil
+}
+
+// AddRevision adds i to the "revision" field.
+func (m *WorkflowRunMutation) AddRevision(i int64) {
+	if m.addrevision != nil {
+		*m.addrevision += i
+	} else {
+		m.addrevision = &i
+	}
+}
+
+// AddedRevision returns the value that was added to the "revision" field in this mutation.
+func (m *WorkflowRunMutation) AddedRevision() (r int64, exists bool) {
+	v := m.addrevision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRevision resets all changes to the "revision" field.
+func (m *WorkflowRunMutation) ResetRevision() {
+	m.revision = nil
+	m.addrevision = nil
+}
+
+// SetSubmittedAt sets the "submitted_at" field.
+func (m *WorkflowRunMutation) SetSubmittedAt(i int64) {
+	m.submitted_at = &i
+	m.addsubmitted_at = nil
+}
+
+// SubmittedAt returns the value of the "submitted_at" field in the mutation.
+func (m *WorkflowRunMutation) SubmittedAt() (r int64, exists bool) {
+	v := m.submitted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubmittedAt returns the old "submitted_at" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldSubmittedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubmittedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubmittedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubmittedAt: %w", err)
+	}
+	return oldValue.SubmittedAt, nil
+}
+
+// AddSubmittedAt adds i to the "submitted_at" field.
+func (m *WorkflowRunMutation) AddSubmittedAt(i int64) {
+	if m.addsubmitted_at != nil {
+		*m.addsubmitted_at += i
+	} else {
+		m.addsubmitted_at = &i
+	}
+}
+
+// AddedSubmittedAt returns the value that was added to the "submitted_at" field in this mutation.
+func (m *WorkflowRunMutation) AddedSubmittedAt() (r int64, exists bool) {
+	v := m.addsubmitted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSubmittedAt resets all changes to the "submitted_at" field.
+func (m *WorkflowRunMutation) ResetSubmittedAt() {
+	m.submitted_at = nil
+	m.addsubmitted_at = nil
+}
+
+// SetStartedAt sets the "started_at" field.
+func (m *WorkflowRunMutation) SetStartedAt(i int64) {
+	m.started_at = &i
+	m.addstarted_at = nil
+}
+
+// StartedAt returns the value of the "started_at" field in the mutation.
+func (m *WorkflowRunMutation) StartedAt() (r int64, exists bool) {
+	v := m.started_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStartedAt returns the old "started_at" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldStartedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStartedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStartedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStartedAt: %w", err)
+	}
+	return oldValue.StartedAt, nil
+}
+
+// AddStartedAt adds i to the "started_at" field.
+func (m *WorkflowRunMutation) AddStartedAt(i int64) {
+	if m.addstarted_at != nil {
+		*m.addstarted_at += i
+	} else {
+		m.addstarted_at = &i
+	}
+}
+
+// AddedStartedAt returns the value that was added to the "started_at" field in this mutation.
+func (m *WorkflowRunMutation) AddedStartedAt() (r int64, exists bool) {
+	v := m.addstarted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearStartedAt clears the value of the "started_at" field.
+func (m *WorkflowRunMutation) ClearStartedAt() {
+	m.started_at = nil
+	m.addstarted_at = nil
+	m.clearedFields[workflowrun.FieldStartedAt] = struct{}{}
+}
+
+// StartedAtCleared returns if the "started_at" field was cleared in this mutation.
+func (m *WorkflowRunMutation) StartedAtCleared() bool {
+	_, ok := m.clearedFields[workflowrun.FieldStartedAt]
+	return ok
+}
+
+// ResetStartedAt resets all changes to the "started_at" field.
+func (m *WorkflowRunMutation) ResetStartedAt() {
+	m.started_at = nil
+	m.addstarted_at = nil
+	delete(m.clearedFields, workflowrun.FieldStartedAt)
+}
+
+// SetFinishedAt sets the "finished_at" field.
+func (m *WorkflowRunMutation) SetFinishedAt(i int64) {
+	m.finished_at = &i
+	m.addfinished_at = nil
+}
+
+// FinishedAt returns the value of the "finished_at" field in the mutation.
+func (m *WorkflowRunMutation) FinishedAt() (r int64, exists bool) {
+	v := m.finished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFinishedAt returns the old "finished_at" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldFinishedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFinishedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFinishedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFinishedAt: %w", err)
+	}
+	return oldValue.FinishedAt, nil
+}
+
+// AddFinishedAt adds i to the "finished_at" field.
+func (m *WorkflowRunMutation) AddFinishedAt(i int64) {
+	if m.addfinished_at != nil {
+		*m.addfinished_at += i
+	} else {
+		m.addfinished_at = &i
+	}
+}
+
+// AddedFinishedAt returns the value that was added to the "finished_at" field in this mutation.
+func (m *WorkflowRunMutation) AddedFinishedAt() (r int64, exists bool) {
+	v := m.addfinished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearFinishedAt clears the value of the "finished_at" field.
+func (m *WorkflowRunMutation) ClearFinishedAt() {
+	m.finished_at = nil
+	m.addfinished_at = nil
+	m.clearedFields[workflowrun.FieldFinishedAt] = struct{}{}
+}
+
+// FinishedAtCleared returns if the "finished_at" field was cleared in this mutation.
+func (m *WorkflowRunMutation) FinishedAtCleared() bool {
+	_, ok := m.clearedFields[workflowrun.FieldFinishedAt]
+	return ok
+}
+
+// ResetFinishedAt resets all changes to the "finished_at" field.
+func (m *WorkflowRunMutation) ResetFinishedAt() {
+	m.finished_at = nil
+	m.addfinished_at = nil
+	delete(m.clearedFields, workflowrun.FieldFinishedAt)
+}
+
+// Where appends a list predicates to the WorkflowRunMutation builder.
+func (m *WorkflowRunMutation) Where(ps ...predicate.WorkflowRun) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WorkflowRunMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WorkflowRunMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.WorkflowRun, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WorkflowRunMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WorkflowRunMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (WorkflowRun).
+func (m *WorkflowRunMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WorkflowRunMutation) Fields() []string {
+	fields := make([]string, 0, 29)
+	if m.deployment_id != nil {
+		fields = append(fields, workflowrun.FieldDeploymentID)
+	}
+	if m.workflow != nil {
+		fields = append(fields, workflowrun.FieldWorkflow)
+	}
+	if m.version_id != nil {
+		fields = append(fields, workflowrun.FieldVersionID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, workflowrun.FieldProjectID)
+	}
+	if m.status != nil {
+		fields = append(fields, workflowrun.FieldStatus)
+	}
+	if m.error != nil {
+		fields = append(fields, workflowrun.FieldError)
+	}
+	if m.job_name != nil {
+		fields = append(fields, workflowrun.FieldJobName)
+	}
+	if m.git_ref != nil {
+		fields = append(fields, workflowrun.FieldGitRef)
+	}
+	if m.pr_id != nil {
+		fields = append(fields, workflowrun.FieldPrID)
+	}
+	if m.repo_name != nil {
+		fields = append(fields, workflowrun.FieldRepoName)
+	}
+	if m.repo_url != nil {
+		fields = append(fields, workflowrun.FieldRepoURL)
+	}
+	if m.repo_scm_type != nil {
+		fields = append(fields, workflowrun.FieldRepoScmType)
+	}
+	if m.trigger_source != nil {
+		fields = append(fields, workflowrun.FieldTriggerSource)
+	}
+	if m.event_source != nil {
+		fields = append(fields, workflowrun.FieldEventSource)
+	}
+	if m.actor_kind != nil {
+		fields = append(fields, workflowrun.FieldActorKind)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, workflowrun.FieldActorID)
+	}
+	if m.retry_of != nil {
+		fields = append(fields, workflowrun.FieldRetryOf)
+	}
+	if m.idempotency_key != nil {
+		fields = append(fields, workflowrun.FieldIdempotencyKey)
+	}
+	if m.inputs != nil {
+		fields = append(fields, workflowrun.FieldInputs)
+	}
+	if m.budget_credits != nil {
+		fields = append(fields, workflowrun.FieldBudgetCredits)
+	}
+	if m.cost_usd != nil {
+		fields = append(fields, workflowrun.FieldCostUsd)
+	}
+	if m.cost_credits != nil {
+		fields = append(fields, workflowrun.FieldCostCredits)
+	}
+	if m.total_findings != nil {
+		fields = append(fields, workflowrun.FieldTotalFindings)
+	}
+	if m.commit != nil {
+		fields = append(fields, workflowrun.FieldCommit)
+	}
+	if m.report != nil {
+		fields = append(fields, workflowrun.FieldReport)
+	}
+	if m.revision != nil {
+		fields = append(fields, workflowrun.FieldRevision)
+	}
+	if m.submitted_at != nil {
+		fields = append(fields, workflowrun.FieldSubmittedAt)
+	}
+	if m.started_at != nil {
+		fields = append(fields, workflowrun.FieldStartedAt)
+	}
+	if m.finished_at != nil {
+		fields = append(fields, workflowrun.FieldFinishedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WorkflowRunMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case workflowrun.FieldDeploymentID:
+		return m.DeploymentID()
+	case workflowrun.FieldWorkflow:
+		return m.Workflow()
+	case workflowrun.FieldVersionID:
+		return m.VersionID()
+	case workflowrun.FieldProjectID:
+		return m.ProjectID()
+	case workflowrun.FieldStatus:
+		return m.Status()
+	case workflowrun.FieldError:
+		return m.Error()
+	case workflowrun.FieldJobName:
+		return m.JobName()
+	case workflowrun.FieldGitRef:
+		return m.GitRef()
+	case workflowrun.FieldPrID:
+		return m.PrID()
+	case workflowrun.FieldRepoName:
+		return m.RepoName()
+	case workflowrun.FieldRepoURL:
+		return m.RepoURL()
+	case workflowrun.FieldRepoScmType:
+		return m.RepoScmType()
+	case workflowrun.FieldTriggerSource:
+		return m.TriggerSource()
+	case workflowrun.FieldEventSource:
+		return m.EventSource()
+	case workflowrun.FieldActorKind:
+		return m.ActorKind()
+	case workflowrun.FieldActorID:
+		return m.ActorID()
+	case workflowrun.FieldRetryOf:
+		return m.RetryOf()
+	case workflowrun.FieldIdempotencyKey:
+		return m.IdempotencyKey()
+	case workflowrun.FieldInputs:
+		return m.Inputs()
+	case workflowrun.FieldBudgetCredits:
+		return m.BudgetCredits()
+	case workflowrun.FieldCostUsd:
+		return m.CostUsd()
+	case workflowrun.FieldCostCredits:
+		return m.CostCredits()
+	case workflowrun.FieldTotalFindings:
+		return m.TotalFindings()
+	case workflowrun.FieldCommit:
+		return m.Commit()
+	case workflowrun.FieldReport:
+		return m.Report()
+	case workflowrun.FieldRevision:
+		return m.Revision()
+	case workflowrun.FieldSubmittedAt:
+		return m.SubmittedAt()
+	case workflowrun.FieldStartedAt:
+		return m.StartedAt()
+	case workflowrun.FieldFinishedAt:
+		return m.FinishedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WorkflowRunMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case workflowrun.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case workflowrun.FieldWorkflow:
+		return m.OldWorkflow(ctx)
+	case workflowrun.FieldVersionID:
+		return m.OldVersionID(ctx)
+	case workflowrun.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case workflowrun.FieldStatus:
+		return m.OldStatus(ctx)
+	case workflowrun.FieldError:
+		return m.OldError(ctx)
+	case workflowrun.FieldJobName:
+		return m.OldJobName(ctx)
+	case workflowrun.FieldGitRef:
+		return m.OldGitRef(ctx)
+	case workflowrun.FieldPrID:
+		return m.OldPrID(ctx)
+	case workflowrun.FieldRepoName:
+		return m.OldRepoName(ctx)
+	case workflowrun.FieldRepoURL:
+		return m.OldRepoURL(ctx)
+	case workflowrun.FieldRepoScmType:
+		return m.OldRepoScmType(ctx)
+	case workflowrun.FieldTriggerSource:
+		return m.OldTriggerSource(ctx)
+	case workflowrun.FieldEventSource:
+		return m.OldEventSource(ctx)
+	case workflowrun.FieldActorKind:
+		return m.OldActorKind(ctx)
+	case workflowrun.FieldActorID:
+		return m.OldActorID(ctx)
+	case workflowrun.FieldRetryOf:
+		return m.OldRetryOf(ctx)
+	case workflowrun.FieldIdempotencyKey:
+		return m.OldIdempotencyKey(ctx)
+	case workflowrun.FieldInputs:
+		return m.OldInputs(ctx)
+	case workflowrun.FieldBudgetCredits:
+		return m.OldBudgetCredits(ctx)
+	case workflowrun.FieldCostUsd:
+		return m.OldCostUsd(ctx)
+	case workflowrun.FieldCostCredits:
+		return m.OldCostCredits(ctx)
+	case workflowrun.FieldTotalFindings:
+		return m.OldTotalFindings(ctx)
+	case workflowrun.FieldCommit:
+		return m.OldCommit(ctx)
+	case workflowrun.FieldReport:
+		return m.OldReport(ctx)
+	case workflowrun.FieldRevision:
+		return m.OldRevision(ctx)
+	case workflowrun.FieldSubmittedAt:
+		return m.OldSubmittedAt(ctx)
+	case workflowrun.FieldStartedAt:
+		return m.OldStartedAt(ctx)
+	case workflowrun.FieldFinishedAt:
+		return m.OldFinishedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown WorkflowRun field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowRunMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case workflowrun.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case workflowrun.FieldWorkflow:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWorkflow(v)
+		return nil
+	case workflowrun.FieldVersionID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVersionID(v)
+		return nil
+	case workflowrun.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case workflowrun.FieldStatus:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case workflowrun.FieldError:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetError(v)
+		return nil
+	case workflowrun.FieldJobName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetJobName(v)
+		return nil
+	case workflowrun.FieldGitRef:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetGitRef(v)
+		return nil
+	case workflowrun.FieldPrID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPrID(v)
+		return nil
+	case workflowrun.FieldRepoName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRepoName(v)
+		return nil
+	case workflowrun.FieldRepoURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRepoURL(v)
+		return nil
+	case workflowrun.FieldRepoScmType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRepoScmType(v)
+		return nil
+	case workflowrun.FieldTriggerSource:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTriggerSource(v)
+		return nil
+	case workflowrun.FieldEventSource:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEventSource(v)
+		return nil
+	case workflowrun.FieldActorKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorKind(v)
+		return nil
+	case workflowrun.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case workflowrun.FieldRetryOf:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRetryOf(v)
+		return nil
+	case workflowrun.FieldIdempotencyKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIdempotencyKey(v)
+		return nil
+	case workflowrun.FieldInputs:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInputs(v)
+		return nil
+	case workflowrun.FieldBudgetCredits:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBudgetCredits(v)
+		return nil
+	case workflowrun.FieldCostUsd:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCostUsd(v)
+		return nil
+	case workflowrun.FieldCostCredits:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCostCredits(v)
+		return nil
+	case workflowrun.FieldTotalFindings:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTotalFindings(v)
+		return nil
+	case workflowrun.FieldCommit:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCommit(v)
+		return nil
+	case workflowrun.FieldReport:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReport(v)
+		return nil
+	case workflowrun.FieldRevision:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevision(v)
+		return nil
+	case workflowrun.FieldSubmittedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubmittedAt(v)
+		return nil
+	case workflowrun.FieldStartedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStartedAt(v)
+		return nil
+	case workflowrun.FieldFinishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFinishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowRun field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WorkflowRunMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, workflowrun.FieldDeploymentID)
+	}
+	if m.addversion_id != nil {
+		fields = append(fields, workflowrun.FieldVersionID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, workflowrun.FieldProjectID)
+	}
+	if m.addactor_id != nil {
+		fields = append(fields, workflowrun.FieldActorID)
+	}
+	if m.addretry_of != nil {
+		fields = append(fields, workflowrun.FieldRetryOf)
+	}
+	if m.addbudget_credits != nil {
+		fields = append(fields, workflowrun.FieldBudgetCredits)
+	}
+	if m.addcost_usd != nil {
+		fields = append(fields, workflowrun.FieldCostUsd)
+	}
+	if m.addcost_credits != nil {
+		fields = append(fields, workflowrun.FieldCostCredits)
+	}
+	if m.addtotal_findings != nil {
+		fields = append(fields, workflowrun.FieldTotalFindings)
+	}
+	if m.addrevision != nil {
+		fields = append(fields, workflowrun.FieldRevision)
+	}
+	if m.addsubmitted_at != nil {
+		fields = append(fields, workflowrun.FieldSubmittedAt)
+	}
+	if m.addstarted_at != nil {
+		fields = append(fields, workflowrun.FieldStartedAt)
+	}
+	if m.addfinished_at != nil {
+		fields = append(fields, workflowrun.FieldFinishedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WorkflowRunMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case workflowrun.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case workflowrun.FieldVersionID:
+		return m.AddedVersionID()
+	case workflowrun.FieldProjectID:
+		return m.AddedProjectID()
+	case workflowrun.FieldActorID:
+		return m.AddedActorID()
+	case workflowrun.FieldRetryOf:
+		return m.AddedRetryOf()
+	case workflowrun.FieldBudgetCredits:
+		return m.AddedBudgetCredits()
+	case workflowrun.FieldCostUsd:
+		return m.AddedCostUsd()
+	case workflowrun.FieldCostCredits:
+		return m.AddedCostCredits()
+	case workflowrun.FieldTotalFindings:
+		return m.AddedTotalFindings()
+	case workflowrun.FieldRevision:
+		return m.AddedRevision()
+	case workflowrun.FieldSubmittedAt:
+		return m.AddedSubmittedAt()
+	case workflowrun.FieldStartedAt:
+		return m.AddedStartedAt()
+	case workflowrun.FieldFinishedAt:
+		return m.AddedFinishedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowRunMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case workflowrun.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case workflowrun.FieldVersionID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddVersionID(v)
+		return nil
+	case workflowrun.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case workflowrun.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddActorID(v)
+		return nil
+	case workflowrun.FieldRetryOf:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRetryOf(v)
+		return nil
+	case workflowrun.FieldBudgetCredits:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddBudgetCredits(v)
+		return nil
+	case workflowrun.FieldCostUsd:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCostUsd(v)
+		return nil
+	case workflowrun.FieldCostCredits:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCostCredits(v)
+		return nil
+	case workflowrun.FieldTotalFindings:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTotalFindings(v)
+		return nil
+	case workflowrun.FieldRevision:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRevision(v)
+		return nil
+	case workflowrun.FieldSubmittedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSubmittedAt(v)
+		return nil
+	case workflowrun.FieldStartedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddStartedAt(v)
+		return nil
+	case workflowrun.FieldFinishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFinishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowRun numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WorkflowRunMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(workflowrun.FieldProjectID) {
+		fields = append(fields, workflowrun.FieldProjectID)
+	}
+	if m.FieldCleared(workflowrun.FieldIdempotencyKey) {
+		fields = append(fields, workflowrun.FieldIdempotencyKey)
+	}
+	if m.FieldCleared(workflowrun.FieldReport) {
+		fields = append(fields, workflowrun.FieldReport)
+	}
+	if m.FieldCleared(workflowrun.FieldStartedAt) {
+		fields = append(fields, workflowrun.FieldStartedAt)
+	}
+	if m.FieldCleared(workflowrun.FieldFinishedAt) {
+		fields = append(fields, workflowrun.FieldFinishedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WorkflowRunMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WorkflowRunMutation) ClearField(name string) error {
+	switch name {
+	case workflowrun.FieldProjectID:
+		m.ClearProjectID()
+		return nil
+	case workflowrun.FieldIdempotencyKey:
+		m.ClearIdempotencyKey()
+		return nil
+	case workflowrun.FieldReport:
+		m.ClearReport()
+		return nil
+	case workflowrun.FieldStartedAt:
+		m.ClearStartedAt()
+		return nil
+	case workflowrun.FieldFinishedAt:
+		m.ClearFinishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowRun nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WorkflowRunMutation) ResetField(name string) error {
+	switch name {
+	case workflowrun.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case workflowrun.FieldWorkflow:
+		m.ResetWorkflow()
+		return nil
+	case workflowrun.FieldVersionID:
+		m.ResetVersionID()
+		return nil
+	case workflowrun.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case workflowrun.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case workflowrun.FieldError:
+		m.ResetError()
+		return nil
+	case workflowrun.FieldJobName:
+		m.ResetJobName()
+		return nil
+	case workflowrun.FieldGitRef:
+		m.ResetGitRef()
+		return nil
+	case workflowrun.FieldPrID:
+		m.ResetPrID()
+		return nil
+	case workflowrun.FieldRepoName:
+		m.ResetRepoName()
+		return nil
+	case workflowrun.FieldRepoURL:
+		m.ResetRepoURL()
+		return nil
+	case workflowrun.FieldRepoScmType:
+		m.ResetRepoScmType()
+		return nil
+	case workflowrun.FieldTriggerSource:
+		m.ResetTriggerSource()
+		return nil
+	case workflowrun.FieldEventSource:
+		m.ResetEventSource()
+		return nil
+	case workflowrun.FieldActorKind:
+		m.ResetActorKind()
+		return nil
+	case workflowrun.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case workflowrun.FieldRetryOf:
+		m.ResetRetryOf()
+		return nil
+	case workflowrun.FieldIdempotencyKey:
+		m.ResetIdempotencyKey()
+		return nil
+	case workflowrun.FieldInputs:
+		m.ResetInputs()
+		return nil
+	case workflowrun.FieldBudgetCredits:
+		m.ResetBudgetCredits()
+		return nil
+	case workflowrun.FieldCostUsd:
+		m.ResetCostUsd()
+		return nil
+	case workflowrun.FieldCostCredits:
+		m.ResetCostCredits()
+		return nil
+	case workflowrun.FieldTotalFindings:
+		m.ResetTotalFindings()
+		return nil
+	case workflowrun.FieldCommit:
+		m.ResetCommit()
+		return nil
+	case workflowrun.FieldReport:
+		m.ResetReport()
+		return nil
+	case workflowrun.FieldRevision:
+		m.ResetRevision()
+		return nil
+	case workflowrun.FieldSubmittedAt:
+		m.ResetSubmittedAt()
+		return nil
+	case workflowrun.FieldStartedAt:
+		m.ResetStartedAt()
+		return nil
+	case workflowrun.FieldFinishedAt:
+		m.ResetFinishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowRun field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WorkflowRunMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WorkflowRunMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WorkflowRunMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WorkflowRunMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WorkflowRunMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WorkflowRunMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WorkflowRunMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowRun unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WorkflowRunMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowRun edge %s", name)
+}
+
+// WorkflowTaskMutation represents an operation that mutates the WorkflowTask nodes in the graph.
+type WorkflowTaskMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	run_id           *int64
+	addrun_id        *int64
+	step             *string
+	_path            *string
+	fork_id          *int64
+	addfork_id       *int64
+	branch           *string
+	value_preview    *string
+	status           *string
+	external         *bool
+	upstream         *[]int64
+	appendupstream   []int64
+	attempts         *int32
+	addattempts      *int32
+	lost             *int32
+	addlost          *int32
+	cost_usd         *float64
+	addcost_usd      *float64
+	cost_credits     *float64
+	addcost_credits  *float64
+	created_at       *int64
+	addcreated_at    *int64
+	started_at       *int64
+	addstarted_at    *int64
+	finished_at      *int64
+	addfinished_at   *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*WorkflowTask, error)
+	predicates       []predicate.WorkflowTask
+}
+
+var _ ent.Mutation = (*WorkflowTaskMutation)(nil)
+
+// workflowtaskOption allows management of the mutation configuration using functional options.
+type workflowtaskOption func(*WorkflowTaskMutation)
+
+// newWorkflowTaskMutation creates new mutation for the WorkflowTask entity.
+func newWorkflowTaskMutation(c config, op Op, opts ...workflowtaskOption) *WorkflowTaskMutation {
+	m := &WorkflowTaskMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWorkflowTask,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWorkflowTaskID sets the ID field of the mutation.
+func withWorkflowTaskID(id int64) workflowtaskOption {
+	return func(m *WorkflowTaskMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *WorkflowTask
+		)
+		m.oldValue = func(ctx context.Context) (*WorkflowTask, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().WorkflowTask.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWorkflowTask sets the old WorkflowTask of the mutation.
+func withWorkflowTask(node *WorkflowTask) workflowtaskOption {
+	return func(m *WorkflowTaskMutation) {
+		m.oldValue = func(context.Context) (*WorkflowTask, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WorkflowTaskMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WorkflowTaskMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of WorkflowTask entities.
+func (m *WorkflowTaskMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WorkflowTaskMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WorkflowTaskMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().WorkflowTask.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *WorkflowTaskMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *WorkflowTaskMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *WorkflowTaskMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *WorkflowTaskMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *WorkflowTaskMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRunID sets the "run_id" field.
+func (m *WorkflowTaskMutation) SetRunID(i int64) {
+	m.run_id = &i
+	m.addrun_id = nil
+}
+
+// RunID returns the value of the "run_id" field in the mutation.
+func (m *WorkflowTaskMutation) RunID() (r int64, exists bool) {
+	v := m.run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunID returns the old "run_id" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldRunID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunID: %w", err)
+	}
+	return oldValue.RunID, nil
+}
+
+// AddRunID adds i to the "run_id" field.
+func (m *WorkflowTaskMutation) AddRunID(i int64) {
+	if m.addrun_id != nil {
+		*m.addrun_id += i
+	} else {
+		m.addrun_id = &i
+	}
+}
+
+// AddedRunID returns the value that was added to the "run_id" field in this mutation.
+func (m *WorkflowTaskMutation) AddedRunID() (r int64, exists bool) {
+	v := m.addrun_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRunID resets all changes to the "run_id" field.
+func (m *WorkflowTaskMutation) ResetRunID() {
+	m.run_id = nil
+	m.addrun_id = nil
+}
+
+// SetStep sets the "step" field.
+func (m *WorkflowTaskMutation) SetStep(s string) {
+	m.step = &s
+}
+
+// Step returns the value of the "step" field in the mutation.
+func (m *WorkflowTaskMutation) Step() (r string, exists bool) {
+	v := m.step
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStep returns the old "step" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldStep(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStep is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStep requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStep: %w", err)
+	}
+	return oldValue.Step, nil
+}
+
+// ResetStep resets all changes to the "step" field.
+func (m *WorkflowTaskMutation) ResetStep() {
+	m.step = nil
+}
+
+// SetPath sets the "path" field.
+func (m *WorkflowTaskMutation) SetPath(s string) {
+	m._path = &s
+}
+
+// Path returns the value of the "path" field in the mutation.
+func (m *WorkflowTaskMutation) Path() (r string, exists bool) {
+	v := m._path
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPath returns the old "path" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldPath(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPath is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPath requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPath: %w", err)
+	}
+	return oldValue.Path, nil
+}
+
+// ResetPath resets all changes to the "path" field.
+func (m *WorkflowTaskMutation) ResetPath() {
+	m._path = nil
+}
+
+// SetForkID sets the "fork_id" field.
+func (m *WorkflowTaskMutation) SetForkID(i int64) {
+	m.fork_id = &i
+	m.addfork_id = nil
+}
+
+// ForkID returns the value of the "fork_id" field in the mutation.
+func (m *WorkflowTaskMutation) ForkID() (r int64, exists bool) {
+	v := m.fork_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldForkID returns the old "fork_id" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldForkID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldForkID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldForkID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldForkID: %w", err)
+	}
+	return oldValue.ForkID, nil
+}
+
+// AddForkID adds i to the "fork_id" field.
+func (m *WorkflowTaskMutation) AddForkID(i int64) {
+	if m.addfork_id != nil {
+		*m.addfork_id += i
+	} else {
+		m.addfork_id = &i
+	}
+}
+
+// AddedForkID returns the value that was added to the "fork_id" field in this mutation.
+func (m *WorkflowTaskMutation) AddedForkID() (r int64, exists bool) {
+	v := m.addfork_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetForkID resets all changes to the "fork_id" field.
+func (m *WorkflowTaskMutation) ResetForkID() {
+	m.fork_id = nil
+	m.addfork_id = nil
+}
+
+// SetBranch sets the "branch" field.
+func (m *WorkflowTaskMutation) SetBranch(s string) {
+	m.branch = &s
+}
+
+// Branch returns the value of the "branch" field in the mutation.
+func (m *WorkflowTaskMutation) Branch() (r string, exists bool) {
+	v := m.branch
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBranch returns the old "branch" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldBranch(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBranch is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBranch requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBranch: %w", err)
+	}
+	return oldValue.Branch, nil
+}
+
+// ResetBranch resets all changes to the "branch" field.
+func (m *WorkflowTaskMutation) ResetBranch() {
+	m.branch = nil
+}
+
+// SetValuePreview sets the "value_preview" field.
+func (m *WorkflowTaskMutation) SetValuePreview(s string) {
+	m.value_preview = &s
+}
+
+// ValuePreview returns the value of the "value_preview" field in the mutation.
+func (m *WorkflowTaskMutation) ValuePreview() (r string, exists bool) {
+	v := m.value_preview
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldValuePreview returns the old "value_preview" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldValuePreview(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldValuePreview is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldValuePreview requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldValuePreview: %w", err)
+	}
+	return oldValue.ValuePreview, nil
+}
+
+// ResetValuePreview resets all changes to the "value_preview" field.
+func (m *WorkflowTaskMutation) ResetValuePreview() {
+	m.value_preview = nil
+}
+
+// SetStatus sets the "status" field.
+func (m *WorkflowTaskMutation) SetStatus(s string) {
+	m.status = &s
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *WorkflowTaskMutation) Status() (r string, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldStatus(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *WorkflowTaskMutation) ResetStatus() {
+	m.status = nil
+}
+
+// SetExternal sets the "external" field.
+func (m *WorkflowTaskMutation) SetExternal(b bool) {
+	m.external = &b
+}
+
+// External returns the value of the "external" field in the mutation.
+func (m *WorkflowTaskMutation) External() (r bool, exists bool) {
+	v := m.external
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExternal returns the old "external" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldExternal(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExternal is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExternal requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExternal: %w", err)
+	}
+	return oldValue.External, nil
+}
+
+// ResetExternal resets all changes to the "external" field.
+func (m *WorkflowTaskMutation) ResetExternal() {
+	m.external = nil
+}
+
+// SetUpstream sets the "upstream" field.
+func (m *WorkflowTaskMutation) SetUpstream(i []int64) {
+	m.upstream = &i
+	m.appendupstream = nil
+}
+
+// Upstream returns the value of the "upstream" field in the mutation.
+func (m *WorkflowTaskMutation) Upstream() (r []int64, exists bool) {
+	v := m.upstream
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpstream returns the old "upstream" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldUpstream(ctx context.Context) (v []int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpstream is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpstream requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpstream: %w", err)
+	}
+	return oldValue.Upstream, nil
+}
+
+// AppendUpstream adds i to the "upstream" field.
+func (m *WorkflowTaskMutation) AppendUpstream(i []int64) {
+	m.appendupstream = append(m.appendupstream, i...)
+}
+
+// AppendedUpstream returns the list of values that were appended to the "upstream" field in this mutation.
+func (m *WorkflowTaskMutation) AppendedUpstream() ([]int64, bool) {
+	if len(m.appendupstream) == 0 {
+		return nil, false
+	}
+	return m.appendupstream, true
+}
+
+// ClearUpstream clears the value of the "upstream" field.
+func (m *WorkflowTaskMutation) ClearUpstream() {
+	m.upstream = nil
+	m.appendupstream = nil
+	m.clearedFields[workflowtask.FieldUpstream] = struct{}{}
+}
+
+// UpstreamCleared returns if the "upstream" field was cleared in this mutation.
+func (m *WorkflowTaskMutation) UpstreamCleared() bool {
+	_, ok := m.clearedFields[workflowtask.FieldUpstream]
+	return ok
+}
+
+// ResetUpstream resets all changes to the "upstream" field.
+func (m *WorkflowTaskMutation) ResetUpstream() {
+	m.upstream = nil
+	m.appendupstream = nil
+	delete(m.clearedFields, workflowtask.FieldUpstream)
+}
+
+// SetAttempts sets the "attempts" field.
+func (m *WorkflowTaskMutation) SetAttempts(i int32) {
+	m.attempts = &i
+	m.addattempts = nil
+}
+
+// Attempts returns the value of the "attempts" field in the mutation.
+func (m *WorkflowTaskMutation) Attempts() (r int32, exists bool) {
+	v := m.attempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAttempts returns the old "attempts" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldAttempts(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAttempts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAttempts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAttempts: %w", err)
+	}
+	return oldValue.Attempts, nil
+}
+
+// AddAttempts adds i to the "attempts" field.
+func (m *WorkflowTaskMutation) AddAttempts(i int32) {
+	if m.addattempts != nil {
+		*m.addattempts += i
+	} else {
+		m.addattempts = &i
+	}
+}
+
+// AddedAttempts returns the value that was added to the "attempts" field in this mutation.
+func (m *WorkflowTaskMutation) AddedAttempts() (r int32, exists bool) {
+	v := m.addattempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAttempts resets all changes to the "attempts" field.
+func (m *WorkflowTaskMutation) ResetAttempts() {
+	m.attempts = nil
+	m.addattempts = nil
+}
+
+// SetLost sets the "lost" field.
+func (m *WorkflowTaskMutation) SetLost(i int32) {
+	m.lost = &i
+	m.addlost = nil
+}
+
+// Lost returns the value of the "lost" field in the mutation.
+func (m *WorkflowTaskMutation) Lost() (r int32, exists bool) {
+	v := m.lost
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLost returns the old "lost" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldLost(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLost is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLost requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLost: %w", err)
+	}
+	return oldValue.Lost, nil
+}
+
+// AddLost adds i to the "lost" field.
+func (m *WorkflowTaskMutation) AddLost(i int32) {
+	if m.addlost != nil {
+		*m.addlost += i
+	} else {
+		m.addlost = &i
+	}
+}
+
+// AddedLost returns the value that was added to the "lost" field in this mutation.
+func (m *WorkflowTaskMutation) AddedLost() (r int32, exists bool) {
+	v := m.addlost
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLost resets all changes to the "lost" field.
+func (m *WorkflowTaskMutation) ResetLost() {
+	m.lost = nil
+	m.addlost = nil
+}
+
+// SetCostUsd sets the "cost_usd" field.
+func (m *WorkflowTaskMutation) SetCostUsd(f float64) {
+	m.cost_usd = &f
+	m.addcost_usd = nil
+}
+
+// CostUsd returns the value of the "cost_usd" field in the mutation.
+func (m *WorkflowTaskMutation) CostUsd() (r float64, exists bool) {
+	v := m.cost_usd
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCostUsd returns the old "cost_usd" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldCostUsd(ctx context.Context) (v float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCostUsd is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCostUsd requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCostUsd: %w", err)
+	}
+	return oldValue.CostUsd, nil
+}
+
+// AddCostUsd adds f to the "cost_usd" field.
+func (m *WorkflowTaskMutation) AddCostUsd(f float64) {
+	if m.addcost_usd != nil {
+		*m.addcost_usd += f
+	} else {
+		m.addcost_usd = &f
+	}
+}
+
+// AddedCostUsd returns the value that was added to the "cost_usd" field in this mutation.
+func (m *WorkflowTaskMutation) AddedCostUsd() (r float64, exists bool) {
+	v := m.addcost_usd
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCostUsd resets all changes to the "cost_usd" field.
+func (m *WorkflowTaskMutation) ResetCostUsd() {
+	m.cost_usd = nil
+	m.addcost_usd = nil
+}
+
+// SetCostCredits sets the "cost_credits" field.
+func (m *WorkflowTaskMutation) SetCostCredits(f float64) {
+	m.cost_credits = &f
+	m.addcost_credits = nil
+}
+
+// CostCredits returns the value of the "cost_credits" field in the mutation.
+func (m *WorkflowTaskMutation) CostCredits() (r float64, exists bool) {
+	v := m.cost_credits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCostCredits returns the old "cost_credits" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldCostCredits(ctx context.Context) (v float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCostCredits is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCostCredits requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCostCredits: %w", err)
+	}
+	return oldValue.CostCredits, nil
+}
+
+// AddCostCredits adds f to the "cost_credits" field.
+func (m *WorkflowTaskMutation) AddCostCredits(f float64) {
+	if m.addcost_credits != nil {
+		*m.addcost_credits += f
+	} else {
+		m.addcost_credits = &f
+	}
+}
+
+// AddedCostCredits returns the value that was added to the "cost_credits" field in this mutation.
+func (m *WorkflowTaskMutation) AddedCostCredits() (r float64, exists bool) {
+	v := m.addcost_credits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCostCredits resets all changes to the "cost_credits" field.
+func (m *WorkflowTaskMutation) ResetCostCredits() {
+	m.cost_credits = nil
+	m.addcost_credits = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *WorkflowTaskMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *WorkflowTaskMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *WorkflowTaskMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *WorkflowTaskMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *WorkflowTaskMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetStartedAt sets the "started_at" field.
+func (m *WorkflowTaskMutation) SetStartedAt(i int64) {
+	m.started_at = &i
+	m.addstarted_at = nil
+}
+
+// StartedAt returns the value of the "started_at" field in the mutation.
+func (m *WorkflowTaskMutation) StartedAt() (r int64, exists bool) {
+	v := m.started_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStartedAt returns the old "started_at" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldStartedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStartedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStartedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStartedAt: %w", err)
+	}
+	return oldValue.StartedAt, nil
+}
+
+// AddStartedAt adds i to the "started_at" field.
+func (m *WorkflowTaskMutation) AddStartedAt(i int64) {
+	if m.addstarted_at != nil {
+		*m.addstarted_at += i
+	} else {
+		m.addstarted_at = &i
+	}
+}
+
+// AddedStartedAt returns the value that was added to the "started_at" field in this mutation.
+func (m *WorkflowTaskMutation) AddedStartedAt() (r int64, exists bool) {
+	v := m.addstarted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearStartedAt clears the value of the "started_at" field.
+func (m *WorkflowTaskMutation) ClearStartedAt() {
+	m.started_at = nil
+	m.addstarted_at = nil
+	m.clearedFields[workflowtask.FieldStartedAt] = struct{}{}
+}
+
+// StartedAtCleared returns if the "started_at" field was cleared in this mutation.
+func (m *WorkflowTaskMutation) StartedAtCleared() bool {
+	_, ok := m.clearedFields[workflowtask.FieldStartedAt]
+	return ok
+}
+
+// ResetStartedAt resets all changes to the "started_at" field.
+func (m *WorkflowTaskMutation) ResetStartedAt() {
+	m.started_at = nil
+	m.addstarted_at = nil
+	delete(m.clearedFields, workflowtask.FieldStartedAt)
+}
+
+// SetFinishedAt sets the "finished_at" field.
+func (m *WorkflowTaskMutation) SetFinishedAt(i int64) {
+	m.finished_at = &i
+	m.addfinished_at = nil
+}
+
+// FinishedAt returns the value of the "finished_at" field in the mutation.
+func (m *WorkflowTaskMutation) FinishedAt() (r int64, exists bool) {
+	v := m.finished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFinishedAt returns the old "finished_at" field's value of the WorkflowTask entity.
+// If the WorkflowTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowTaskMutation) OldFinishedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFinishedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFinishedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFinishedAt: %w", err)
+	}
+	return oldValue.FinishedAt, nil
+}
+
+// AddFinishedAt adds i to the "finished_at" field.
+func (m *WorkflowTaskMutation) AddFinishedAt(i int64) {
+	if m.addfinished_at != nil {
+		*m.addfinished_at += i
+	} else {
+		m.addfinished_at = &i
+	}
+}
+
+// AddedFinishedAt returns the value that was added to the "finished_at" field in this mutation.
+func (m *WorkflowTaskMutation) AddedFinishedAt() (r int64, exists bool) {
+	v := m.addfinished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearFinishedAt clears the value of the "finished_at" field.
+func (m *WorkflowTaskMutation) ClearFinishedAt() {
+	m.finished_at = nil
+	m.addfinished_at = nil
+	m.clearedFields[workflowtask.FieldFinishedAt] = struct{}{}
+}
+
+// FinishedAtCleared returns if the "finished_at" field was cleared in this mutation.
+func (m *WorkflowTaskMutation) FinishedAtCleared() bool {
+	_, ok := m.clearedFields[workflowtask.FieldFinishedAt]
+	return ok
+}
+
+// ResetFinishedAt resets all changes to the "finished_at" field.
+func (m *WorkflowTaskMutation) ResetFinishedAt() {
+	m.finished_at = nil
+	m.addfinished_at = nil
+	delete(m.clearedFields, workflowtask.FieldFinishedAt)
+}
+
+// Where appends a list predicates to the WorkflowTaskMutation builder.
+func (m *WorkflowTaskMutation) Where(ps ...predicate.WorkflowTask) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WorkflowTaskMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WorkflowTaskMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.WorkflowTask, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WorkflowTaskMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WorkflowTaskMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (WorkflowTask).
+func (m *WorkflowTaskMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WorkflowTaskMutation) Fields() []string {
+	fields := make([]string, 0, 17)
+	if m.deployment_id != nil {
+		fields = append(fields, workflowtask.FieldDeploymentID)
+	}
+	if m.run_id != nil {
+		fields = append(fields, workflowtask.FieldRunID)
+	}
+	if m.step != nil {
+		fields = append(fields, workflowtask.FieldStep)
+	}
+	if m._path != nil {
+		fields = append(fields, workflowtask.FieldPath)
+	}
+	if m.fork_id != nil {
+		fields = append(fields, workflowtask.FieldForkID)
+	}
+	if m.branch != nil {
+		fields = append(fields, workflowtask.FieldBranch)
+	}
+	if m.value_preview != nil {
+		fields = append(fields, workflowtask.FieldValuePreview)
+	}
+	if m.status != nil {
+		fields = append(fields, workflowtask.FieldStatus)
+	}
+	if m.external != nil {
+		fields = append(fields, workflowtask.FieldExternal)
+	}
+	if m.upstream != nil {
+		fields = append(fields, workflowtask.FieldUpstream)
+	}
+	if m.attempts != nil {
+		fields = append(fields, workflowtask.FieldAttempts)
+	}
+	if m.lost != nil {
+		fields = append(fields, workflowtask.FieldLost)
+	}
+	if m.cost_usd != nil {
+		fields = append(fields, workflowtask.FieldCostUsd)
+	}
+	if m.cost_credits != nil {
+		fields = append(fields, workflowtask.FieldCostCredits)
+	}
+	if m.created_at != nil {
+		fields = append(fields, workflowtask.FieldCreatedAt)
+	}
+	if m.started_at != nil {
+		fields = append(fields, workflowtask.FieldStartedAt)
+	}
+	if m.finished_at != nil {
+		fields = append(fields, workflowtask.FieldFinishedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WorkflowTaskMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case workflowtask.FieldDeploymentID:
+		return m.DeploymentID()
+	case workflowtask.FieldRunID:
+		return m.RunID()
+	case workflowtask.FieldStep:
+		return m.Step()
+	case workflowtask.FieldPath:
+		return m.Path()
+	case workflowtask.FieldForkID:
+		return m.ForkID()
+	case workflowtask.FieldBranch:
+		return m.Branch()
+	case workflowtask.FieldValuePreview:
+		return m.ValuePreview()
+	case workflowtask.FieldStatus:
+		return m.Status()
+	case workflowtask.FieldExternal:
+		return m.External()
+	case workflowtask.FieldUpstream:
+		return m.Upstream()
+	case workflowtask.FieldAttempts:
+		return m.Attempts()
+	case workflowtask.FieldLost:
+		return m.Lost()
+	case workflowtask.FieldCostUsd:
+		return m.CostUsd()
+	case workflowtask.FieldCostCredits:
+		return m.CostCredits()
+	case workflowtask.FieldCreatedAt:
+		return m.CreatedAt()
+	case workflowtask.FieldStartedAt:
+		return m.StartedAt()
+	case workflowtask.FieldFinishedAt:
+		return m.FinishedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WorkflowTaskMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case workflowtask.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case workflowtask.FieldRunID:
+		return m.OldRunID(ctx)
+	case workflowtask.FieldStep:
+		return m.OldStep(ctx)
+	case workflowtask.FieldPath:
+		return m.OldPath(ctx)
+	case workflowtask.FieldForkID:
+		return m.OldForkID(ctx)
+	case workflowtask.FieldBranch:
+		return m.OldBranch(ctx)
+	case workflowtask.FieldValuePreview:
+		return m.OldValuePreview(ctx)
+	case workflowtask.FieldStatus:
+		return m.OldStatus(ctx)
+	case workflowtask.FieldExternal:
+		return m.OldExternal(ctx)
+	case workflowtask.FieldUpstream:
+		return m.OldUpstream(ctx)
+	case workflowtask.FieldAttempts:
+		return m.OldAttempts(ctx)
+	case workflowtask.FieldLost:
+		return m.OldLost(ctx)
+	case workflowtask.FieldCostUsd:
+		return m.OldCostUsd(ctx)
+	case workflowtask.FieldCostCredits:
+		return m.OldCostCredits(ctx)
+	case workflowtask.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case workflowtask.FieldStartedAt:
+		return m.OldStartedAt(ctx)
+	case workflowtask.FieldFinishedAt:
+		return m.OldFinishedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown WorkflowTask field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowTaskMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case workflowtask.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case workflowtask.FieldRunID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunID(v)
+		return nil
+	case workflowtask.FieldStep:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStep(v)
+		return nil
+	case workflowtask.FieldPath:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPath(v)
+		return nil
+	case workflowtask.FieldForkID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetForkID(v)
+		return nil
+	case workflowtask.FieldBranch:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBranch(v)
+		return nil
+	case workflowtask.FieldValuePreview:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetValuePreview(v)
+		return nil
+	case workflowtask.FieldStatus:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case workflowtask.FieldExternal:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExternal(v)
+		return nil
+	case workflowtask.FieldUpstream:
+		v, ok := value.([]int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpstream(v)
+		return nil
+	case workflowtask.FieldAttempts:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAttempts(v)
+		return nil
+	case workflowtask.FieldLost:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLost(v)
+		return nil
+	case workflowtask.FieldCostUsd:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCostUsd(v)
+		return nil
+	case workflowtask.FieldCostCredits:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCostCredits(v)
+		return nil
+	case workflowtask.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case workflowtask.FieldStartedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStartedAt(v)
+		return nil
+	case workflowtask.FieldFinishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFinishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowTask field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WorkflowTaskMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, workflowtask.FieldDeploymentID)
+	}
+	if m.addrun_id != nil {
+		fields = append(fields, workflowtask.FieldRunID)
+	}
+	if m.addfork_id != nil {
+		fields = append(fields, workflowtask.FieldForkID)
+	}
+	if m.addattempts != nil {
+		fields = append(fields, workflowtask.FieldAttempts)
+	}
+	if m.addlost != nil {
+		fields = append(fields, workflowtask.FieldLost)
+	}
+	if m.addcost_usd != nil {
+		fields = append(fields, workflowtask.FieldCostUsd)
+	}
+	if m.addcost_credits != nil {
+		fields = append(fields, workflowtask.FieldCostCredits)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, workflowtask.FieldCreatedAt)
+	}
+	if m.addstarted_at != nil {
+		fields = append(fields, workflowtask.FieldStartedAt)
+	}
+	if m.addfinished_at != nil {
+		fields = append(fields, workflowtask.FieldFinishedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WorkflowTaskMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case workflowtask.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case workflowtask.FieldRunID:
+		return m.AddedRunID()
+	case workflowtask.FieldForkID:
+		return m.AddedForkID()
+	case workflowtask.FieldAttempts:
+		return m.AddedAttempts()
+	case workflowtask.FieldLost:
+		return m.AddedLost()
+	case workflowtask.FieldCostUsd:
+		return m.AddedCostUsd()
+	case workflowtask.FieldCostCredits:
+		return m.AddedCostCredits()
+	case workflowtask.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case workflowtask.FieldStartedAt:
+		return m.AddedStartedAt()
+	case workflowtask.FieldFinishedAt:
+		return m.AddedFinishedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowTaskMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case workflowtask.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case workflowtask.FieldRunID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRunID(v)
+		return nil
+	case workflowtask.FieldForkID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddForkID(v)
+		return nil
+	case workflowtask.FieldAttempts:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAttempts(v)
+		return nil
+	case workflowtask.FieldLost:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLost(v)
+		return nil
+	case workflowtask.FieldCostUsd:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCostUsd(v)
+		return nil
+	case workflowtask.FieldCostCredits:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCostCredits(v)
+		return nil
+	case workflowtask.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case workflowtask.FieldStartedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddStartedAt(v)
+		return nil
+	case workflowtask.FieldFinishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFinishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowTask numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WorkflowTaskMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(workflowtask.FieldUpstream) {
+		fields = append(fields, workflowtask.FieldUpstream)
+	}
+	if m.FieldCleared(workflowtask.FieldStartedAt) {
+		fields = append(fields, workflowtask.FieldStartedAt)
+	}
+	if m.FieldCleared(workflowtask.FieldFinishedAt) {
+		fields = append(fields, workflowtask.FieldFinishedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WorkflowTaskMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WorkflowTaskMutation) ClearField(name string) error {
+	switch name {
+	case workflowtask.FieldUpstream:
+		m.ClearUpstream()
+		return nil
+	case workflowtask.FieldStartedAt:
+		m.ClearStartedAt()
+		return nil
+	case workflowtask.FieldFinishedAt:
+		m.ClearFinishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowTask nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WorkflowTaskMutation) ResetField(name string) error {
+	switch name {
+	case workflowtask.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case workflowtask.FieldRunID:
+		m.ResetRunID()
+		return nil
+	case workflowtask.FieldStep:
+		m.ResetStep()
+		return nil
+	case workflowtask.FieldPath:
+		m.ResetPath()
+		return nil
+	case workflowtask.FieldForkID:
+		m.ResetForkID()
+		return nil
+	case workflowtask.FieldBranch:
+		m.ResetBranch()
+		return nil
+	case workflowtask.FieldValuePreview:
+		m.ResetValuePreview()
+		return nil
+	case workflowtask.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case workflowtask.FieldExternal:
+		m.ResetExternal()
+		return nil
+	case workflowtask.FieldUpstream:
+		m.ResetUpstream()
+		return nil
+	case workflowtask.FieldAttempts:
+		m.ResetAttempts()
+		return nil
+	case workflowtask.FieldLost:
+		m.ResetLost()
+		return nil
+	case workflowtask.FieldCostUsd:
+		m.ResetCostUsd()
+		return nil
+	case workflowtask.FieldCostCredits:
+		m.ResetCostCredits()
+		return nil
+	case workflowtask.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case workflowtask.FieldStartedAt:
+		m.ResetStartedAt()
+		return nil
+	case workflowtask.FieldFinishedAt:
+		m.ResetFinishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowTask field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WorkflowTaskMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WorkflowTaskMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WorkflowTaskMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WorkflowTaskMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WorkflowTaskMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WorkflowTaskMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WorkflowTaskMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowTask unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WorkflowTaskMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowTask edge %s", name)
+}
+
+// WorkflowVersionMutation represents an operation that mutates the WorkflowVersion nodes in the graph.
+type WorkflowVersionMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	name             *string
+	number           *int64
+	addnumber        *int64
+	published        *bool
+	catalog_entry    *[]byte
+	plan             *[]byte
+	source           *[]byte
+	source_hash      *string
+	published_by     *string
+	published_at     *int64
+	addpublished_at  *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*WorkflowVersion, error)
+	predicates       []predicate.WorkflowVersion
+}
+
+var _ ent.Mutation = (*WorkflowVersionMutation)(nil)
+
+// workflowversionOption allows management of the mutation configuration using functional options.
+type workflowversionOption func(*WorkflowVersionMutation)
+
+// newWorkflowVersionMutation creates new mutation for the WorkflowVersion entity.
+func newWorkflowVersionMutation(c config, op Op, opts ...workflowversionOption) *WorkflowVersionMutation {
+	m := &WorkflowVersionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWorkflowVersion,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWorkflowVersionID sets the ID field of the mutation.
+func withWorkflowVersionID(id int64) workflowversionOption {
+	return func(m *WorkflowVersionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *WorkflowVersion
+		)
+		m.oldValue = func(ctx context.Context) (*WorkflowVersion, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().WorkflowVersion.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWorkflowVersion sets the old WorkflowVersion of the mutation.
+func withWorkflowVersion(node *WorkflowVersion) workflowversionOption {
+	return func(m *WorkflowVersionMutation) {
+		m.oldValue = func(context.Context) (*WorkflowVersion, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WorkflowVersionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WorkflowVersionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of WorkflowVersion entities.
+func (m *WorkflowVersionMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WorkflowVersionMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WorkflowVersionMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().WorkflowVersion.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *WorkflowVersionMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *WorkflowVersionMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the WorkflowVersion entity.
+// If the WorkflowVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowVersionMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *WorkflowVersionMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *WorkflowVersionMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *WorkflowVersionMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetName sets the "name" field.
+func (m *WorkflowVersionMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *WorkflowVersionMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the WorkflowVersion entity.
+// If the WorkflowVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowVersionMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *WorkflowVersionMutation) ResetName() {
+	m.name = nil
+}
+
+// SetNumber sets the "number" field.
+func (m *WorkflowVersionMutation) SetNumber(i int64) {
+	m.number = &i
+	m.addnumber = nil
+}
+
+// Number returns the value of the "number" field in the mutation.
+func (m *WorkflowVersionMutation) Number() (r int64, exists bool) {
+	v := m.number
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNumber returns the old "number" field's value of the WorkflowVersion entity.
+// If the WorkflowVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowVersionMutation) OldNumber(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNumber is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNumber requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNumber: %w", err)
+	}
+	return oldValue.Number, nil
+}
+
+// AddNumber adds i to the "number" field.
+func (m *WorkflowVersionMutation) AddNumber(i int64) {
+	if m.addnumber != nil {
+		*m.addnumber += i
+	} else {
+		m.addnumber = &i
+	}
+}
+
+// AddedNumber returns the value that was added to the "number" field in this mutation.
+func (m *WorkflowVersionMutation) AddedNumber() (r int64, exists bool) {
+	v := m.addnumber
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetNumber resets all changes to the "number" field.
+func (m *WorkflowVersionMutation) ResetNumber() {
+	m.number = nil
+	m.addnumber = nil
+}
+
+// SetPublished sets the "published" field.
+func (m *WorkflowVersionMutation) SetPublished(b bool) {
+	m.published = &b
+}
+
+// Published returns the value of the "published" field in the mutation.
+func (m *WorkflowVersionMutation) Published() (r bool, exists bool) {
+	v := m.published
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPublished returns the old "published" field's value of the WorkflowVersion entity.
+// If the WorkflowVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowVersionMutation) OldPublished(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPublished is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPublished requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPublished: %w", err)
+	}
+	return oldValue.Published, nil
+}
+
+// ResetPublished resets all changes to the "published" field.
+func (m *WorkflowVersionMutation) ResetPublished() {
+	m.published = nil
+}
+
+// SetCatalogEntry sets the "catalog_entry" field.
+func (m *WorkflowVersionMutation) SetCatalogEntry(b []byte) {
+	m.catalog_entry = &b
+}
+
+// CatalogEntry returns the value of the "catalog_entry" field in the mutation.
+func (m *WorkflowVersionMutation) CatalogEntry() (r []byte, exists bool) {
+	v := m.catalog_entry
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCatalogEntry returns the old "catalog_entry" field's value of the WorkflowVersion entity.
+// If the WorkflowVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowVersionMutation) OldCatalogEntry(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCatalogEntry is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCatalogEntry requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCatalogEntry: %w", err)
+	}
+	return oldValue.CatalogEntry, nil
+}
+
+// ResetCatalogEntry resets all changes to the "catalog_entry" field.
+func (m *WorkflowVersionMutation) ResetCatalogEntry() {
+	m.catalog_entry = nil
+}
+
+// SetPlan sets the "plan" field.
+func (m *WorkflowVersionMutation) SetPlan(b []byte) {
+	m.plan = &b
+}
+
+// Plan returns the value of the "plan" field in the mutation.
+func (m *WorkflowVersionMutation) Plan() (r []byte, exists bool) {
+	v := m.plan
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPlan returns the old "plan" field's value of the WorkflowVersion entity.
+// If the WorkflowVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowVersionMutation) OldPlan(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPlan is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPlan requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPlan: %w", err)
+	}
+	return oldValue.Plan, nil
+}
+
+// ResetPlan resets all changes to the "plan" field.
+func (m *WorkflowVersionMutation) ResetPlan() {
+	m.plan = nil
+}
+
+// SetSource sets the "source" field.
+func (m *WorkflowVersionMutation) SetSource(b []byte) {
+	m.source = &b
+}
+
+// Source returns the value of the "source" field in the mutation.
+func (m *WorkflowVersionMutation) Source() (r []byte, exists bool) {
+	v := m.source
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSource returns the old "source" field's value of the WorkflowVersion entity.
+// If the WorkflowVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowVersionMutation) OldSource(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSource is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSource requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSource: %w", err)
+	}
+	return oldValue.Source, nil
+}
+
+// ResetSource resets all changes to the "source" field.
+func (m *WorkflowVersionMutation) ResetSource() {
+	m.source = nil
+}
+
+// SetSourceHash sets the "source_hash" field.
+func (m *WorkflowVersionMutation) SetSourceHash(s string) {
+	m.source_hash = &s
+}
+
+// SourceHash returns the value of the "source_hash" field in the mutation.
+func (m *WorkflowVersionMutation) SourceHash() (r string, exists bool) {
+	v := m.source_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSourceHash returns the old "source_hash" field's value of the WorkflowVersion entity.
+// If the WorkflowVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowVersionMutation) OldSourceHash(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSourceHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSourceHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSourceHash: %w", err)
+	}
+	return oldValue.SourceHash, nil
+}
+
+// ResetSourceHash resets all changes to the "source_hash" field.
+func (m *WorkflowVersionMutation) ResetSourceHash() {
+	m.source_hash = nil
+}
+
+// SetPublishedBy sets the "published_by" field.
+func (m *WorkflowVersionMutation) SetPublishedBy(s string) {
+	m.published_by = &s
+}
+
+// PublishedBy returns the value of the "published_by" field in the mutation.
+func (m *WorkflowVersionMutation) PublishedBy() (r string, exists bool) {
+	v := m.published_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPublishedBy returns the old "published_by" field's value of the WorkflowVersion entity.
+// If the WorkflowVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowVersionMutation) OldPublishedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPublishedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPublishedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPublishedBy: %w", err)
+	}
+	return oldValue.PublishedBy, nil
+}
+
+// ResetPublishedBy resets all changes to the "published_by" field.
+func (m *WorkflowVersionMutation) ResetPublishedBy() {
+	m.published_by = nil
+}
+
+// SetPublishedAt sets the "published_at" field.
+func (m *WorkflowVersionMutation) SetPublishedAt(i int64) {
+	m.published_at = &i
+	m.addpublished_at = nil
+}
+
+// PublishedAt returns the value of the "published_at" field in the mutation.
+func (m *WorkflowVersionMutation) PublishedAt() (r int64, exists bool) {
+	v := m.published_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPublishedAt returns the old "published_at" field's value of the WorkflowVersion entity.
+// If the WorkflowVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowVersionMutation) OldPublishedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPublishedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPublishedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPublishedAt: %w", err)
+	}
+	return oldValue.PublishedAt, nil
+}
+
+// AddPublishedAt adds i to the "published_at" field.
+func (m *WorkflowVersionMutation) AddPublishedAt(i int64) {
+	if m.addpublished_at != nil {
+		*m.addpublished_at += i
+	} else {
+		m.addpublished_at = &i
+	}
+}
+
+// AddedPublishedAt returns the value that was added to the "published_at" field in this mutation.
+func (m *WorkflowVersionMutation) AddedPublishedAt() (r int64, exists bool) {
+	v := m.addpublished_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPublishedAt resets all changes to the "published_at" field.
+func (m *WorkflowVersionMutation) ResetPublishedAt() {
+	m.published_at = nil
+	m.addpublished_at = nil
+}
+
+// Where appends a list predicates to the WorkflowVersionMutation builder.
+func (m *WorkflowVersionMutation) Where(ps ...predicate.WorkflowVersion) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WorkflowVersionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WorkflowVersionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.WorkflowVersion, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WorkflowVersionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WorkflowVersionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (WorkflowVersion).
+func (m *WorkflowVersionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WorkflowVersionMutation) Fields() []string {
+	fields := make([]string, 0, 10)
+	if m.deployment_id != nil {
+		fields = append(fields, workflowversion.FieldDeploymentID)
+	}
+	if m.name != nil {
+		fields = append(fields, workflowversion.FieldName)
+	}
+	if m.number != nil {
+		fields = append(fields, workflowversion.FieldNumber)
+	}
+	if m.published != nil {
+		fields = append(fields, workflowversion.FieldPublished)
+	}
+	if m.catalog_entry != nil {
+		fields = append(fields, workflowversion.FieldCatalogEntry)
+	}
+	if m.plan != nil {
+		fields = append(fields, workflowversion.FieldPlan)
+	}
+	if m.source != nil {
+		fields = append(fields, workflowversion.FieldSource)
+	}
+	if m.source_hash != nil {
+		fields = append(fields, workflowversion.FieldSourceHash)
+	}
+	if m.published_by != nil {
+		fields = append(fields, workflowversion.FieldPublishedBy)
+	}
+	if m.published_at != nil {
+		fields = append(fields, workflowversion.FieldPublishedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WorkflowVersionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case workflowversion.FieldDeploymentID:
+		return m.DeploymentID()
+	case workflowversion.FieldName:
+		return m.Name()
+	case workflowversion.FieldNumber:
+		return m.Number()
+	case workflowversion.FieldPublished:
+		return m.Published()
+	case workflowversion.FieldCatalogEntry:
+		return m.CatalogEntry()
+	case workflowversion.FieldPlan:
+		return m.Plan()
+	case workflowversion.FieldSource:
+		return m.Source()
+	case workflowversion.FieldSourceHash:
+		return m.SourceHash()
+	case workflowversion.FieldPublishedBy:
+		return m.PublishedBy()
+	case workflowversion.FieldPublishedAt:
+		return m.PublishedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WorkflowVersionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case workflowversion.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case workflowversion.FieldName:
+		return m.OldName(ctx)
+	case workflowversion.FieldNumber:
+		return m.OldNumber(ctx)
+	case workflowversion.FieldPublished:
+		return m.OldPublished(ctx)
+	case workflowversion.FieldCatalogEntry:
+		return m.OldCatalogEntry(ctx)
+	case workflowversion.FieldPlan:
+		return m.OldPlan(ctx)
+	case workflowversion.FieldSource:
+		return m.OldSource(ctx)
+	case workflowversion.FieldSourceHash:
+		return m.OldSourceHash(ctx)
+	case workflowversion.FieldPublishedBy:
+		return m.OldPublishedBy(ctx)
+	case workflowversion.FieldPublishedAt:
+		return m.OldPublishedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown WorkflowVersion field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowVersionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case workflowversion.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case workflowversion.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case workflowversion.FieldNumber:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNumber(v)
+		return nil
+	case workflowversion.FieldPublished:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPublished(v)
+		return nil
+	case workflowversion.FieldCatalogEntry:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCatalogEntry(v)
+		return nil
+	case workflowversion.FieldPlan:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPlan(v)
+		return nil
+	case workflowversion.FieldSource:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSource(v)
+		return nil
+	case workflowversion.FieldSourceHash:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSourceHash(v)
+		return nil
+	case workflowversion.FieldPublishedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPublishedBy(v)
+		return nil
+	case workflowversion.FieldPublishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPublishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowVersion field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WorkflowVersionMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, workflowversion.FieldDeploymentID)
+	}
+	if m.addnumber != nil {
+		fields = append(fields, workflowversion.FieldNumber)
+	}
+	if m.addpublished_at != nil {
+		fields = append(fields, workflowversion.FieldPublishedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WorkflowVersionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case workflowversion.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case workflowversion.FieldNumber:
+		return m.AddedNumber()
+	case workflowversion.FieldPublishedAt:
+		return m.AddedPublishedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WorkflowVersionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case workflowversion.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case workflowversion.FieldNumber:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddNumber(v)
+		return nil
+	case workflowversion.FieldPublishedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPublishedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowVersion numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WorkflowVersionMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WorkflowVersionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WorkflowVersionMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown WorkflowVersion nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WorkflowVersionMutation) ResetField(name string) error {
+	switch name {
+	case workflowversion.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case workflowversion.FieldName:
+		m.ResetName()
+		return nil
+	case workflowversion.FieldNumber:
+		m.ResetNumber()
+		return nil
+	case workflowversion.FieldPublished:
+		m.ResetPublished()
+		return nil
+	case workflowversion.FieldCatalogEntry:
+		m.ResetCatalogEntry()
+		return nil
+	case workflowversion.FieldPlan:
+		m.ResetPlan()
+		return nil
+	case workflowversion.FieldSource:
+		m.ResetSource()
+		return nil
+	case workflowversion.FieldSourceHash:
+		m.ResetSourceHash()
+		return nil
+	case workflowversion.FieldPublishedBy:
+		m.ResetPublishedBy()
+		return nil
+	case workflowversion.FieldPublishedAt:
+		m.ResetPublishedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown WorkflowVersion field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WorkflowVersionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WorkflowVersionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WorkflowVersionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WorkflowVersionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WorkflowVersionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WorkflowVersionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WorkflowVersionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowVersion unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WorkflowVersionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown WorkflowVersion edge %s", name)
 }

@@ -14,6 +14,30 @@ import (
 // Tx is a transactional client that is created by calling Client.Tx().
 type Tx struct {
 	config
+	// Advisory is the client for interacting with the Advisory builders.
+	Advisory *AdvisoryClient
+	// AdvisoryPackage is the client for interacting with the AdvisoryPackage builders.
+	AdvisoryPackage *AdvisoryPackageClient
+	// AgenticIssue is the client for interacting with the AgenticIssue builders.
+	AgenticIssue *AgenticIssueClient
+	// AgenticIssueCoverage is the client for interacting with the AgenticIssueCoverage builders.
+	AgenticIssueCoverage *AgenticIssueCoverageClient
+	// AgenticIssueEvent is the client for interacting with the AgenticIssueEvent builders.
+	AgenticIssueEvent *AgenticIssueEventClient
+	// AgenticIssueLabel is the client for interacting with the AgenticIssueLabel builders.
+	AgenticIssueLabel *AgenticIssueLabelClient
+	// AiAnalysis is the client for interacting with the AiAnalysis builders.
+	AiAnalysis *AiAnalysisClient
+	// AiFeedback is the client for interacting with the AiFeedback builders.
+	AiFeedback *AiFeedbackClient
+	// AiFix is the client for interacting with the AiFix builders.
+	AiFix *AiFixClient
+	// AiMemory is the client for interacting with the AiMemory builders.
+	AiMemory *AiMemoryClient
+	// AiMemoryUse is the client for interacting with the AiMemoryUse builders.
+	AiMemoryUse *AiMemoryUseClient
+	// AiTaskGroup is the client for interacting with the AiTaskGroup builders.
+	AiTaskGroup *AiTaskGroupClient
 	// AuditEntry is the client for interacting with the AuditEntry builders.
 	AuditEntry *AuditEntryClient
 	// AuditHead is the client for interacting with the AuditHead builders.
@@ -28,6 +52,10 @@ type Tx struct {
 	Finding *FindingClient
 	// FindingEvent is the client for interacting with the FindingEvent builders.
 	FindingEvent *FindingEventClient
+	// InstallCheck is the client for interacting with the InstallCheck builders.
+	InstallCheck *InstallCheckClient
+	// InstallScan is the client for interacting with the InstallScan builders.
+	InstallScan *InstallScanClient
 	// Invitation is the client for interacting with the Invitation builders.
 	Invitation *InvitationClient
 	// Membership is the client for interacting with the Membership builders.
@@ -80,6 +108,22 @@ type Tx struct {
 	User *UserClient
 	// WebhookReceipt is the client for interacting with the WebhookReceipt builders.
 	WebhookReceipt *WebhookReceiptClient
+	// Workflow is the client for interacting with the Workflow builders.
+	Workflow *WorkflowClient
+	// WorkflowArtifact is the client for interacting with the WorkflowArtifact builders.
+	WorkflowArtifact *WorkflowArtifactClient
+	// WorkflowAttempt is the client for interacting with the WorkflowAttempt builders.
+	WorkflowAttempt *WorkflowAttemptClient
+	// WorkflowFinding is the client for interacting with the WorkflowFinding builders.
+	WorkflowFinding *WorkflowFindingClient
+	// WorkflowFork is the client for interacting with the WorkflowFork builders.
+	WorkflowFork *WorkflowForkClient
+	// WorkflowRun is the client for interacting with the WorkflowRun builders.
+	WorkflowRun *WorkflowRunClient
+	// WorkflowTask is the client for interacting with the WorkflowTask builders.
+	WorkflowTask *WorkflowTaskClient
+	// WorkflowVersion is the client for interacting with the WorkflowVersion builders.
+	WorkflowVersion *WorkflowVersionClient
 
 	// lazily loaded.
 	client     *Client
@@ -211,6 +255,18 @@ func (tx *Tx) Client() *Client {
 }
 
 func (tx *Tx) init() {
+	tx.Advisory = NewAdvisoryClient(tx.config)
+	tx.AdvisoryPackage = NewAdvisoryPackageClient(tx.config)
+	tx.AgenticIssue = NewAgenticIssueClient(tx.config)
+	tx.AgenticIssueCoverage = NewAgenticIssueCoverageClient(tx.config)
+	tx.AgenticIssueEvent = NewAgenticIssueEventClient(tx.config)
+	tx.AgenticIssueLabel = NewAgenticIssueLabelClient(tx.config)
+	tx.AiAnalysis = NewAiAnalysisClient(tx.config)
+	tx.AiFeedback = NewAiFeedbackClient(tx.config)
+	tx.AiFix = NewAiFixClient(tx.config)
+	tx.AiMemory = NewAiMemoryClient(tx.config)
+	tx.AiMemoryUse = NewAiMemoryUseClient(tx.config)
+	tx.AiTaskGroup = NewAiTaskGroupClient(tx.config)
 	tx.AuditEntry = NewAuditEntryClient(tx.config)
 	tx.AuditHead = NewAuditHeadClient(tx.config)
 	tx.Delivery = NewDeliveryClient(tx.config)
@@ -218,6 +274,8 @@ func (tx *Tx) init() {
 	tx.Deployment = NewDeploymentClient(tx.config)
 	tx.Finding = NewFindingClient(tx.config)
 	tx.FindingEvent = NewFindingEventClient(tx.config)
+	tx.InstallCheck = NewInstallCheckClient(tx.config)
+	tx.InstallScan = NewInstallScanClient(tx.config)
 	tx.Invitation = NewInvitationClient(tx.config)
 	tx.Membership = NewMembershipClient(tx.config)
 	tx.Notification = NewNotificationClient(tx.config)
@@ -244,6 +302,14 @@ func (tx *Tx) init() {
 	tx.Token = NewTokenClient(tx.config)
 	tx.User = NewUserClient(tx.config)
 	tx.WebhookReceipt = NewWebhookReceiptClient(tx.config)
+	tx.Workflow = NewWorkflowClient(tx.config)
+	tx.WorkflowArtifact = NewWorkflowArtifactClient(tx.config)
+	tx.WorkflowAttempt = NewWorkflowAttemptClient(tx.config)
+	tx.WorkflowFinding = NewWorkflowFindingClient(tx.config)
+	tx.WorkflowFork = NewWorkflowForkClient(tx.config)
+	tx.WorkflowRun = NewWorkflowRunClient(tx.config)
+	tx.WorkflowTask = NewWorkflowTaskClient(tx.config)
+	tx.WorkflowVersion = NewWorkflowVersionClient(tx.config)
 }
 
 // txDriver wraps the given dialect.Tx with a nop dialect.Driver implementation.
@@ -253,7 +319,7 @@ func (tx *Tx) init() {
 // of them in order to commit or rollback the transaction.
 //
 // If a closed transaction is embedded in one of the generated entities, and the entity
-// applies a query, for example: AuditEntry.QueryXXX(), the query will be executed
+// applies a query, for example: Advisory.QueryXXX(), the query will be executed
 // through the driver which created this transaction.
 //
 // Note that txDriver is not goroutine safe.

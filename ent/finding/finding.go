@@ -54,6 +54,10 @@ const (
 	FieldTransitivity = "transitivity"
 	// FieldPackage holds the string denoting the package field in the database.
 	FieldPackage = "package"
+	// FieldAdvisory holds the string denoting the advisory field in the database.
+	FieldAdvisory = "advisory"
+	// FieldFilePath holds the string denoting the file_path field in the database.
+	FieldFilePath = "file_path"
 	// FieldEpssProbability holds the string denoting the epss_probability field in the database.
 	FieldEpssProbability = "epss_probability"
 	// FieldMalicious holds the string denoting the malicious field in the database.
@@ -104,6 +108,8 @@ var Columns = []string{
 	FieldExposure,
 	FieldTransitivity,
 	FieldPackage,
+	FieldAdvisory,
+	FieldFilePath,
 	FieldEpssProbability,
 	FieldMalicious,
 	FieldClickToFixState,
@@ -250,6 +256,16 @@ func ByTransitivity(opts ...sql.OrderTermOption) OrderOption {
 // ByPackage orders the results by the package field.
 func ByPackage(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPackage, opts...).ToFunc()
+}
+
+// ByAdvisory orders the results by the advisory field.
+func ByAdvisory(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAdvisory, opts...).ToFunc()
+}
+
+// ByFilePath orders the results by the file_path field.
+func ByFilePath(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFilePath, opts...).ToFunc()
 }
 
 // ByEpssProbability orders the results by the epss_probability field.

@@ -157,6 +157,16 @@ func Package(v string) predicate.Finding {
 	return predicate.Finding(sql.FieldEQ(FieldPackage, v))
 }
 
+// Advisory applies equality check predicate on the "advisory" field. It's identical to AdvisoryEQ.
+func Advisory(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldAdvisory, v))
+}
+
+// FilePath applies equality check predicate on the "file_path" field. It's identical to FilePathEQ.
+func FilePath(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldFilePath, v))
+}
+
 // EpssProbability applies equality check predicate on the "epss_probability" field. It's identical to EpssProbabilityEQ.
 func EpssProbability(v string) predicate.Finding {
 	return predicate.Finding(sql.FieldEQ(FieldEpssProbability, v))
@@ -1555,6 +1565,156 @@ func PackageEqualFold(v string) predicate.Finding {
 // PackageContainsFold applies the ContainsFold predicate on the "package" field.
 func PackageContainsFold(v string) predicate.Finding {
 	return predicate.Finding(sql.FieldContainsFold(FieldPackage, v))
+}
+
+// AdvisoryEQ applies the EQ predicate on the "advisory" field.
+func AdvisoryEQ(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldAdvisory, v))
+}
+
+// AdvisoryNEQ applies the NEQ predicate on the "advisory" field.
+func AdvisoryNEQ(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldNEQ(FieldAdvisory, v))
+}
+
+// AdvisoryIn applies the In predicate on the "advisory" field.
+func AdvisoryIn(vs ...string) predicate.Finding {
+	return predicate.Finding(sql.FieldIn(FieldAdvisory, vs...))
+}
+
+// AdvisoryNotIn applies the NotIn predicate on the "advisory" field.
+func AdvisoryNotIn(vs ...string) predicate.Finding {
+	return predicate.Finding(sql.FieldNotIn(FieldAdvisory, vs...))
+}
+
+// AdvisoryGT applies the GT predicate on the "advisory" field.
+func AdvisoryGT(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldGT(FieldAdvisory, v))
+}
+
+// AdvisoryGTE applies the GTE predicate on the "advisory" field.
+func AdvisoryGTE(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldGTE(FieldAdvisory, v))
+}
+
+// AdvisoryLT applies the LT predicate on the "advisory" field.
+func AdvisoryLT(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldLT(FieldAdvisory, v))
+}
+
+// AdvisoryLTE applies the LTE predicate on the "advisory" field.
+func AdvisoryLTE(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldLTE(FieldAdvisory, v))
+}
+
+// AdvisoryContains applies the Contains predicate on the "advisory" field.
+func AdvisoryContains(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldContains(FieldAdvisory, v))
+}
+
+// AdvisoryHasPrefix applies the HasPrefix predicate on the "advisory" field.
+func AdvisoryHasPrefix(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldHasPrefix(FieldAdvisory, v))
+}
+
+// AdvisoryHasSuffix applies the HasSuffix predicate on the "advisory" field.
+func AdvisoryHasSuffix(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldHasSuffix(FieldAdvisory, v))
+}
+
+// AdvisoryIsNil applies the IsNil predicate on the "advisory" field.
+func AdvisoryIsNil() predicate.Finding {
+	return predicate.Finding(sql.FieldIsNull(FieldAdvisory))
+}
+
+// AdvisoryNotNil applies the NotNil predicate on the "advisory" field.
+func AdvisoryNotNil() predicate.Finding {
+	return predicate.Finding(sql.FieldNotNull(FieldAdvisory))
+}
+
+// AdvisoryEqualFold applies the EqualFold predicate on the "advisory" field.
+func AdvisoryEqualFold(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldEqualFold(FieldAdvisory, v))
+}
+
+// AdvisoryContainsFold applies the ContainsFold predicate on the "advisory" field.
+func AdvisoryContainsFold(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldContainsFold(FieldAdvisory, v))
+}
+
+// FilePathEQ applies the EQ predicate on the "file_path" field.
+func FilePathEQ(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldFilePath, v))
+}
+
+// FilePathNEQ applies the NEQ predicate on the "file_path" field.
+func FilePathNEQ(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldNEQ(FieldFilePath, v))
+}
+
+// FilePathIn applies the In predicate on the "file_path" field.
+func FilePathIn(vs ...string) predicate.Finding {
+	return predicate.Finding(sql.FieldIn(FieldFilePath, vs...))
+}
+
+// FilePathNotIn applies the NotIn predicate on the "file_path" field.
+func FilePathNotIn(vs ...string) predicate.Finding {
+	return predicate.Finding(sql.FieldNotIn(FieldFilePath, vs...))
+}
+
+// FilePathGT applies the GT predicate on the "file_path" field.
+func FilePathGT(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldGT(FieldFilePath, v))
+}
+
+// FilePathGTE applies the GTE predicate on the "file_path" field.
+func FilePathGTE(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldGTE(FieldFilePath, v))
+}
+
+// FilePathLT applies the LT predicate on the "file_path" field.
+func FilePathLT(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldLT(FieldFilePath, v))
+}
+
+// FilePathLTE applies the LTE predicate on the "file_path" field.
+func FilePathLTE(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldLTE(FieldFilePath, v))
+}
+
+// FilePathContains applies the Contains predicate on the "file_path" field.
+func FilePathContains(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldContains(FieldFilePath, v))
+}
+
+// FilePathHasPrefix applies the HasPrefix predicate on the "file_path" field.
+func FilePathHasPrefix(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldHasPrefix(FieldFilePath, v))
+}
+
+// FilePathHasSuffix applies the HasSuffix predicate on the "file_path" field.
+func FilePathHasSuffix(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldHasSuffix(FieldFilePath, v))
+}
+
+// FilePathIsNil applies the IsNil predicate on the "file_path" field.
+func FilePathIsNil() predicate.Finding {
+	return predicate.Finding(sql.FieldIsNull(FieldFilePath))
+}
+
+// FilePathNotNil applies the NotNil predicate on the "file_path" field.
+func FilePathNotNil() predicate.Finding {
+	return predicate.Finding(sql.FieldNotNull(FieldFilePath))
+}
+
+// FilePathEqualFold applies the EqualFold predicate on the "file_path" field.
+func FilePathEqualFold(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldEqualFold(FieldFilePath, v))
+}
+
+// FilePathContainsFold applies the ContainsFold predicate on the "file_path" field.
+func FilePathContainsFold(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldContainsFold(FieldFilePath, v))
 }
 
 // EpssProbabilityEQ applies the EQ predicate on the "epss_probability" field.

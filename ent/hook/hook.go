@@ -9,6 +9,150 @@ import (
 	"github.com/palisade/palisade/ent"
 )
 
+// The AdvisoryFunc type is an adapter to allow the use of ordinary
+// function as Advisory mutator.
+type AdvisoryFunc func(context.Context, *ent.AdvisoryMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AdvisoryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AdvisoryMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AdvisoryMutation", m)
+}
+
+// The AdvisoryPackageFunc type is an adapter to allow the use of ordinary
+// function as AdvisoryPackage mutator.
+type AdvisoryPackageFunc func(context.Context, *ent.AdvisoryPackageMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AdvisoryPackageFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AdvisoryPackageMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AdvisoryPackageMutation", m)
+}
+
+// The AgenticIssueFunc type is an adapter to allow the use of ordinary
+// function as AgenticIssue mutator.
+type AgenticIssueFunc func(context.Context, *ent.AgenticIssueMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AgenticIssueFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AgenticIssueMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AgenticIssueMutation", m)
+}
+
+// The AgenticIssueCoverageFunc type is an adapter to allow the use of ordinary
+// function as AgenticIssueCoverage mutator.
+type AgenticIssueCoverageFunc func(context.Context, *ent.AgenticIssueCoverageMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AgenticIssueCoverageFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AgenticIssueCoverageMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AgenticIssueCoverageMutation", m)
+}
+
+// The AgenticIssueEventFunc type is an adapter to allow the use of ordinary
+// function as AgenticIssueEvent mutator.
+type AgenticIssueEventFunc func(context.Context, *ent.AgenticIssueEventMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AgenticIssueEventFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AgenticIssueEventMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AgenticIssueEventMutation", m)
+}
+
+// The AgenticIssueLabelFunc type is an adapter to allow the use of ordinary
+// function as AgenticIssueLabel mutator.
+type AgenticIssueLabelFunc func(context.Context, *ent.AgenticIssueLabelMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AgenticIssueLabelFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AgenticIssueLabelMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AgenticIssueLabelMutation", m)
+}
+
+// The AiAnalysisFunc type is an adapter to allow the use of ordinary
+// function as AiAnalysis mutator.
+type AiAnalysisFunc func(context.Context, *ent.AiAnalysisMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AiAnalysisFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AiAnalysisMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AiAnalysisMutation", m)
+}
+
+// The AiFeedbackFunc type is an adapter to allow the use of ordinary
+// function as AiFeedback mutator.
+type AiFeedbackFunc func(context.Context, *ent.AiFeedbackMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AiFeedbackFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AiFeedbackMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AiFeedbackMutation", m)
+}
+
+// The AiFixFunc type is an adapter to allow the use of ordinary
+// function as AiFix mutator.
+type AiFixFunc func(context.Context, *ent.AiFixMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AiFixFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AiFixMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AiFixMutation", m)
+}
+
+// The AiMemoryFunc type is an adapter to allow the use of ordinary
+// function as AiMemory mutator.
+type AiMemoryFunc func(context.Context, *ent.AiMemoryMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AiMemoryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AiMemoryMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AiMemoryMutation", m)
+}
+
+// The AiMemoryUseFunc type is an adapter to allow the use of ordinary
+// function as AiMemoryUse mutator.
+type AiMemoryUseFunc func(context.Context, *ent.AiMemoryUseMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AiMemoryUseFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AiMemoryUseMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AiMemoryUseMutation", m)
+}
+
+// The AiTaskGroupFunc type is an adapter to allow the use of ordinary
+// function as AiTaskGroup mutator.
+type AiTaskGroupFunc func(context.Context, *ent.AiTaskGroupMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AiTaskGroupFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AiTaskGroupMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AiTaskGroupMutation", m)
+}
+
 // The AuditEntryFunc type is an adapter to allow the use of ordinary
 // function as AuditEntry mutator.
 type AuditEntryFunc func(context.Context, *ent.AuditEntryMutation) (ent.Value, error)
@@ -91,6 +235,30 @@ func (f FindingEventFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.FindingEventMutation", m)
+}
+
+// The InstallCheckFunc type is an adapter to allow the use of ordinary
+// function as InstallCheck mutator.
+type InstallCheckFunc func(context.Context, *ent.InstallCheckMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f InstallCheckFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.InstallCheckMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.InstallCheckMutation", m)
+}
+
+// The InstallScanFunc type is an adapter to allow the use of ordinary
+// function as InstallScan mutator.
+type InstallScanFunc func(context.Context, *ent.InstallScanMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f InstallScanFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.InstallScanMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.InstallScanMutation", m)
 }
 
 // The InvitationFunc type is an adapter to allow the use of ordinary
@@ -403,6 +571,102 @@ func (f WebhookReceiptFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Val
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.WebhookReceiptMutation", m)
+}
+
+// The WorkflowFunc type is an adapter to allow the use of ordinary
+// function as Workflow mutator.
+type WorkflowFunc func(context.Context, *ent.WorkflowMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f WorkflowFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.WorkflowMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.WorkflowMutation", m)
+}
+
+// The WorkflowArtifactFunc type is an adapter to allow the use of ordinary
+// function as WorkflowArtifact mutator.
+type WorkflowArtifactFunc func(context.Context, *ent.WorkflowArtifactMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f WorkflowArtifactFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.WorkflowArtifactMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.WorkflowArtifactMutation", m)
+}
+
+// The WorkflowAttemptFunc type is an adapter to allow the use of ordinary
+// function as WorkflowAttempt mutator.
+type WorkflowAttemptFunc func(context.Context, *ent.WorkflowAttemptMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f WorkflowAttemptFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.WorkflowAttemptMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.WorkflowAttemptMutation", m)
+}
+
+// The WorkflowFindingFunc type is an adapter to allow the use of ordinary
+// function as WorkflowFinding mutator.
+type WorkflowFindingFunc func(context.Context, *ent.WorkflowFindingMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f WorkflowFindingFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.WorkflowFindingMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.WorkflowFindingMutation", m)
+}
+
+// The WorkflowForkFunc type is an adapter to allow the use of ordinary
+// function as WorkflowFork mutator.
+type WorkflowForkFunc func(context.Context, *ent.WorkflowForkMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f WorkflowForkFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.WorkflowForkMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.WorkflowForkMutation", m)
+}
+
+// The WorkflowRunFunc type is an adapter to allow the use of ordinary
+// function as WorkflowRun mutator.
+type WorkflowRunFunc func(context.Context, *ent.WorkflowRunMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f WorkflowRunFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.WorkflowRunMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.WorkflowRunMutation", m)
+}
+
+// The WorkflowTaskFunc type is an adapter to allow the use of ordinary
+// function as WorkflowTask mutator.
+type WorkflowTaskFunc func(context.Context, *ent.WorkflowTaskMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f WorkflowTaskFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.WorkflowTaskMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.WorkflowTaskMutation", m)
+}
+
+// The WorkflowVersionFunc type is an adapter to allow the use of ordinary
+// function as WorkflowVersion mutator.
+type WorkflowVersionFunc func(context.Context, *ent.WorkflowVersionMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f WorkflowVersionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.WorkflowVersionMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.WorkflowVersionMutation", m)
 }
 
 // Condition is a hook condition function.

@@ -9,6 +9,388 @@ import (
 )
 
 var (
+	// AdvisoriesColumns holds the columns for the "advisories" table.
+	AdvisoriesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "osv_id", Type: field.TypeString},
+		{Name: "title", Type: field.TypeString},
+		{Name: "malicious", Type: field.TypeBool},
+		{Name: "modified_at", Type: field.TypeInt64},
+		{Name: "withdrawn_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// AdvisoriesTable holds the schema information for the "advisories" table.
+	AdvisoriesTable = &schema.Table{
+		Name:       "advisories",
+		Columns:    AdvisoriesColumns,
+		PrimaryKey: []*schema.Column{AdvisoriesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "advisories_by_osv_id",
+				Unique:  true,
+				Columns: []*schema.Column{AdvisoriesColumns[1], AdvisoriesColumns[2]},
+			},
+		},
+	}
+	// AdvisoryPackagesColumns holds the columns for the "advisory_packages" table.
+	AdvisoryPackagesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "advisory_id", Type: field.TypeInt64},
+		{Name: "ecosystem", Type: field.TypeString},
+		{Name: "package", Type: field.TypeString},
+		{Name: "affected", Type: field.TypeBytes},
+	}
+	// AdvisoryPackagesTable holds the schema information for the "advisory_packages" table.
+	AdvisoryPackagesTable = &schema.Table{
+		Name:       "advisory_packages",
+		Columns:    AdvisoryPackagesColumns,
+		PrimaryKey: []*schema.Column{AdvisoryPackagesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "advisory_packages_by_name",
+				Unique:  true,
+				Columns: []*schema.Column{AdvisoryPackagesColumns[1], AdvisoryPackagesColumns[3], AdvisoryPackagesColumns[4], AdvisoryPackagesColumns[2]},
+			},
+			{
+				Name:    "advisory_packages_of_advisory",
+				Unique:  false,
+				Columns: []*schema.Column{AdvisoryPackagesColumns[1], AdvisoryPackagesColumns[2]},
+			},
+		},
+	}
+	// AgenticIssuesColumns holds the columns for the "agentic_issues" table.
+	AgenticIssuesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64, Nullable: true},
+		{Name: "identity", Type: field.TypeString},
+		{Name: "class", Type: field.TypeString, Default: ""},
+		{Name: "title", Type: field.TypeString},
+		{Name: "description", Type: field.TypeString, Default: ""},
+		{Name: "reasoning", Type: field.TypeString, Default: ""},
+		{Name: "file_path", Type: field.TypeString, Default: ""},
+		{Name: "severity", Type: field.TypeInt32},
+		{Name: "detection_state", Type: field.TypeString},
+		{Name: "triage_state", Type: field.TypeString, Default: "open"},
+		{Name: "triage_reason", Type: field.TypeString, Default: ""},
+		{Name: "details", Type: field.TypeBytes, Nullable: true},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "last_detected_at", Type: field.TypeInt64},
+		{Name: "triaged_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// AgenticIssuesTable holds the schema information for the "agentic_issues" table.
+	AgenticIssuesTable = &schema.Table{
+		Name:       "agentic_issues",
+		Columns:    AgenticIssuesColumns,
+		PrimaryKey: []*schema.Column{AgenticIssuesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "agentic_issues_by_identity",
+				Unique:  true,
+				Columns: []*schema.Column{AgenticIssuesColumns[1], AgenticIssuesColumns[3]},
+			},
+			{
+				Name:    "agentic_issues_list_last_detected",
+				Unique:  false,
+				Columns: []*schema.Column{AgenticIssuesColumns[1], AgenticIssuesColumns[15], AgenticIssuesColumns[0]},
+			},
+			{
+				Name:    "agentic_issues_list_created",
+				Unique:  false,
+				Columns: []*schema.Column{AgenticIssuesColumns[1], AgenticIssuesColumns[14], AgenticIssuesColumns[0]},
+			},
+			{
+				Name:    "agentic_issues_list_severity",
+				Unique:  false,
+				Columns: []*schema.Column{AgenticIssuesColumns[1], AgenticIssuesColumns[9], AgenticIssuesColumns[0]},
+			},
+			{
+				Name:    "agentic_issues_list_file_path",
+				Unique:  false,
+				Columns: []*schema.Column{AgenticIssuesColumns[1], AgenticIssuesColumns[8], AgenticIssuesColumns[0]},
+			},
+			{
+				Name:    "agentic_issues_list_triage_state",
+				Unique:  false,
+				Columns: []*schema.Column{AgenticIssuesColumns[1], AgenticIssuesColumns[11], AgenticIssuesColumns[15], AgenticIssuesColumns[0]},
+			},
+			{
+				Name:    "agentic_issues_list_detection_state",
+				Unique:  false,
+				Columns: []*schema.Column{AgenticIssuesColumns[1], AgenticIssuesColumns[10], AgenticIssuesColumns[15], AgenticIssuesColumns[0]},
+			},
+			{
+				Name:    "agentic_issues_list_triaged",
+				Unique:  false,
+				Columns: []*schema.Column{AgenticIssuesColumns[1], AgenticIssuesColumns[16], AgenticIssuesColumns[0]},
+			},
+			{
+				Name:    "agentic_issues_of_project",
+				Unique:  false,
+				Columns: []*schema.Column{AgenticIssuesColumns[1], AgenticIssuesColumns[2], AgenticIssuesColumns[0]},
+			},
+		},
+	}
+	// AgenticIssueCoveragesColumns holds the columns for the "agentic_issue_coverages" table.
+	AgenticIssueCoveragesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "run_id", Type: field.TypeInt64},
+		{Name: "path", Type: field.TypeString},
+	}
+	// AgenticIssueCoveragesTable holds the schema information for the "agentic_issue_coverages" table.
+	AgenticIssueCoveragesTable = &schema.Table{
+		Name:       "agentic_issue_coverages",
+		Columns:    AgenticIssueCoveragesColumns,
+		PrimaryKey: []*schema.Column{AgenticIssueCoveragesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "agentic_issue_coverages_of_run",
+				Unique:  true,
+				Columns: []*schema.Column{AgenticIssueCoveragesColumns[1], AgenticIssueCoveragesColumns[2], AgenticIssueCoveragesColumns[3]},
+			},
+		},
+	}
+	// AgenticIssueEventsColumns holds the columns for the "agentic_issue_events" table.
+	AgenticIssueEventsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "issue_id", Type: field.TypeInt64},
+		{Name: "activity", Type: field.TypeBytes},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// AgenticIssueEventsTable holds the schema information for the "agentic_issue_events" table.
+	AgenticIssueEventsTable = &schema.Table{
+		Name:       "agentic_issue_events",
+		Columns:    AgenticIssueEventsColumns,
+		PrimaryKey: []*schema.Column{AgenticIssueEventsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "agentic_issue_events_of_issue",
+				Unique:  false,
+				Columns: []*schema.Column{AgenticIssueEventsColumns[1], AgenticIssueEventsColumns[2], AgenticIssueEventsColumns[0]},
+			},
+		},
+	}
+	// AgenticIssueLabelsColumns holds the columns for the "agentic_issue_labels" table.
+	AgenticIssueLabelsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "issue_id", Type: field.TypeInt64},
+		{Name: "kind", Type: field.TypeString},
+		{Name: "value", Type: field.TypeString},
+	}
+	// AgenticIssueLabelsTable holds the schema information for the "agentic_issue_labels" table.
+	AgenticIssueLabelsTable = &schema.Table{
+		Name:       "agentic_issue_labels",
+		Columns:    AgenticIssueLabelsColumns,
+		PrimaryKey: []*schema.Column{AgenticIssueLabelsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "agentic_issue_labels_filter",
+				Unique:  true,
+				Columns: []*schema.Column{AgenticIssueLabelsColumns[1], AgenticIssueLabelsColumns[3], AgenticIssueLabelsColumns[4], AgenticIssueLabelsColumns[2]},
+			},
+			{
+				Name:    "agentic_issue_labels_of_issue",
+				Unique:  false,
+				Columns: []*schema.Column{AgenticIssueLabelsColumns[1], AgenticIssueLabelsColumns[2], AgenticIssueLabelsColumns[3]},
+			},
+		},
+	}
+	// AiAnalysesColumns holds the columns for the "ai_analyses" table.
+	AiAnalysesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "finding_id", Type: field.TypeInt64},
+		{Name: "group_id", Type: field.TypeInt64, Default: 0},
+		{Name: "status", Type: field.TypeString},
+		{Name: "counted", Type: field.TypeBool, Default: true},
+		{Name: "applied", Type: field.TypeBool, Default: false},
+		{Name: "verdict", Type: field.TypeString, Default: ""},
+		{Name: "result", Type: field.TypeBytes, Nullable: true},
+		{Name: "error", Type: field.TypeString, Default: ""},
+		{Name: "trial", Type: field.TypeBool, Default: false},
+		{Name: "content_hash", Type: field.TypeInt64, Default: 0},
+		{Name: "duration_ms", Type: field.TypeInt64, Default: 0},
+		{Name: "model", Type: field.TypeString, Default: ""},
+		{Name: "input_tokens", Type: field.TypeInt64, Default: 0},
+		{Name: "output_tokens", Type: field.TypeInt64, Default: 0},
+		{Name: "cost_usd", Type: field.TypeFloat64, Default: 0},
+		{Name: "round", Type: field.TypeInt32, Default: 0},
+		{Name: "lease_until", Type: field.TypeInt64, Nullable: true},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "finished_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// AiAnalysesTable holds the schema information for the "ai_analyses" table.
+	AiAnalysesTable = &schema.Table{
+		Name:       "ai_analyses",
+		Columns:    AiAnalysesColumns,
+		PrimaryKey: []*schema.Column{AiAnalysesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "ai_analyses_of_finding",
+				Unique:  false,
+				Columns: []*schema.Column{AiAnalysesColumns[1], AiAnalysesColumns[2], AiAnalysesColumns[0]},
+			},
+			{
+				Name:    "ai_analyses_of_group",
+				Unique:  false,
+				Columns: []*schema.Column{AiAnalysesColumns[1], AiAnalysesColumns[3], AiAnalysesColumns[0]},
+			},
+			{
+				Name:    "ai_analyses_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{AiAnalysesColumns[1], AiAnalysesColumns[19], AiAnalysesColumns[0]},
+			},
+			{
+				Name:    "ai_analyses_by_status",
+				Unique:  false,
+				Columns: []*schema.Column{AiAnalysesColumns[1], AiAnalysesColumns[4], AiAnalysesColumns[0]},
+			},
+		},
+	}
+	// AiFeedbacksColumns holds the columns for the "ai_feedbacks" table.
+	AiFeedbacksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "analysis_id", Type: field.TypeInt64},
+		{Name: "user_id", Type: field.TypeInt64},
+		{Name: "rating", Type: field.TypeString},
+		{Name: "note", Type: field.TypeString, Default: ""},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// AiFeedbacksTable holds the schema information for the "ai_feedbacks" table.
+	AiFeedbacksTable = &schema.Table{
+		Name:       "ai_feedbacks",
+		Columns:    AiFeedbacksColumns,
+		PrimaryKey: []*schema.Column{AiFeedbacksColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "ai_feedback_of_analysis",
+				Unique:  true,
+				Columns: []*schema.Column{AiFeedbacksColumns[1], AiFeedbacksColumns[2], AiFeedbacksColumns[3]},
+			},
+		},
+	}
+	// AiFixesColumns holds the columns for the "ai_fixes" table.
+	AiFixesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "finding_id", Type: field.TypeInt64},
+		{Name: "status", Type: field.TypeString},
+		{Name: "branch", Type: field.TypeString, Default: ""},
+		{Name: "pr_url", Type: field.TypeString, Default: ""},
+		{Name: "error", Type: field.TypeString, Default: ""},
+		{Name: "actor_kind", Type: field.TypeString},
+		{Name: "actor_id", Type: field.TypeInt64},
+		{Name: "round", Type: field.TypeInt32, Default: 0},
+		{Name: "lease_until", Type: field.TypeInt64, Nullable: true},
+		{Name: "requested_at", Type: field.TypeInt64},
+		{Name: "finished_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// AiFixesTable holds the schema information for the "ai_fixes" table.
+	AiFixesTable = &schema.Table{
+		Name:       "ai_fixes",
+		Columns:    AiFixesColumns,
+		PrimaryKey: []*schema.Column{AiFixesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "ai_fixes_of_finding",
+				Unique:  false,
+				Columns: []*schema.Column{AiFixesColumns[1], AiFixesColumns[2], AiFixesColumns[0]},
+			},
+			{
+				Name:    "ai_fixes_by_status",
+				Unique:  false,
+				Columns: []*schema.Column{AiFixesColumns[1], AiFixesColumns[3], AiFixesColumns[11]},
+			},
+		},
+	}
+	// AiMemoriesColumns holds the columns for the "ai_memories" table.
+	AiMemoriesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "content", Type: field.TypeString},
+		{Name: "rule_id", Type: field.TypeInt64, Nullable: true},
+		{Name: "project_id", Type: field.TypeInt64, Nullable: true},
+		{Name: "project_tag_id", Type: field.TypeInt64, Nullable: true},
+		{Name: "vulnerability_class", Type: field.TypeString, Default: ""},
+		{Name: "context", Type: field.TypeJSON},
+		{Name: "path_prefixes", Type: field.TypeJSON},
+		{Name: "stage", Type: field.TypeString},
+		{Name: "details", Type: field.TypeBytes, Nullable: true},
+		{Name: "created_by", Type: field.TypeString, Default: ""},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// AiMemoriesTable holds the schema information for the "ai_memories" table.
+	AiMemoriesTable = &schema.Table{
+		Name:       "ai_memories",
+		Columns:    AiMemoriesColumns,
+		PrimaryKey: []*schema.Column{AiMemoriesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "ai_memories_list",
+				Unique:  false,
+				Columns: []*schema.Column{AiMemoriesColumns[1], AiMemoriesColumns[9], AiMemoriesColumns[0]},
+			},
+			{
+				Name:    "ai_memories_of_project",
+				Unique:  false,
+				Columns: []*schema.Column{AiMemoriesColumns[1], AiMemoriesColumns[4], AiMemoriesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "project_id IS NOT NULL",
+				},
+			},
+		},
+	}
+	// AiMemoryUsesColumns holds the columns for the "ai_memory_uses" table.
+	AiMemoryUsesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "memory_id", Type: field.TypeInt64},
+		{Name: "analysis_id", Type: field.TypeInt64},
+		{Name: "finding_id", Type: field.TypeInt64},
+		{Name: "referenced", Type: field.TypeBool},
+	}
+	// AiMemoryUsesTable holds the schema information for the "ai_memory_uses" table.
+	AiMemoryUsesTable = &schema.Table{
+		Name:       "ai_memory_uses",
+		Columns:    AiMemoryUsesColumns,
+		PrimaryKey: []*schema.Column{AiMemoryUsesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "ai_memory_uses_of_memory",
+				Unique:  false,
+				Columns: []*schema.Column{AiMemoryUsesColumns[1], AiMemoryUsesColumns[2], AiMemoryUsesColumns[4]},
+			},
+			{
+				Name:    "ai_memory_uses_of_analysis",
+				Unique:  false,
+				Columns: []*schema.Column{AiMemoryUsesColumns[1], AiMemoryUsesColumns[3]},
+			},
+		},
+	}
+	// AiTaskGroupsColumns holds the columns for the "ai_task_groups" table.
+	AiTaskGroupsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "chains", Type: field.TypeJSON},
+		{Name: "regenerate", Type: field.TypeBool, Default: false},
+		{Name: "issues", Type: field.TypeInt32},
+		{Name: "memory_id", Type: field.TypeInt64, Default: 0},
+		{Name: "actor_kind", Type: field.TypeString},
+		{Name: "actor_id", Type: field.TypeInt64},
+		{Name: "created_at", Type: field.TypeInt64},
+	}
+	// AiTaskGroupsTable holds the schema information for the "ai_task_groups" table.
+	AiTaskGroupsTable = &schema.Table{
+		Name:       "ai_task_groups",
+		Columns:    AiTaskGroupsColumns,
+		PrimaryKey: []*schema.Column{AiTaskGroupsColumns[0]},
+	}
 	// AuditEntriesColumns holds the columns for the "audit_entries" table.
 	AuditEntriesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -217,6 +599,8 @@ var (
 		{Name: "exposure", Type: field.TypeString, Nullable: true},
 		{Name: "transitivity", Type: field.TypeString, Nullable: true},
 		{Name: "package", Type: field.TypeString, Nullable: true},
+		{Name: "advisory", Type: field.TypeString, Nullable: true},
+		{Name: "file_path", Type: field.TypeString, Nullable: true},
 		{Name: "epss_probability", Type: field.TypeString, Nullable: true},
 		{Name: "malicious", Type: field.TypeBool, Nullable: true},
 		{Name: "click_to_fix_state", Type: field.TypeString, Nullable: true},
@@ -248,32 +632,32 @@ var (
 			{
 				Name:    "findings_list",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[9], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[9], FindingsColumns[30], FindingsColumns[0]},
 			},
 			{
 				Name:    "findings_list_status",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[9], FindingsColumns[13], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[9], FindingsColumns[13], FindingsColumns[30], FindingsColumns[0]},
 			},
 			{
 				Name:    "findings_list_severity",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[9], FindingsColumns[10], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[9], FindingsColumns[10], FindingsColumns[30], FindingsColumns[0]},
 			},
 			{
 				Name:    "findings_list_project",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[9], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[9], FindingsColumns[30], FindingsColumns[0]},
 			},
 			{
 				Name:    "findings_list_ref",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[5], FindingsColumns[9], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[5], FindingsColumns[9], FindingsColumns[30], FindingsColumns[0]},
 			},
 			{
 				Name:    "findings_list_rule",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[3], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[3], FindingsColumns[30], FindingsColumns[0]},
 			},
 			{
 				Name:    "findings_of_scan",
@@ -281,9 +665,14 @@ var (
 				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[4]},
 			},
 			{
+				Name:    "findings_report",
+				Unique:  false,
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[0], FindingsColumns[2], FindingsColumns[3], FindingsColumns[5], FindingsColumns[9], FindingsColumns[10], FindingsColumns[19], FindingsColumns[27], FindingsColumns[17], FindingsColumns[16]},
+			},
+			{
 				Name:    "findings_list_triage_reason",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[14], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[14], FindingsColumns[30], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "triage_reason IS NOT NULL",
 				},
@@ -291,7 +680,7 @@ var (
 			{
 				Name:    "findings_list_policy_mode",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[16], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[16], FindingsColumns[30], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "policy_mode IS NOT NULL",
 				},
@@ -299,7 +688,7 @@ var (
 			{
 				Name:    "findings_list_autotriage_verdict",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[17], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[17], FindingsColumns[30], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "autotriage_verdict IS NOT NULL",
 				},
@@ -307,7 +696,7 @@ var (
 			{
 				Name:    "findings_list_component_tag",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[18], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[18], FindingsColumns[30], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "component_tag IS NOT NULL",
 				},
@@ -315,7 +704,7 @@ var (
 			{
 				Name:    "findings_list_exposure",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[19], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[19], FindingsColumns[30], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "exposure IS NOT NULL",
 				},
@@ -323,7 +712,7 @@ var (
 			{
 				Name:    "findings_list_transitivity",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[20], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[20], FindingsColumns[30], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "transitivity IS NOT NULL",
 				},
@@ -331,15 +720,23 @@ var (
 			{
 				Name:    "findings_list_package",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[21], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[21], FindingsColumns[30], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "package IS NOT NULL",
 				},
 			},
 			{
+				Name:    "findings_list_advisory",
+				Unique:  false,
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[22], FindingsColumns[30], FindingsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "advisory IS NOT NULL",
+				},
+			},
+			{
 				Name:    "findings_list_epss_probability",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[22], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[24], FindingsColumns[30], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "epss_probability IS NOT NULL",
 				},
@@ -347,7 +744,7 @@ var (
 			{
 				Name:    "findings_list_malicious",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[23], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[25], FindingsColumns[30], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "malicious IS NOT NULL",
 				},
@@ -355,7 +752,7 @@ var (
 			{
 				Name:    "findings_list_click_to_fix_state",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[24], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[26], FindingsColumns[30], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "click_to_fix_state IS NOT NULL",
 				},
@@ -363,7 +760,7 @@ var (
 			{
 				Name:    "findings_list_validation_state",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[25], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[27], FindingsColumns[30], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "validation_state IS NOT NULL",
 				},
@@ -371,7 +768,7 @@ var (
 			{
 				Name:    "findings_list_historical",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[26], FindingsColumns[28], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[28], FindingsColumns[30], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "historical IS NOT NULL",
 				},
@@ -403,12 +800,68 @@ var (
 			{
 				Name:    "finding_events_of_finding",
 				Unique:  false,
-				Columns: []*schema.Column{FindingEventsColumns[1], FindingEventsColumns[2], FindingEventsColumns[0]},
+				Columns: []*schema.Column{FindingEventsColumns[1], FindingEventsColumns[2], FindingEventsColumns[0], FindingEventsColumns[12], FindingEventsColumns[5]},
 			},
 			{
 				Name:    "finding_events_by_time",
 				Unique:  false,
 				Columns: []*schema.Column{FindingEventsColumns[1], FindingEventsColumns[12]},
+			},
+		},
+	}
+	// InstallChecksColumns holds the columns for the "install_checks" table.
+	InstallChecksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "scan_id", Type: field.TypeInt64},
+		{Name: "ecosystem", Type: field.TypeString},
+		{Name: "package", Type: field.TypeString},
+		{Name: "version", Type: field.TypeString},
+		{Name: "advisory", Type: field.TypeString, Nullable: true},
+		{Name: "title", Type: field.TypeString, Default: ""},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// InstallChecksTable holds the schema information for the "install_checks" table.
+	InstallChecksTable = &schema.Table{
+		Name:       "install_checks",
+		Columns:    InstallChecksColumns,
+		PrimaryKey: []*schema.Column{InstallChecksColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "install_checks_of_scan",
+				Unique:  false,
+				Columns: []*schema.Column{InstallChecksColumns[1], InstallChecksColumns[2], InstallChecksColumns[0]},
+			},
+			{
+				Name:    "install_checks_blocked",
+				Unique:  false,
+				Columns: []*schema.Column{InstallChecksColumns[1], InstallChecksColumns[8], InstallChecksColumns[6], InstallChecksColumns[3], InstallChecksColumns[4], InstallChecksColumns[5]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "advisory IS NOT NULL",
+				},
+			},
+		},
+	}
+	// InstallScansColumns holds the columns for the "install_scans" table.
+	InstallScansColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "user", Type: field.TypeString},
+		{Name: "scanner", Type: field.TypeString},
+		{Name: "packages", Type: field.TypeInt32},
+		{Name: "blocked", Type: field.TypeInt32},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// InstallScansTable holds the schema information for the "install_scans" table.
+	InstallScansTable = &schema.Table{
+		Name:       "install_scans",
+		Columns:    InstallScansColumns,
+		PrimaryKey: []*schema.Column{InstallScansColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "install_scans_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{InstallScansColumns[1], InstallScansColumns[6], InstallScansColumns[2], InstallScansColumns[5]},
 			},
 		},
 	}
@@ -1197,8 +1650,338 @@ var (
 			},
 		},
 	}
+	// WorkflowsColumns holds the columns for the "workflows" table.
+	WorkflowsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "name", Type: field.TypeString},
+		{Name: "enabled", Type: field.TypeBool, Default: true},
+		{Name: "version_id", Type: field.TypeInt64, Default: 0},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// WorkflowsTable holds the schema information for the "workflows" table.
+	WorkflowsTable = &schema.Table{
+		Name:       "workflows",
+		Columns:    WorkflowsColumns,
+		PrimaryKey: []*schema.Column{WorkflowsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "workflows_by_name",
+				Unique:  true,
+				Columns: []*schema.Column{WorkflowsColumns[1], WorkflowsColumns[2]},
+			},
+		},
+	}
+	// WorkflowArtifactsColumns holds the columns for the "workflow_artifacts" table.
+	WorkflowArtifactsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "run_id", Type: field.TypeInt64},
+		{Name: "task_id", Type: field.TypeInt64},
+		{Name: "name", Type: field.TypeString},
+		{Name: "size", Type: field.TypeInt64},
+		{Name: "content", Type: field.TypeBytes},
+		{Name: "created_at", Type: field.TypeInt64},
+	}
+	// WorkflowArtifactsTable holds the schema information for the "workflow_artifacts" table.
+	WorkflowArtifactsTable = &schema.Table{
+		Name:       "workflow_artifacts",
+		Columns:    WorkflowArtifactsColumns,
+		PrimaryKey: []*schema.Column{WorkflowArtifactsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "workflow_artifacts_by_name",
+				Unique:  true,
+				Columns: []*schema.Column{WorkflowArtifactsColumns[1], WorkflowArtifactsColumns[3], WorkflowArtifactsColumns[4]},
+			},
+			{
+				Name:    "workflow_artifacts_of_run",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowArtifactsColumns[1], WorkflowArtifactsColumns[2], WorkflowArtifactsColumns[4]},
+			},
+		},
+	}
+	// WorkflowAttemptsColumns holds the columns for the "workflow_attempts" table.
+	WorkflowAttemptsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "run_id", Type: field.TypeInt64},
+		{Name: "task_id", Type: field.TypeInt64},
+		{Name: "index", Type: field.TypeInt32},
+		{Name: "step", Type: field.TypeString},
+		{Name: "workflow", Type: field.TypeString},
+		{Name: "external", Type: field.TypeBool, Default: false},
+		{Name: "status", Type: field.TypeString},
+		{Name: "error", Type: field.TypeString, Default: ""},
+		{Name: "worker", Type: field.TypeString, Default: ""},
+		{Name: "not_before", Type: field.TypeInt64, Default: 0},
+		{Name: "lease_until", Type: field.TypeInt64, Nullable: true},
+		{Name: "deadline", Type: field.TypeInt64, Nullable: true},
+		{Name: "cost_usd", Type: field.TypeFloat64, Default: 0},
+		{Name: "cost_credits", Type: field.TypeFloat64, Default: 0},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "started_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "finished_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// WorkflowAttemptsTable holds the schema information for the "workflow_attempts" table.
+	WorkflowAttemptsTable = &schema.Table{
+		Name:       "workflow_attempts",
+		Columns:    WorkflowAttemptsColumns,
+		PrimaryKey: []*schema.Column{WorkflowAttemptsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "workflow_attempts_by_index",
+				Unique:  true,
+				Columns: []*schema.Column{WorkflowAttemptsColumns[1], WorkflowAttemptsColumns[3], WorkflowAttemptsColumns[4]},
+			},
+			{
+				Name:    "workflow_attempts_of_run",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowAttemptsColumns[1], WorkflowAttemptsColumns[2], WorkflowAttemptsColumns[0]},
+			},
+			{
+				Name:    "workflow_attempts_leased",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowAttemptsColumns[12], WorkflowAttemptsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "lease_until IS NOT NULL",
+				},
+			},
+			{
+				Name:    "workflow_attempts_to_claim",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowAttemptsColumns[1], WorkflowAttemptsColumns[7], WorkflowAttemptsColumns[8], WorkflowAttemptsColumns[11], WorkflowAttemptsColumns[0]},
+			},
+		},
+	}
+	// WorkflowFindingsColumns holds the columns for the "workflow_findings" table.
+	WorkflowFindingsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "run_id", Type: field.TypeInt64},
+		{Name: "key", Type: field.TypeString},
+		{Name: "issue_id", Type: field.TypeInt64, Default: 0},
+		{Name: "file", Type: field.TypeString, Default: ""},
+		{Name: "start_line", Type: field.TypeInt64, Default: 0},
+		{Name: "end_line", Type: field.TypeInt64, Default: 0},
+		{Name: "severity", Type: field.TypeString, Default: ""},
+		{Name: "vulnerable", Type: field.TypeBool, Default: true},
+		{Name: "reasoning", Type: field.TypeString, Default: ""},
+	}
+	// WorkflowFindingsTable holds the schema information for the "workflow_findings" table.
+	WorkflowFindingsTable = &schema.Table{
+		Name:       "workflow_findings",
+		Columns:    WorkflowFindingsColumns,
+		PrimaryKey: []*schema.Column{WorkflowFindingsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "workflow_findings_of_run",
+				Unique:  true,
+				Columns: []*schema.Column{WorkflowFindingsColumns[1], WorkflowFindingsColumns[2], WorkflowFindingsColumns[3]},
+			},
+			{
+				Name:    "workflow_findings_of_issue",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowFindingsColumns[1], WorkflowFindingsColumns[4], WorkflowFindingsColumns[2]},
+			},
+		},
+	}
+	// WorkflowForksColumns holds the columns for the "workflow_forks" table.
+	WorkflowForksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "run_id", Type: field.TypeInt64},
+		{Name: "task_id", Type: field.TypeInt64},
+		{Name: "parent_id", Type: field.TypeInt64, Default: 0},
+		{Name: "step", Type: field.TypeString},
+		{Name: "join_step", Type: field.TypeString},
+		{Name: "branches", Type: field.TypeInt32},
+		{Name: "started", Type: field.TypeInt32, Default: 0},
+		{Name: "arrived", Type: field.TypeInt32, Default: 0},
+	}
+	// WorkflowForksTable holds the schema information for the "workflow_forks" table.
+	WorkflowForksTable = &schema.Table{
+		Name:       "workflow_forks",
+		Columns:    WorkflowForksColumns,
+		PrimaryKey: []*schema.Column{WorkflowForksColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "workflow_forks_by_task",
+				Unique:  true,
+				Columns: []*schema.Column{WorkflowForksColumns[1], WorkflowForksColumns[3]},
+			},
+			{
+				Name:    "workflow_forks_of_run",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowForksColumns[1], WorkflowForksColumns[2], WorkflowForksColumns[0]},
+			},
+		},
+	}
+	// WorkflowRunsColumns holds the columns for the "workflow_runs" table.
+	WorkflowRunsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "workflow", Type: field.TypeString},
+		{Name: "version_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64, Nullable: true},
+		{Name: "status", Type: field.TypeString},
+		{Name: "error", Type: field.TypeString, Default: ""},
+		{Name: "job_name", Type: field.TypeString, Default: ""},
+		{Name: "git_ref", Type: field.TypeString, Default: ""},
+		{Name: "pr_id", Type: field.TypeString, Default: ""},
+		{Name: "repo_name", Type: field.TypeString, Default: ""},
+		{Name: "repo_url", Type: field.TypeString, Default: ""},
+		{Name: "repo_scm_type", Type: field.TypeString, Default: ""},
+		{Name: "trigger_source", Type: field.TypeString},
+		{Name: "event_source", Type: field.TypeString},
+		{Name: "actor_kind", Type: field.TypeString},
+		{Name: "actor_id", Type: field.TypeInt64},
+		{Name: "retry_of", Type: field.TypeInt64, Default: 0},
+		{Name: "idempotency_key", Type: field.TypeString, Nullable: true},
+		{Name: "inputs", Type: field.TypeBytes},
+		{Name: "budget_credits", Type: field.TypeFloat64, Default: 0},
+		{Name: "cost_usd", Type: field.TypeFloat64, Default: 0},
+		{Name: "cost_credits", Type: field.TypeFloat64, Default: 0},
+		{Name: "total_findings", Type: field.TypeInt64, Default: 0},
+		{Name: "commit", Type: field.TypeString, Default: ""},
+		{Name: "report", Type: field.TypeBytes, Nullable: true},
+		{Name: "revision", Type: field.TypeInt64, Default: 0},
+		{Name: "submitted_at", Type: field.TypeInt64},
+		{Name: "started_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "finished_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// WorkflowRunsTable holds the schema information for the "workflow_runs" table.
+	WorkflowRunsTable = &schema.Table{
+		Name:       "workflow_runs",
+		Columns:    WorkflowRunsColumns,
+		PrimaryKey: []*schema.Column{WorkflowRunsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "workflow_runs_list",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowRunsColumns[1], WorkflowRunsColumns[0]},
+			},
+			{
+				Name:    "workflow_runs_list_workflow",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowRunsColumns[1], WorkflowRunsColumns[2], WorkflowRunsColumns[0]},
+			},
+			{
+				Name:    "workflow_runs_list_status",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowRunsColumns[1], WorkflowRunsColumns[5], WorkflowRunsColumns[0]},
+			},
+			{
+				Name:    "workflow_runs_list_project",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowRunsColumns[1], WorkflowRunsColumns[4], WorkflowRunsColumns[0]},
+			},
+			{
+				Name:    "workflow_runs_by_idempotency_key",
+				Unique:  true,
+				Columns: []*schema.Column{WorkflowRunsColumns[1], WorkflowRunsColumns[18]},
+			},
+			{
+				Name:    "workflow_runs_finished",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowRunsColumns[29], WorkflowRunsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "finished_at IS NOT NULL",
+				},
+			},
+		},
+	}
+	// WorkflowTasksColumns holds the columns for the "workflow_tasks" table.
+	WorkflowTasksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "run_id", Type: field.TypeInt64},
+		{Name: "step", Type: field.TypeString},
+		{Name: "path", Type: field.TypeString},
+		{Name: "fork_id", Type: field.TypeInt64, Default: 0},
+		{Name: "branch", Type: field.TypeString, Default: ""},
+		{Name: "value_preview", Type: field.TypeString, Default: ""},
+		{Name: "status", Type: field.TypeString},
+		{Name: "external", Type: field.TypeBool, Default: false},
+		{Name: "upstream", Type: field.TypeJSON, Nullable: true},
+		{Name: "attempts", Type: field.TypeInt32, Default: 0},
+		{Name: "lost", Type: field.TypeInt32, Default: 0},
+		{Name: "cost_usd", Type: field.TypeFloat64, Default: 0},
+		{Name: "cost_credits", Type: field.TypeFloat64, Default: 0},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "started_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "finished_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// WorkflowTasksTable holds the schema information for the "workflow_tasks" table.
+	WorkflowTasksTable = &schema.Table{
+		Name:       "workflow_tasks",
+		Columns:    WorkflowTasksColumns,
+		PrimaryKey: []*schema.Column{WorkflowTasksColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "workflow_tasks_by_place",
+				Unique:  true,
+				Columns: []*schema.Column{WorkflowTasksColumns[1], WorkflowTasksColumns[2], WorkflowTasksColumns[3], WorkflowTasksColumns[4]},
+			},
+			{
+				Name:    "workflow_tasks_of_run",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowTasksColumns[1], WorkflowTasksColumns[2], WorkflowTasksColumns[0]},
+			},
+			{
+				Name:    "workflow_tasks_by_status",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowTasksColumns[1], WorkflowTasksColumns[2], WorkflowTasksColumns[8]},
+			},
+			{
+				Name:    "workflow_tasks_of_fork",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowTasksColumns[1], WorkflowTasksColumns[5], WorkflowTasksColumns[3]},
+			},
+		},
+	}
+	// WorkflowVersionsColumns holds the columns for the "workflow_versions" table.
+	WorkflowVersionsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "name", Type: field.TypeString},
+		{Name: "number", Type: field.TypeInt64},
+		{Name: "published", Type: field.TypeBool, Default: true},
+		{Name: "catalog_entry", Type: field.TypeBytes},
+		{Name: "plan", Type: field.TypeBytes},
+		{Name: "source", Type: field.TypeBytes},
+		{Name: "source_hash", Type: field.TypeString},
+		{Name: "published_by", Type: field.TypeString, Default: ""},
+		{Name: "published_at", Type: field.TypeInt64},
+	}
+	// WorkflowVersionsTable holds the schema information for the "workflow_versions" table.
+	WorkflowVersionsTable = &schema.Table{
+		Name:       "workflow_versions",
+		Columns:    WorkflowVersionsColumns,
+		PrimaryKey: []*schema.Column{WorkflowVersionsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "workflow_versions_by_number",
+				Unique:  true,
+				Columns: []*schema.Column{WorkflowVersionsColumns[1], WorkflowVersionsColumns[2], WorkflowVersionsColumns[3]},
+			},
+		},
+	}
 	// Tables holds all the tables in the schema.
 	Tables = []*schema.Table{
+		AdvisoriesTable,
+		AdvisoryPackagesTable,
+		AgenticIssuesTable,
+		AgenticIssueCoveragesTable,
+		AgenticIssueEventsTable,
+		AgenticIssueLabelsTable,
+		AiAnalysesTable,
+		AiFeedbacksTable,
+		AiFixesTable,
+		AiMemoriesTable,
+		AiMemoryUsesTable,
+		AiTaskGroupsTable,
 		AuditEntriesTable,
 		AuditHeadsTable,
 		DeliveriesTable,
@@ -1206,6 +1989,8 @@ var (
 		DeploymentsTable,
 		FindingsTable,
 		FindingEventsTable,
+		InstallChecksTable,
+		InstallScansTable,
 		InvitationsTable,
 		MembershipsTable,
 		NotificationsTable,
@@ -1232,6 +2017,14 @@ var (
 		TokensTable,
 		UsersTable,
 		WebhookReceiptsTable,
+		WorkflowsTable,
+		WorkflowArtifactsTable,
+		WorkflowAttemptsTable,
+		WorkflowFindingsTable,
+		WorkflowForksTable,
+		WorkflowRunsTable,
+		WorkflowTasksTable,
+		WorkflowVersionsTable,
 	}
 )
 

@@ -6,6 +6,42 @@ import (
 	"entgo.io/ent/dialect/sql"
 )
 
+// Advisory is the predicate function for advisory builders.
+type Advisory func(*sql.Selector)
+
+// AdvisoryPackage is the predicate function for advisorypackage builders.
+type AdvisoryPackage func(*sql.Selector)
+
+// AgenticIssue is the predicate function for agenticissue builders.
+type AgenticIssue func(*sql.Selector)
+
+// AgenticIssueCoverage is the predicate function for agenticissuecoverage builders.
+type AgenticIssueCoverage func(*sql.Selector)
+
+// AgenticIssueEvent is the predicate function for agenticissueevent builders.
+type AgenticIssueEvent func(*sql.Selector)
+
+// AgenticIssueLabel is the predicate function for agenticissuelabel builders.
+type AgenticIssueLabel func(*sql.Selector)
+
+// AiAnalysis is the predicate function for aianalysis builders.
+type AiAnalysis func(*sql.Selector)
+
+// AiFeedback is the predicate function for aifeedback builders.
+type AiFeedback func(*sql.Selector)
+
+// AiFix is the predicate function for aifix builders.
+type AiFix func(*sql.Selector)
+
+// AiMemory is the predicate function for aimemory builders.
+type AiMemory func(*sql.Selector)
+
+// AiMemoryUse is the predicate function for aimemoryuse builders.
+type AiMemoryUse func(*sql.Selector)
+
+// AiTaskGroup is the predicate function for aitaskgroup builders.
+type AiTaskGroup func(*sql.Selector)
+
 // AuditEntry is the predicate function for auditentry builders.
 type AuditEntry func(*sql.Selector)
 
@@ -26,6 +62,12 @@ type Finding func(*sql.Selector)
 
 // FindingEvent is the predicate function for findingevent builders.
 type FindingEvent func(*sql.Selector)
+
+// InstallCheck is the predicate function for installcheck builders.
+type InstallCheck func(*sql.Selector)
+
+// InstallScan is the predicate function for installscan builders.
+type InstallScan func(*sql.Selector)
 
 // Invitation is the predicate function for invitation builders.
 type Invitation func(*sql.Selector)
@@ -104,3 +146,27 @@ type User func(*sql.Selector)
 
 // WebhookReceipt is the predicate function for webhookreceipt builders.
 type WebhookReceipt func(*sql.Selector)
+
+// Workflow is the predicate function for workflow builders.
+type Workflow func(*sql.Selector)
+
+// WorkflowArtifact is the predicate function for workflowartifact builders.
+type WorkflowArtifact func(*sql.Selector)
+
+// WorkflowAttempt is the predicate function for workflowattempt builders.
+type WorkflowAttempt func(*sql.Selector)
+
+// WorkflowFinding is the predicate function for workflowfinding builders.
+type WorkflowFinding func(*sql.Selector)
+
+// WorkflowFork is the predicate function for workflowfork builders.
+type WorkflowFork func(*sql.Selector)
+
+// WorkflowRun is the predicate function for workflowrun builders.
+type WorkflowRun func(*sql.Selector)
+
+// WorkflowTask is the predicate function for workflowtask builders.
+type WorkflowTask func(*sql.Selector)
+
+// WorkflowVersion is the predicate function for workflowversion builders.
+type WorkflowVersion func(*sql.Selector)

@@ -111,6 +111,294 @@ func DenyMutationOperationRule(op ent.Op) MutationRule {
 	return OnMutationOperation(rule, op)
 }
 
+// The AdvisoryQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AdvisoryQueryRuleFunc func(context.Context, *ent.AdvisoryQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AdvisoryQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AdvisoryQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AdvisoryQuery", q)
+}
+
+// The AdvisoryMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AdvisoryMutationRuleFunc func(context.Context, *ent.AdvisoryMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AdvisoryMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AdvisoryMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AdvisoryMutation", m)
+}
+
+// The AdvisoryPackageQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AdvisoryPackageQueryRuleFunc func(context.Context, *ent.AdvisoryPackageQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AdvisoryPackageQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AdvisoryPackageQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AdvisoryPackageQuery", q)
+}
+
+// The AdvisoryPackageMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AdvisoryPackageMutationRuleFunc func(context.Context, *ent.AdvisoryPackageMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AdvisoryPackageMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AdvisoryPackageMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AdvisoryPackageMutation", m)
+}
+
+// The AgenticIssueQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AgenticIssueQueryRuleFunc func(context.Context, *ent.AgenticIssueQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AgenticIssueQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AgenticIssueQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AgenticIssueQuery", q)
+}
+
+// The AgenticIssueMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AgenticIssueMutationRuleFunc func(context.Context, *ent.AgenticIssueMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AgenticIssueMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AgenticIssueMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AgenticIssueMutation", m)
+}
+
+// The AgenticIssueCoverageQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AgenticIssueCoverageQueryRuleFunc func(context.Context, *ent.AgenticIssueCoverageQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AgenticIssueCoverageQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AgenticIssueCoverageQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AgenticIssueCoverageQuery", q)
+}
+
+// The AgenticIssueCoverageMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AgenticIssueCoverageMutationRuleFunc func(context.Context, *ent.AgenticIssueCoverageMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AgenticIssueCoverageMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AgenticIssueCoverageMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AgenticIssueCoverageMutation", m)
+}
+
+// The AgenticIssueEventQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AgenticIssueEventQueryRuleFunc func(context.Context, *ent.AgenticIssueEventQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AgenticIssueEventQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AgenticIssueEventQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AgenticIssueEventQuery", q)
+}
+
+// The AgenticIssueEventMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AgenticIssueEventMutationRuleFunc func(context.Context, *ent.AgenticIssueEventMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AgenticIssueEventMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AgenticIssueEventMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AgenticIssueEventMutation", m)
+}
+
+// The AgenticIssueLabelQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AgenticIssueLabelQueryRuleFunc func(context.Context, *ent.AgenticIssueLabelQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AgenticIssueLabelQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AgenticIssueLabelQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AgenticIssueLabelQuery", q)
+}
+
+// The AgenticIssueLabelMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AgenticIssueLabelMutationRuleFunc func(context.Context, *ent.AgenticIssueLabelMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AgenticIssueLabelMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AgenticIssueLabelMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AgenticIssueLabelMutation", m)
+}
+
+// The AiAnalysisQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AiAnalysisQueryRuleFunc func(context.Context, *ent.AiAnalysisQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AiAnalysisQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AiAnalysisQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AiAnalysisQuery", q)
+}
+
+// The AiAnalysisMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AiAnalysisMutationRuleFunc func(context.Context, *ent.AiAnalysisMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AiAnalysisMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AiAnalysisMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AiAnalysisMutation", m)
+}
+
+// The AiFeedbackQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AiFeedbackQueryRuleFunc func(context.Context, *ent.AiFeedbackQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AiFeedbackQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AiFeedbackQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AiFeedbackQuery", q)
+}
+
+// The AiFeedbackMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AiFeedbackMutationRuleFunc func(context.Context, *ent.AiFeedbackMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AiFeedbackMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AiFeedbackMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AiFeedbackMutation", m)
+}
+
+// The AiFixQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AiFixQueryRuleFunc func(context.Context, *ent.AiFixQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AiFixQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AiFixQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AiFixQuery", q)
+}
+
+// The AiFixMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AiFixMutationRuleFunc func(context.Context, *ent.AiFixMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AiFixMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AiFixMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AiFixMutation", m)
+}
+
+// The AiMemoryQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AiMemoryQueryRuleFunc func(context.Context, *ent.AiMemoryQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AiMemoryQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AiMemoryQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AiMemoryQuery", q)
+}
+
+// The AiMemoryMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AiMemoryMutationRuleFunc func(context.Context, *ent.AiMemoryMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AiMemoryMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AiMemoryMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AiMemoryMutation", m)
+}
+
+// The AiMemoryUseQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AiMemoryUseQueryRuleFunc func(context.Context, *ent.AiMemoryUseQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AiMemoryUseQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AiMemoryUseQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AiMemoryUseQuery", q)
+}
+
+// The AiMemoryUseMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AiMemoryUseMutationRuleFunc func(context.Context, *ent.AiMemoryUseMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AiMemoryUseMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AiMemoryUseMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AiMemoryUseMutation", m)
+}
+
+// The AiTaskGroupQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AiTaskGroupQueryRuleFunc func(context.Context, *ent.AiTaskGroupQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AiTaskGroupQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AiTaskGroupQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AiTaskGroupQuery", q)
+}
+
+// The AiTaskGroupMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AiTaskGroupMutationRuleFunc func(context.Context, *ent.AiTaskGroupMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AiTaskGroupMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AiTaskGroupMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AiTaskGroupMutation", m)
+}
+
 // The AuditEntryQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type AuditEntryQueryRuleFunc func(context.Context, *ent.AuditEntryQuery) error
@@ -277,6 +565,54 @@ func (f FindingEventMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mu
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.FindingEventMutation", m)
+}
+
+// The InstallCheckQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type InstallCheckQueryRuleFunc func(context.Context, *ent.InstallCheckQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f InstallCheckQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.InstallCheckQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.InstallCheckQuery", q)
+}
+
+// The InstallCheckMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type InstallCheckMutationRuleFunc func(context.Context, *ent.InstallCheckMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f InstallCheckMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.InstallCheckMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.InstallCheckMutation", m)
+}
+
+// The InstallScanQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type InstallScanQueryRuleFunc func(context.Context, *ent.InstallScanQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f InstallScanQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.InstallScanQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.InstallScanQuery", q)
+}
+
+// The InstallScanMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type InstallScanMutationRuleFunc func(context.Context, *ent.InstallScanMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f InstallScanMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.InstallScanMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.InstallScanMutation", m)
 }
 
 // The InvitationQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -903,6 +1239,198 @@ func (f WebhookReceiptMutationRuleFunc) EvalMutation(ctx context.Context, m ent.
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.WebhookReceiptMutation", m)
 }
 
+// The WorkflowQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type WorkflowQueryRuleFunc func(context.Context, *ent.WorkflowQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f WorkflowQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.WorkflowQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.WorkflowQuery", q)
+}
+
+// The WorkflowMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type WorkflowMutationRuleFunc func(context.Context, *ent.WorkflowMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f WorkflowMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.WorkflowMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.WorkflowMutation", m)
+}
+
+// The WorkflowArtifactQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type WorkflowArtifactQueryRuleFunc func(context.Context, *ent.WorkflowArtifactQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f WorkflowArtifactQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.WorkflowArtifactQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.WorkflowArtifactQuery", q)
+}
+
+// The WorkflowArtifactMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type WorkflowArtifactMutationRuleFunc func(context.Context, *ent.WorkflowArtifactMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f WorkflowArtifactMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.WorkflowArtifactMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.WorkflowArtifactMutation", m)
+}
+
+// The WorkflowAttemptQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type WorkflowAttemptQueryRuleFunc func(context.Context, *ent.WorkflowAttemptQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f WorkflowAttemptQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.WorkflowAttemptQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.WorkflowAttemptQuery", q)
+}
+
+// The WorkflowAttemptMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type WorkflowAttemptMutationRuleFunc func(context.Context, *ent.WorkflowAttemptMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f WorkflowAttemptMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.WorkflowAttemptMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.WorkflowAttemptMutation", m)
+}
+
+// The WorkflowFindingQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type WorkflowFindingQueryRuleFunc func(context.Context, *ent.WorkflowFindingQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f WorkflowFindingQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.WorkflowFindingQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.WorkflowFindingQuery", q)
+}
+
+// The WorkflowFindingMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type WorkflowFindingMutationRuleFunc func(context.Context, *ent.WorkflowFindingMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f WorkflowFindingMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.WorkflowFindingMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.WorkflowFindingMutation", m)
+}
+
+// The WorkflowForkQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type WorkflowForkQueryRuleFunc func(context.Context, *ent.WorkflowForkQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f WorkflowForkQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.WorkflowForkQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.WorkflowForkQuery", q)
+}
+
+// The WorkflowForkMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type WorkflowForkMutationRuleFunc func(context.Context, *ent.WorkflowForkMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f WorkflowForkMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.WorkflowForkMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.WorkflowForkMutation", m)
+}
+
+// The WorkflowRunQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type WorkflowRunQueryRuleFunc func(context.Context, *ent.WorkflowRunQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f WorkflowRunQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.WorkflowRunQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.WorkflowRunQuery", q)
+}
+
+// The WorkflowRunMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type WorkflowRunMutationRuleFunc func(context.Context, *ent.WorkflowRunMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f WorkflowRunMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.WorkflowRunMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.WorkflowRunMutation", m)
+}
+
+// The WorkflowTaskQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type WorkflowTaskQueryRuleFunc func(context.Context, *ent.WorkflowTaskQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f WorkflowTaskQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.WorkflowTaskQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.WorkflowTaskQuery", q)
+}
+
+// The WorkflowTaskMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type WorkflowTaskMutationRuleFunc func(context.Context, *ent.WorkflowTaskMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f WorkflowTaskMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.WorkflowTaskMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.WorkflowTaskMutation", m)
+}
+
+// The WorkflowVersionQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type WorkflowVersionQueryRuleFunc func(context.Context, *ent.WorkflowVersionQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f WorkflowVersionQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.WorkflowVersionQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.WorkflowVersionQuery", q)
+}
+
+// The WorkflowVersionMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type WorkflowVersionMutationRuleFunc func(context.Context, *ent.WorkflowVersionMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f WorkflowVersionMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.WorkflowVersionMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.WorkflowVersionMutation", m)
+}
+
 type (
 	// Filter is the interface that wraps the Where function
 	// for filtering nodes in queries and mutations.
@@ -938,6 +1466,30 @@ var _ QueryMutationRule = FilterFunc(nil)
 
 func queryFilter(q ent.Query) (Filter, error) {
 	switch q := q.(type) {
+	case *ent.AdvisoryQuery:
+		return q.Filter(), nil
+	case *ent.AdvisoryPackageQuery:
+		return q.Filter(), nil
+	case *ent.AgenticIssueQuery:
+		return q.Filter(), nil
+	case *ent.AgenticIssueCoverageQuery:
+		return q.Filter(), nil
+	case *ent.AgenticIssueEventQuery:
+		return q.Filter(), nil
+	case *ent.AgenticIssueLabelQuery:
+		return q.Filter(), nil
+	case *ent.AiAnalysisQuery:
+		return q.Filter(), nil
+	case *ent.AiFeedbackQuery:
+		return q.Filter(), nil
+	case *ent.AiFixQuery:
+		return q.Filter(), nil
+	case *ent.AiMemoryQuery:
+		return q.Filter(), nil
+	case *ent.AiMemoryUseQuery:
+		return q.Filter(), nil
+	case *ent.AiTaskGroupQuery:
+		return q.Filter(), nil
 	case *ent.AuditEntryQuery:
 		return q.Filter(), nil
 	case *ent.AuditHeadQuery:
@@ -951,6 +1503,10 @@ func queryFilter(q ent.Query) (Filter, error) {
 	case *ent.FindingQuery:
 		return q.Filter(), nil
 	case *ent.FindingEventQuery:
+		return q.Filter(), nil
+	case *ent.InstallCheckQuery:
+		return q.Filter(), nil
+	case *ent.InstallScanQuery:
 		return q.Filter(), nil
 	case *ent.InvitationQuery:
 		return q.Filter(), nil
@@ -1004,6 +1560,22 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.WebhookReceiptQuery:
 		return q.Filter(), nil
+	case *ent.WorkflowQuery:
+		return q.Filter(), nil
+	case *ent.WorkflowArtifactQuery:
+		return q.Filter(), nil
+	case *ent.WorkflowAttemptQuery:
+		return q.Filter(), nil
+	case *ent.WorkflowFindingQuery:
+		return q.Filter(), nil
+	case *ent.WorkflowForkQuery:
+		return q.Filter(), nil
+	case *ent.WorkflowRunQuery:
+		return q.Filter(), nil
+	case *ent.WorkflowTaskQuery:
+		return q.Filter(), nil
+	case *ent.WorkflowVersionQuery:
+		return q.Filter(), nil
 	default:
 		return nil, Denyf("ent/privacy: unexpected query type %T for query filter", q)
 	}
@@ -1011,6 +1583,30 @@ func queryFilter(q ent.Query) (Filter, error) {
 
 func mutationFilter(m ent.Mutation) (Filter, error) {
 	switch m := m.(type) {
+	case *ent.AdvisoryMutation:
+		return m.Filter(), nil
+	case *ent.AdvisoryPackageMutation:
+		return m.Filter(), nil
+	case *ent.AgenticIssueMutation:
+		return m.Filter(), nil
+	case *ent.AgenticIssueCoverageMutation:
+		return m.Filter(), nil
+	case *ent.AgenticIssueEventMutation:
+		return m.Filter(), nil
+	case *ent.AgenticIssueLabelMutation:
+		return m.Filter(), nil
+	case *ent.AiAnalysisMutation:
+		return m.Filter(), nil
+	case *ent.AiFeedbackMutation:
+		return m.Filter(), nil
+	case *ent.AiFixMutation:
+		return m.Filter(), nil
+	case *ent.AiMemoryMutation:
+		return m.Filter(), nil
+	case *ent.AiMemoryUseMutation:
+		return m.Filter(), nil
+	case *ent.AiTaskGroupMutation:
+		return m.Filter(), nil
 	case *ent.AuditEntryMutation:
 		return m.Filter(), nil
 	case *ent.AuditHeadMutation:
@@ -1024,6 +1620,10 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.FindingMutation:
 		return m.Filter(), nil
 	case *ent.FindingEventMutation:
+		return m.Filter(), nil
+	case *ent.InstallCheckMutation:
+		return m.Filter(), nil
+	case *ent.InstallScanMutation:
 		return m.Filter(), nil
 	case *ent.InvitationMutation:
 		return m.Filter(), nil
@@ -1076,6 +1676,22 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.UserMutation:
 		return m.Filter(), nil
 	case *ent.WebhookReceiptMutation:
+		return m.Filter(), nil
+	case *ent.WorkflowMutation:
+		return m.Filter(), nil
+	case *ent.WorkflowArtifactMutation:
+		return m.Filter(), nil
+	case *ent.WorkflowAttemptMutation:
+		return m.Filter(), nil
+	case *ent.WorkflowFindingMutation:
+		return m.Filter(), nil
+	case *ent.WorkflowForkMutation:
+		return m.Filter(), nil
+	case *ent.WorkflowRunMutation:
+		return m.Filter(), nil
+	case *ent.WorkflowTaskMutation:
+		return m.Filter(), nil
+	case *ent.WorkflowVersionMutation:
 		return m.Filter(), nil
 	default:
 		return nil, Denyf("ent/privacy: unexpected mutation type %T for mutation filter", m)

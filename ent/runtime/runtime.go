@@ -5,6 +5,18 @@ package runtime
 import (
 	"context"
 
+	"github.com/palisade/palisade/ent/advisory"
+	"github.com/palisade/palisade/ent/advisorypackage"
+	"github.com/palisade/palisade/ent/agenticissue"
+	"github.com/palisade/palisade/ent/agenticissuecoverage"
+	"github.com/palisade/palisade/ent/agenticissueevent"
+	"github.com/palisade/palisade/ent/agenticissuelabel"
+	"github.com/palisade/palisade/ent/aianalysis"
+	"github.com/palisade/palisade/ent/aifeedback"
+	"github.com/palisade/palisade/ent/aifix"
+	"github.com/palisade/palisade/ent/aimemory"
+	"github.com/palisade/palisade/ent/aimemoryuse"
+	"github.com/palisade/palisade/ent/aitaskgroup"
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/delivery"
@@ -12,6 +24,8 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/installcheck"
+	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
@@ -39,6 +53,14 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookreceipt"
+	"github.com/palisade/palisade/ent/workflow"
+	"github.com/palisade/palisade/ent/workflowartifact"
+	"github.com/palisade/palisade/ent/workflowattempt"
+	"github.com/palisade/palisade/ent/workflowfinding"
+	"github.com/palisade/palisade/ent/workflowfork"
+	"github.com/palisade/palisade/ent/workflowrun"
+	"github.com/palisade/palisade/ent/workflowtask"
+	"github.com/palisade/palisade/ent/workflowversion"
 
 	"entgo.io/ent"
 	"entgo.io/ent/privacy"
@@ -48,6 +70,301 @@ import (
 // (default values, validators, hooks and policies) and stitches it
 // to their package variables.
 func init() {
+	advisoryMixin := schema.Advisory{}.Mixin()
+	advisory.Policy = privacy.NewPolicies(advisoryMixin[0], schema.Advisory{})
+	advisory.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := advisory.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	advisoryMixinHooks0 := advisoryMixin[0].Hooks()
+
+	advisory.Hooks[1] = advisoryMixinHooks0[0]
+	advisorypackageMixin := schema.AdvisoryPackage{}.Mixin()
+	advisorypackage.Policy = privacy.NewPolicies(advisorypackageMixin[0], schema.AdvisoryPackage{})
+	advisorypackage.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := advisorypackage.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	advisorypackageMixinHooks0 := advisorypackageMixin[0].Hooks()
+
+	advisorypackage.Hooks[1] = advisorypackageMixinHooks0[0]
+	agenticissueMixin := schema.AgenticIssue{}.Mixin()
+	agenticissue.Policy = privacy.NewPolicies(agenticissueMixin[0], schema.AgenticIssue{})
+	agenticissue.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := agenticissue.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	agenticissueMixinHooks0 := agenticissueMixin[0].Hooks()
+	agenticissueHooks := schema.AgenticIssue{}.Hooks()
+
+	agenticissue.Hooks[1] = agenticissueMixinHooks0[0]
+
+	agenticissue.Hooks[2] = agenticissueHooks[0]
+	agenticissueFields := schema.AgenticIssue{}.Fields()
+	_ = agenticissueFields
+	// agenticissueDescClass is the schema descriptor for class field.
+	agenticissueDescClass := agenticissueFields[3].Descriptor()
+	// agenticissue.DefaultClass holds the default value on creation for the class field.
+	agenticissue.DefaultClass = agenticissueDescClass.Default.(string)
+	// agenticissueDescDescription is the schema descriptor for description field.
+	agenticissueDescDescription := agenticissueFields[5].Descriptor()
+	// agenticissue.DefaultDescription holds the default value on creation for the description field.
+	agenticissue.DefaultDescription = agenticissueDescDescription.Default.(string)
+	// agenticissueDescReasoning is the schema descriptor for reasoning field.
+	agenticissueDescReasoning := agenticissueFields[6].Descriptor()
+	// agenticissue.DefaultReasoning holds the default value on creation for the reasoning field.
+	agenticissue.DefaultReasoning = agenticissueDescReasoning.Default.(string)
+	// agenticissueDescFilePath is the schema descriptor for file_path field.
+	agenticissueDescFilePath := agenticissueFields[7].Descriptor()
+	// agenticissue.DefaultFilePath holds the default value on creation for the file_path field.
+	agenticissue.DefaultFilePath = agenticissueDescFilePath.Default.(string)
+	// agenticissueDescTriageState is the schema descriptor for triage_state field.
+	agenticissueDescTriageState := agenticissueFields[10].Descriptor()
+	// agenticissue.DefaultTriageState holds the default value on creation for the triage_state field.
+	agenticissue.DefaultTriageState = agenticissueDescTriageState.Default.(string)
+	// agenticissueDescTriageReason is the schema descriptor for triage_reason field.
+	agenticissueDescTriageReason := agenticissueFields[11].Descriptor()
+	// agenticissue.DefaultTriageReason holds the default value on creation for the triage_reason field.
+	agenticissue.DefaultTriageReason = agenticissueDescTriageReason.Default.(string)
+	agenticissuecoverageMixin := schema.AgenticIssueCoverage{}.Mixin()
+	agenticissuecoverage.Policy = privacy.NewPolicies(agenticissuecoverageMixin[0], schema.AgenticIssueCoverage{})
+	agenticissuecoverage.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := agenticissuecoverage.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	agenticissuecoverageMixinHooks0 := agenticissuecoverageMixin[0].Hooks()
+
+	agenticissuecoverage.Hooks[1] = agenticissuecoverageMixinHooks0[0]
+	agenticissueeventMixin := schema.AgenticIssueEvent{}.Mixin()
+	agenticissueevent.Policy = privacy.NewPolicies(agenticissueeventMixin[0], schema.AgenticIssueEvent{})
+	agenticissueevent.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := agenticissueevent.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	agenticissueeventMixinHooks0 := agenticissueeventMixin[0].Hooks()
+
+	agenticissueevent.Hooks[1] = agenticissueeventMixinHooks0[0]
+	agenticissuelabelMixin := schema.AgenticIssueLabel{}.Mixin()
+	agenticissuelabel.Policy = privacy.NewPolicies(agenticissuelabelMixin[0], schema.AgenticIssueLabel{})
+	agenticissuelabel.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := agenticissuelabel.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	agenticissuelabelMixinHooks0 := agenticissuelabelMixin[0].Hooks()
+
+	agenticissuelabel.Hooks[1] = agenticissuelabelMixinHooks0[0]
+	aianalysisMixin := schema.AiAnalysis{}.Mixin()
+	aianalysis.Policy = privacy.NewPolicies(aianalysisMixin[0], schema.AiAnalysis{})
+	aianalysis.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := aianalysis.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	aianalysisMixinHooks0 := aianalysisMixin[0].Hooks()
+	aianalysisHooks := schema.AiAnalysis{}.Hooks()
+
+	aianalysis.Hooks[1] = aianalysisMixinHooks0[0]
+
+	aianalysis.Hooks[2] = aianalysisHooks[0]
+	aianalysisFields := schema.AiAnalysis{}.Fields()
+	_ = aianalysisFields
+	// aianalysisDescGroupID is the schema descriptor for group_id field.
+	aianalysisDescGroupID := aianalysisFields[2].Descriptor()
+	// aianalysis.DefaultGroupID holds the default value on creation for the group_id field.
+	aianalysis.DefaultGroupID = aianalysisDescGroupID.Default.(int64)
+	// aianalysisDescCounted is the schema descriptor for counted field.
+	aianalysisDescCounted := aianalysisFields[4].Descriptor()
+	// aianalysis.DefaultCounted holds the default value on creation for the counted field.
+	aianalysis.DefaultCounted = aianalysisDescCounted.Default.(bool)
+	// aianalysisDescApplied is the schema descriptor for applied field.
+	aianalysisDescApplied := aianalysisFields[5].Descriptor()
+	// aianalysis.DefaultApplied holds the default value on creation for the applied field.
+	aianalysis.DefaultApplied = aianalysisDescApplied.Default.(bool)
+	// aianalysisDescVerdict is the schema descriptor for verdict field.
+	aianalysisDescVerdict := aianalysisFields[6].Descriptor()
+	// aianalysis.DefaultVerdict holds the default value on creation for the verdict field.
+	aianalysis.DefaultVerdict = aianalysisDescVerdict.Default.(string)
+	// aianalysisDescError is the schema descriptor for error field.
+	aianalysisDescError := aianalysisFields[8].Descriptor()
+	// aianalysis.DefaultError holds the default value on creation for the error field.
+	aianalysis.DefaultError = aianalysisDescError.Default.(string)
+	// aianalysisDescTrial is the schema descriptor for trial field.
+	aianalysisDescTrial := aianalysisFields[9].Descriptor()
+	// aianalysis.DefaultTrial holds the default value on creation for the trial field.
+	aianalysis.DefaultTrial = aianalysisDescTrial.Default.(bool)
+	// aianalysisDescContentHash is the schema descriptor for content_hash field.
+	aianalysisDescContentHash := aianalysisFields[10].Descriptor()
+	// aianalysis.DefaultContentHash holds the default value on creation for the content_hash field.
+	aianalysis.DefaultContentHash = aianalysisDescContentHash.Default.(int64)
+	// aianalysisDescDurationMs is the schema descriptor for duration_ms field.
+	aianalysisDescDurationMs := aianalysisFields[11].Descriptor()
+	// aianalysis.DefaultDurationMs holds the default value on creation for the duration_ms field.
+	aianalysis.DefaultDurationMs = aianalysisDescDurationMs.Default.(int64)
+	// aianalysisDescModel is the schema descriptor for model field.
+	aianalysisDescModel := aianalysisFields[12].Descriptor()
+	// aianalysis.DefaultModel holds the default value on creation for the model field.
+	aianalysis.DefaultModel = aianalysisDescModel.Default.(string)
+	// aianalysisDescInputTokens is the schema descriptor for input_tokens field.
+	aianalysisDescInputTokens := aianalysisFields[13].Descriptor()
+	// aianalysis.DefaultInputTokens holds the default value on creation for the input_tokens field.
+	aianalysis.DefaultInputTokens = aianalysisDescInputTokens.Default.(int64)
+	// aianalysisDescOutputTokens is the schema descriptor for output_tokens field.
+	aianalysisDescOutputTokens := aianalysisFields[14].Descriptor()
+	// aianalysis.DefaultOutputTokens holds the default value on creation for the output_tokens field.
+	aianalysis.DefaultOutputTokens = aianalysisDescOutputTokens.Default.(int64)
+	// aianalysisDescCostUsd is the schema descriptor for cost_usd field.
+	aianalysisDescCostUsd := aianalysisFields[15].Descriptor()
+	// aianalysis.DefaultCostUsd holds the default value on creation for the cost_usd field.
+	aianalysis.DefaultCostUsd = aianalysisDescCostUsd.Default.(float64)
+	// aianalysisDescRound is the schema descriptor for round field.
+	aianalysisDescRound := aianalysisFields[16].Descriptor()
+	// aianalysis.DefaultRound holds the default value on creation for the round field.
+	aianalysis.DefaultRound = aianalysisDescRound.Default.(int32)
+	aifeedbackMixin := schema.AiFeedback{}.Mixin()
+	aifeedback.Policy = privacy.NewPolicies(aifeedbackMixin[0], schema.AiFeedback{})
+	aifeedback.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := aifeedback.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	aifeedbackMixinHooks0 := aifeedbackMixin[0].Hooks()
+
+	aifeedback.Hooks[1] = aifeedbackMixinHooks0[0]
+	aifeedbackFields := schema.AiFeedback{}.Fields()
+	_ = aifeedbackFields
+	// aifeedbackDescNote is the schema descriptor for note field.
+	aifeedbackDescNote := aifeedbackFields[4].Descriptor()
+	// aifeedback.DefaultNote holds the default value on creation for the note field.
+	aifeedback.DefaultNote = aifeedbackDescNote.Default.(string)
+	aifixMixin := schema.AiFix{}.Mixin()
+	aifix.Policy = privacy.NewPolicies(aifixMixin[0], schema.AiFix{})
+	aifix.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := aifix.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	aifixMixinHooks0 := aifixMixin[0].Hooks()
+	aifixHooks := schema.AiFix{}.Hooks()
+
+	aifix.Hooks[1] = aifixMixinHooks0[0]
+
+	aifix.Hooks[2] = aifixHooks[0]
+	aifixFields := schema.AiFix{}.Fields()
+	_ = aifixFields
+	// aifixDescBranch is the schema descriptor for branch field.
+	aifixDescBranch := aifixFields[3].Descriptor()
+	// aifix.DefaultBranch holds the default value on creation for the branch field.
+	aifix.DefaultBranch = aifixDescBranch.Default.(string)
+	// aifixDescPrURL is the schema descriptor for pr_url field.
+	aifixDescPrURL := aifixFields[4].Descriptor()
+	// aifix.DefaultPrURL holds the default value on creation for the pr_url field.
+	aifix.DefaultPrURL = aifixDescPrURL.Default.(string)
+	// aifixDescError is the schema descriptor for error field.
+	aifixDescError := aifixFields[5].Descriptor()
+	// aifix.DefaultError holds the default value on creation for the error field.
+	aifix.DefaultError = aifixDescError.Default.(string)
+	// aifixDescRound is the schema descriptor for round field.
+	aifixDescRound := aifixFields[8].Descriptor()
+	// aifix.DefaultRound holds the default value on creation for the round field.
+	aifix.DefaultRound = aifixDescRound.Default.(int32)
+	aimemoryMixin := schema.AiMemory{}.Mixin()
+	aimemory.Policy = privacy.NewPolicies(aimemoryMixin[0], schema.AiMemory{})
+	aimemory.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := aimemory.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	aimemoryMixinHooks0 := aimemoryMixin[0].Hooks()
+	aimemoryHooks := schema.AiMemory{}.Hooks()
+
+	aimemory.Hooks[1] = aimemoryMixinHooks0[0]
+
+	aimemory.Hooks[2] = aimemoryHooks[0]
+	aimemoryFields := schema.AiMemory{}.Fields()
+	_ = aimemoryFields
+	// aimemoryDescVulnerabilityClass is the schema descriptor for vulnerability_class field.
+	aimemoryDescVulnerabilityClass := aimemoryFields[5].Descriptor()
+	// aimemory.DefaultVulnerabilityClass holds the default value on creation for the vulnerability_class field.
+	aimemory.DefaultVulnerabilityClass = aimemoryDescVulnerabilityClass.Default.(string)
+	// aimemoryDescCreatedBy is the schema descriptor for created_by field.
+	aimemoryDescCreatedBy := aimemoryFields[10].Descriptor()
+	// aimemory.DefaultCreatedBy holds the default value on creation for the created_by field.
+	aimemory.DefaultCreatedBy = aimemoryDescCreatedBy.Default.(string)
+	aimemoryuseMixin := schema.AiMemoryUse{}.Mixin()
+	aimemoryuse.Policy = privacy.NewPolicies(aimemoryuseMixin[0], schema.AiMemoryUse{})
+	aimemoryuse.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := aimemoryuse.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	aimemoryuseMixinHooks0 := aimemoryuseMixin[0].Hooks()
+	aimemoryuseHooks := schema.AiMemoryUse{}.Hooks()
+
+	aimemoryuse.Hooks[1] = aimemoryuseMixinHooks0[0]
+
+	aimemoryuse.Hooks[2] = aimemoryuseHooks[0]
+	aitaskgroupMixin := schema.AiTaskGroup{}.Mixin()
+	aitaskgroup.Policy = privacy.NewPolicies(aitaskgroupMixin[0], schema.AiTaskGroup{})
+	aitaskgroup.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := aitaskgroup.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	aitaskgroupMixinHooks0 := aitaskgroupMixin[0].Hooks()
+
+	aitaskgroup.Hooks[1] = aitaskgroupMixinHooks0[0]
+	aitaskgroupFields := schema.AiTaskGroup{}.Fields()
+	_ = aitaskgroupFields
+	// aitaskgroupDescRegenerate is the schema descriptor for regenerate field.
+	aitaskgroupDescRegenerate := aitaskgroupFields[2].Descriptor()
+	// aitaskgroup.DefaultRegenerate holds the default value on creation for the regenerate field.
+	aitaskgroup.DefaultRegenerate = aitaskgroupDescRegenerate.Default.(bool)
+	// aitaskgroupDescMemoryID is the schema descriptor for memory_id field.
+	aitaskgroupDescMemoryID := aitaskgroupFields[4].Descriptor()
+	// aitaskgroup.DefaultMemoryID holds the default value on creation for the memory_id field.
+	aitaskgroup.DefaultMemoryID = aitaskgroupDescMemoryID.Default.(int64)
 	auditentryMixin := schema.AuditEntry{}.Mixin()
 	auditentry.Policy = privacy.NewPolicies(auditentryMixin[0], schema.AuditEntry{})
 	auditentry.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -233,6 +550,38 @@ func init() {
 	findingeventDescActorName := findingeventFields[9].Descriptor()
 	// findingevent.DefaultActorName holds the default value on creation for the actor_name field.
 	findingevent.DefaultActorName = findingeventDescActorName.Default.(string)
+	installcheckMixin := schema.InstallCheck{}.Mixin()
+	installcheck.Policy = privacy.NewPolicies(installcheckMixin[0], schema.InstallCheck{})
+	installcheck.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := installcheck.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	installcheckMixinHooks0 := installcheckMixin[0].Hooks()
+
+	installcheck.Hooks[1] = installcheckMixinHooks0[0]
+	installcheckFields := schema.InstallCheck{}.Fields()
+	_ = installcheckFields
+	// installcheckDescTitle is the schema descriptor for title field.
+	installcheckDescTitle := installcheckFields[6].Descriptor()
+	// installcheck.DefaultTitle holds the default value on creation for the title field.
+	installcheck.DefaultTitle = installcheckDescTitle.Default.(string)
+	installscanMixin := schema.InstallScan{}.Mixin()
+	installscan.Policy = privacy.NewPolicies(installscanMixin[0], schema.InstallScan{})
+	installscan.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := installscan.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	installscanMixinHooks0 := installscanMixin[0].Hooks()
+
+	installscan.Hooks[1] = installscanMixinHooks0[0]
 	invitationMixin := schema.Invitation{}.Mixin()
 	invitation.Policy = privacy.NewPolicies(invitationMixin[0], schema.Invitation{})
 	invitation.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -798,6 +1147,299 @@ func init() {
 	webhookreceiptMixinHooks0 := webhookreceiptMixin[0].Hooks()
 
 	webhookreceipt.Hooks[1] = webhookreceiptMixinHooks0[0]
+	workflowMixin := schema.Workflow{}.Mixin()
+	workflow.Policy = privacy.NewPolicies(workflowMixin[0], schema.Workflow{})
+	workflow.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := workflow.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	workflowMixinHooks0 := workflowMixin[0].Hooks()
+
+	workflow.Hooks[1] = workflowMixinHooks0[0]
+	workflowFields := schema.Workflow{}.Fields()
+	_ = workflowFields
+	// workflowDescName is the schema descriptor for name field.
+	workflowDescName := workflowFields[1].Descriptor()
+	// workflow.NameValidator is a validator for the "name" field. It is called by the builders before save.
+	workflow.NameValidator = workflowDescName.Validators[0].(func(string) error)
+	// workflowDescEnabled is the schema descriptor for enabled field.
+	workflowDescEnabled := workflowFields[2].Descriptor()
+	// workflow.DefaultEnabled holds the default value on creation for the enabled field.
+	workflow.DefaultEnabled = workflowDescEnabled.Default.(bool)
+	// workflowDescVersionID is the schema descriptor for version_id field.
+	workflowDescVersionID := workflowFields[3].Descriptor()
+	// workflow.DefaultVersionID holds the default value on creation for the version_id field.
+	workflow.DefaultVersionID = workflowDescVersionID.Default.(int64)
+	workflowartifactMixin := schema.WorkflowArtifact{}.Mixin()
+	workflowartifact.Policy = privacy.NewPolicies(workflowartifactMixin[0], schema.WorkflowArtifact{})
+	workflowartifact.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := workflowartifact.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	workflowartifactMixinHooks0 := workflowartifactMixin[0].Hooks()
+
+	workflowartifact.Hooks[1] = workflowartifactMixinHooks0[0]
+	workflowattemptMixin := schema.WorkflowAttempt{}.Mixin()
+	workflowattempt.Policy = privacy.NewPolicies(workflowattemptMixin[0], schema.WorkflowAttempt{})
+	workflowattempt.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := workflowattempt.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	workflowattemptMixinHooks0 := workflowattemptMixin[0].Hooks()
+
+	workflowattempt.Hooks[1] = workflowattemptMixinHooks0[0]
+	workflowattemptFields := schema.WorkflowAttempt{}.Fields()
+	_ = workflowattemptFields
+	// workflowattemptDescExternal is the schema descriptor for external field.
+	workflowattemptDescExternal := workflowattemptFields[6].Descriptor()
+	// workflowattempt.DefaultExternal holds the default value on creation for the external field.
+	workflowattempt.DefaultExternal = workflowattemptDescExternal.Default.(bool)
+	// workflowattemptDescError is the schema descriptor for error field.
+	workflowattemptDescError := workflowattemptFields[8].Descriptor()
+	// workflowattempt.DefaultError holds the default value on creation for the error field.
+	workflowattempt.DefaultError = workflowattemptDescError.Default.(string)
+	// workflowattemptDescWorker is the schema descriptor for worker field.
+	workflowattemptDescWorker := workflowattemptFields[9].Descriptor()
+	// workflowattempt.DefaultWorker holds the default value on creation for the worker field.
+	workflowattempt.DefaultWorker = workflowattemptDescWorker.Default.(string)
+	// workflowattemptDescNotBefore is the schema descriptor for not_before field.
+	workflowattemptDescNotBefore := workflowattemptFields[10].Descriptor()
+	// workflowattempt.DefaultNotBefore holds the default value on creation for the not_before field.
+	workflowattempt.DefaultNotBefore = workflowattemptDescNotBefore.Default.(int64)
+	// workflowattemptDescCostUsd is the schema descriptor for cost_usd field.
+	workflowattemptDescCostUsd := workflowattemptFields[13].Descriptor()
+	// workflowattempt.DefaultCostUsd holds the default value on creation for the cost_usd field.
+	workflowattempt.DefaultCostUsd = workflowattemptDescCostUsd.Default.(float64)
+	// workflowattemptDescCostCredits is the schema descriptor for cost_credits field.
+	workflowattemptDescCostCredits := workflowattemptFields[14].Descriptor()
+	// workflowattempt.DefaultCostCredits holds the default value on creation for the cost_credits field.
+	workflowattempt.DefaultCostCredits = workflowattemptDescCostCredits.Default.(float64)
+	workflowfindingMixin := schema.WorkflowFinding{}.Mixin()
+	workflowfinding.Policy = privacy.NewPolicies(workflowfindingMixin[0], schema.WorkflowFinding{})
+	workflowfinding.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := workflowfinding.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	workflowfindingMixinHooks0 := workflowfindingMixin[0].Hooks()
+
+	workflowfinding.Hooks[1] = workflowfindingMixinHooks0[0]
+	workflowfindingFields := schema.WorkflowFinding{}.Fields()
+	_ = workflowfindingFields
+	// workflowfindingDescIssueID is the schema descriptor for issue_id field.
+	workflowfindingDescIssueID := workflowfindingFields[3].Descriptor()
+	// workflowfinding.DefaultIssueID holds the default value on creation for the issue_id field.
+	workflowfinding.DefaultIssueID = workflowfindingDescIssueID.Default.(int64)
+	// workflowfindingDescFile is the schema descriptor for file field.
+	workflowfindingDescFile := workflowfindingFields[4].Descriptor()
+	// workflowfinding.DefaultFile holds the default value on creation for the file field.
+	workflowfinding.DefaultFile = workflowfindingDescFile.Default.(string)
+	// workflowfindingDescStartLine is the schema descriptor for start_line field.
+	workflowfindingDescStartLine := workflowfindingFields[5].Descriptor()
+	// workflowfinding.DefaultStartLine holds the default value on creation for the start_line field.
+	workflowfinding.DefaultStartLine = workflowfindingDescStartLine.Default.(int64)
+	// workflowfindingDescEndLine is the schema descriptor for end_line field.
+	workflowfindingDescEndLine := workflowfindingFields[6].Descriptor()
+	// workflowfinding.DefaultEndLine holds the default value on creation for the end_line field.
+	workflowfinding.DefaultEndLine = workflowfindingDescEndLine.Default.(int64)
+	// workflowfindingDescSeverity is the schema descriptor for severity field.
+	workflowfindingDescSeverity := workflowfindingFields[7].Descriptor()
+	// workflowfinding.DefaultSeverity holds the default value on creation for the severity field.
+	workflowfinding.DefaultSeverity = workflowfindingDescSeverity.Default.(string)
+	// workflowfindingDescVulnerable is the schema descriptor for vulnerable field.
+	workflowfindingDescVulnerable := workflowfindingFields[8].Descriptor()
+	// workflowfinding.DefaultVulnerable holds the default value on creation for the vulnerable field.
+	workflowfinding.DefaultVulnerable = workflowfindingDescVulnerable.Default.(bool)
+	// workflowfindingDescReasoning is the schema descriptor for reasoning field.
+	workflowfindingDescReasoning := workflowfindingFields[9].Descriptor()
+	// workflowfinding.DefaultReasoning holds the default value on creation for the reasoning field.
+	workflowfinding.DefaultReasoning = workflowfindingDescReasoning.Default.(string)
+	workflowforkMixin := schema.WorkflowFork{}.Mixin()
+	workflowfork.Policy = privacy.NewPolicies(workflowforkMixin[0], schema.WorkflowFork{})
+	workflowfork.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := workflowfork.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	workflowforkMixinHooks0 := workflowforkMixin[0].Hooks()
+
+	workflowfork.Hooks[1] = workflowforkMixinHooks0[0]
+	workflowforkFields := schema.WorkflowFork{}.Fields()
+	_ = workflowforkFields
+	// workflowforkDescParentID is the schema descriptor for parent_id field.
+	workflowforkDescParentID := workflowforkFields[3].Descriptor()
+	// workflowfork.DefaultParentID holds the default value on creation for the parent_id field.
+	workflowfork.DefaultParentID = workflowforkDescParentID.Default.(int64)
+	// workflowforkDescStarted is the schema descriptor for started field.
+	workflowforkDescStarted := workflowforkFields[7].Descriptor()
+	// workflowfork.DefaultStarted holds the default value on creation for the started field.
+	workflowfork.DefaultStarted = workflowforkDescStarted.Default.(int32)
+	// workflowforkDescArrived is the schema descriptor for arrived field.
+	workflowforkDescArrived := workflowforkFields[8].Descriptor()
+	// workflowfork.DefaultArrived holds the default value on creation for the arrived field.
+	workflowfork.DefaultArrived = workflowforkDescArrived.Default.(int32)
+	workflowrunMixin := schema.WorkflowRun{}.Mixin()
+	workflowrun.Policy = privacy.NewPolicies(workflowrunMixin[0], schema.WorkflowRun{})
+	workflowrun.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := workflowrun.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	workflowrunMixinHooks0 := workflowrunMixin[0].Hooks()
+	workflowrunHooks := schema.WorkflowRun{}.Hooks()
+
+	workflowrun.Hooks[1] = workflowrunMixinHooks0[0]
+
+	workflowrun.Hooks[2] = workflowrunHooks[0]
+	workflowrunFields := schema.WorkflowRun{}.Fields()
+	_ = workflowrunFields
+	// workflowrunDescError is the schema descriptor for error field.
+	workflowrunDescError := workflowrunFields[5].Descriptor()
+	// workflowrun.DefaultError holds the default value on creation for the error field.
+	workflowrun.DefaultError = workflowrunDescError.Default.(string)
+	// workflowrunDescJobName is the schema descriptor for job_name field.
+	workflowrunDescJobName := workflowrunFields[6].Descriptor()
+	// workflowrun.DefaultJobName holds the default value on creation for the job_name field.
+	workflowrun.DefaultJobName = workflowrunDescJobName.Default.(string)
+	// workflowrunDescGitRef is the schema descriptor for git_ref field.
+	workflowrunDescGitRef := workflowrunFields[7].Descriptor()
+	// workflowrun.DefaultGitRef holds the default value on creation for the git_ref field.
+	workflowrun.DefaultGitRef = workflowrunDescGitRef.Default.(string)
+	// workflowrunDescPrID is the schema descriptor for pr_id field.
+	workflowrunDescPrID := workflowrunFields[8].Descriptor()
+	// workflowrun.DefaultPrID holds the default value on creation for the pr_id field.
+	workflowrun.DefaultPrID = workflowrunDescPrID.Default.(string)
+	// workflowrunDescRepoName is the schema descriptor for repo_name field.
+	workflowrunDescRepoName := workflowrunFields[9].Descriptor()
+	// workflowrun.DefaultRepoName holds the default value on creation for the repo_name field.
+	workflowrun.DefaultRepoName = workflowrunDescRepoName.Default.(string)
+	// workflowrunDescRepoURL is the schema descriptor for repo_url field.
+	workflowrunDescRepoURL := workflowrunFields[10].Descriptor()
+	// workflowrun.DefaultRepoURL holds the default value on creation for the repo_url field.
+	workflowrun.DefaultRepoURL = workflowrunDescRepoURL.Default.(string)
+	// workflowrunDescRepoScmType is the schema descriptor for repo_scm_type field.
+	workflowrunDescRepoScmType := workflowrunFields[11].Descriptor()
+	// workflowrun.DefaultRepoScmType holds the default value on creation for the repo_scm_type field.
+	workflowrun.DefaultRepoScmType = workflowrunDescRepoScmType.Default.(string)
+	// workflowrunDescRetryOf is the schema descriptor for retry_of field.
+	workflowrunDescRetryOf := workflowrunFields[16].Descriptor()
+	// workflowrun.DefaultRetryOf holds the default value on creation for the retry_of field.
+	workflowrun.DefaultRetryOf = workflowrunDescRetryOf.Default.(int64)
+	// workflowrunDescBudgetCredits is the schema descriptor for budget_credits field.
+	workflowrunDescBudgetCredits := workflowrunFields[19].Descriptor()
+	// workflowrun.DefaultBudgetCredits holds the default value on creation for the budget_credits field.
+	workflowrun.DefaultBudgetCredits = workflowrunDescBudgetCredits.Default.(float64)
+	// workflowrunDescCostUsd is the schema descriptor for cost_usd field.
+	workflowrunDescCostUsd := workflowrunFields[20].Descriptor()
+	// workflowrun.DefaultCostUsd holds the default value on creation for the cost_usd field.
+	workflowrun.DefaultCostUsd = workflowrunDescCostUsd.Default.(float64)
+	// workflowrunDescCostCredits is the schema descriptor for cost_credits field.
+	workflowrunDescCostCredits := workflowrunFields[21].Descriptor()
+	// workflowrun.DefaultCostCredits holds the default value on creation for the cost_credits field.
+	workflowrun.DefaultCostCredits = workflowrunDescCostCredits.Default.(float64)
+	// workflowrunDescTotalFindings is the schema descriptor for total_findings field.
+	workflowrunDescTotalFindings := workflowrunFields[22].Descriptor()
+	// workflowrun.DefaultTotalFindings holds the default value on creation for the total_findings field.
+	workflowrun.DefaultTotalFindings = workflowrunDescTotalFindings.Default.(int64)
+	// workflowrunDescCommit is the schema descriptor for commit field.
+	workflowrunDescCommit := workflowrunFields[23].Descriptor()
+	// workflowrun.DefaultCommit holds the default value on creation for the commit field.
+	workflowrun.DefaultCommit = workflowrunDescCommit.Default.(string)
+	// workflowrunDescRevision is the schema descriptor for revision field.
+	workflowrunDescRevision := workflowrunFields[25].Descriptor()
+	// workflowrun.DefaultRevision holds the default value on creation for the revision field.
+	workflowrun.DefaultRevision = workflowrunDescRevision.Default.(int64)
+	workflowtaskMixin := schema.WorkflowTask{}.Mixin()
+	workflowtask.Policy = privacy.NewPolicies(workflowtaskMixin[0], schema.WorkflowTask{})
+	workflowtask.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := workflowtask.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	workflowtaskMixinHooks0 := workflowtaskMixin[0].Hooks()
+
+	workflowtask.Hooks[1] = workflowtaskMixinHooks0[0]
+	workflowtaskFields := schema.WorkflowTask{}.Fields()
+	_ = workflowtaskFields
+	// workflowtaskDescForkID is the schema descriptor for fork_id field.
+	workflowtaskDescForkID := workflowtaskFields[4].Descriptor()
+	// workflowtask.DefaultForkID holds the default value on creation for the fork_id field.
+	workflowtask.DefaultForkID = workflowtaskDescForkID.Default.(int64)
+	// workflowtaskDescBranch is the schema descriptor for branch field.
+	workflowtaskDescBranch := workflowtaskFields[5].Descriptor()
+	// workflowtask.DefaultBranch holds the default value on creation for the branch field.
+	workflowtask.DefaultBranch = workflowtaskDescBranch.Default.(string)
+	// workflowtaskDescValuePreview is the schema descriptor for value_preview field.
+	workflowtaskDescValuePreview := workflowtaskFields[6].Descriptor()
+	// workflowtask.DefaultValuePreview holds the default value on creation for the value_preview field.
+	workflowtask.DefaultValuePreview = workflowtaskDescValuePreview.Default.(string)
+	// workflowtaskDescExternal is the schema descriptor for external field.
+	workflowtaskDescExternal := workflowtaskFields[8].Descriptor()
+	// workflowtask.DefaultExternal holds the default value on creation for the external field.
+	workflowtask.DefaultExternal = workflowtaskDescExternal.Default.(bool)
+	// workflowtaskDescAttempts is the schema descriptor for attempts field.
+	workflowtaskDescAttempts := workflowtaskFields[10].Descriptor()
+	// workflowtask.DefaultAttempts holds the default value on creation for the attempts field.
+	workflowtask.DefaultAttempts = workflowtaskDescAttempts.Default.(int32)
+	// workflowtaskDescLost is the schema descriptor for lost field.
+	workflowtaskDescLost := workflowtaskFields[11].Descriptor()
+	// workflowtask.DefaultLost holds the default value on creation for the lost field.
+	workflowtask.DefaultLost = workflowtaskDescLost.Default.(int32)
+	// workflowtaskDescCostUsd is the schema descriptor for cost_usd field.
+	workflowtaskDescCostUsd := workflowtaskFields[12].Descriptor()
+	// workflowtask.DefaultCostUsd holds the default value on creation for the cost_usd field.
+	workflowtask.DefaultCostUsd = workflowtaskDescCostUsd.Default.(float64)
+	// workflowtaskDescCostCredits is the schema descriptor for cost_credits field.
+	workflowtaskDescCostCredits := workflowtaskFields[13].Descriptor()
+	// workflowtask.DefaultCostCredits holds the default value on creation for the cost_credits field.
+	workflowtask.DefaultCostCredits = workflowtaskDescCostCredits.Default.(float64)
+	workflowversionMixin := schema.WorkflowVersion{}.Mixin()
+	workflowversion.Policy = privacy.NewPolicies(workflowversionMixin[0], schema.WorkflowVersion{})
+	workflowversion.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := workflowversion.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	workflowversionMixinHooks0 := workflowversionMixin[0].Hooks()
+
+	workflowversion.Hooks[1] = workflowversionMixinHooks0[0]
+	workflowversionFields := schema.WorkflowVersion{}.Fields()
+	_ = workflowversionFields
+	// workflowversionDescPublished is the schema descriptor for published field.
+	workflowversionDescPublished := workflowversionFields[3].Descriptor()
+	// workflowversion.DefaultPublished holds the default value on creation for the published field.
+	workflowversion.DefaultPublished = workflowversionDescPublished.Default.(bool)
+	// workflowversionDescPublishedBy is the schema descriptor for published_by field.
+	workflowversionDescPublishedBy := workflowversionFields[8].Descriptor()
+	// workflowversion.DefaultPublishedBy holds the default value on creation for the published_by field.
+	workflowversion.DefaultPublishedBy = workflowversionDescPublishedBy.Default.(string)
 }
 
 const (

@@ -38,6 +38,8 @@ func (Finding) Fields() []ent.Field {
 		field.String("exposure").Optional().Nillable(),
 		field.String("transitivity").Optional().Nillable(),
 		field.String("package").Optional().Nillable(),
+		field.String("advisory").Optional().Nillable().Comment("identifier in capitals, for example a CVE"),
+		field.String("file_path").Optional().Nillable().Comment("as in content; null when the scan named no file"),
 		field.String("epss_probability").Optional().Nillable().Comment("low, medium, high, none"),
 		field.Bool("malicious").Optional().Nillable().Comment("true or null"),
 		field.String("click_to_fix_state").Optional().Nillable().Comment("open, merged"),
@@ -68,8 +70,11 @@ func (Finding) Indexes() []ent.Index {
 		index.Fields("deployment_id", "ref", "issue_type", "relevant_since", "id").StorageKey("findings_list_ref"),
 		index.Fields("deployment_id", "rule_id", "relevant_since", "id").StorageKey("findings_list_rule"),
 		index.Fields("deployment_id", "first_seen_scan_id").StorageKey("findings_of_scan"),
+		// All that reports tell findings apart by, read without the rows. New findings are added at its end, which is cheap.
+		index.Fields("deployment_id", "id", "project_id", "rule_id", "ref", "issue_type", "severity", "exposure", "validation_state",
+			"autotriage_verdict", "policy_mode").StorageKey("findings_report"),
 		rare("triage_reason"), rare("policy_mode"), rare("autotriage_verdict"), rare("component_tag"), rare("exposure"),
-		rare("transitivity"), rare("package"), rare("epss_probability"), rare("malicious"), rare("click_to_fix_state"),
+		rare("transitivity"), rare("package"), rare("advisory"), rare("epss_probability"), rare("malicious"), rare("click_to_fix_state"),
 		rare("validation_state"), rare("historical"),
 	}
 }

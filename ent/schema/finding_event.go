@@ -33,7 +33,8 @@ func (FindingEvent) Fields() []ent.Field {
 // Indexes of a finding event.
 func (FindingEvent) Indexes() []ent.Index {
 	return []ent.Index{
-		index.Fields("deployment_id", "finding_id", "id").StorageKey("finding_events_of_finding"),
+		// With what reports replay, so that they do not read the rows.
+		index.Fields("deployment_id", "finding_id", "id", "at", "to_status").StorageKey("finding_events_of_finding"),
 		index.Fields("deployment_id", "at").StorageKey("finding_events_by_time"),
 	}
 }

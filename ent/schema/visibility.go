@@ -8,6 +8,11 @@ import (
 	"entgo.io/ent/dialect/sql"
 
 	gen "github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/agenticissue"
+	"github.com/palisade/palisade/ent/aianalysis"
+	"github.com/palisade/palisade/ent/aifix"
+	"github.com/palisade/palisade/ent/aimemory"
+	"github.com/palisade/palisade/ent/aimemoryuse"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/predicate"
@@ -16,6 +21,7 @@ import (
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/workflowrun"
 )
 
 // Policy of projects: those of the caller's teams.
@@ -43,6 +49,36 @@ func (FindingEvent) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.FindingEvent, *gen.FindingEventQuery](byFinding)
 }
 
+// Policy of runs of workflows: as the project; those about no single project show findings of all.
+func (WorkflowRun) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.WorkflowRun, *gen.WorkflowRunQuery](byProject(workflowrun.FieldProjectID))
+}
+
+// Policy of agentic-workflow issues: as the project.
+func (AgenticIssue) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.AgenticIssue, *gen.AgenticIssueQuery](byProject(agenticissue.FieldProjectID))
+}
+
+// Policy of memories: as the project; those of the whole deployment are everybody's.
+func (AiMemory) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.AiMemory, *gen.AiMemoryQuery](orOfNone(aimemory.FieldProjectID))
+}
+
+// Policy of analyses: as the finding.
+func (AiAnalysis) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.AiAnalysis, *gen.AiAnalysisQuery](byFinding)
+}
+
+// Policy of fixes: as the finding.
+func (AiFix) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.AiFix, *gen.AiFixQuery](byFinding)
+}
+
+// Policy of uses of memories: as the finding.
+func (AiMemoryUse) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.AiMemoryUse, *gen.AiMemoryUseQuery](byFinding)
+}
+
 // Hooks of projects: whoever sees only the projects of his teams makes none.
 func (Project) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(project.FieldID, func(context.Context, *gen.Client, int64) (bool, error) { return false, nil })}
@@ -66,6 +102,34 @@ func (FindingEvent) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(findingevent.FieldFindingID, findingExists)}
 }
 
+// Hooks of runs.
+func (WorkflowRun) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(workflowrun.FieldProjectID, projectExists)}
+}
+
+// Hooks of agentic-workflow issues.
+func (AgenticIssue) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(agenticissue.FieldProjectID, projectExists)}
+}
+
+// Hooks of memories.
+func (AiMemory) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(aimemory.FieldProjectID, projectExists)}
+}
+
+// Hooks of analyses.
+func (AiAnalysis) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(aianalysis.FieldFindingID, findingExists)}
+}
+
+// Hooks of fixes.
+func (AiFix) Hooks() []ent.Hook { return []ent.Hook{createsIn(aifix.FieldFindingID, findingExists)} }
+
+// Hooks of uses of memories.
+func (AiMemoryUse) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(aimemoryuse.FieldFindingID, findingExists)}
+}
+
 // condition is the one that the rows of a table belong to visible projects; nil when all projects are visible.
 type condition func(ctx context.Context, s *sql.Selector) *sql.Predicate
 
@@ -73,6 +137,13 @@ type condition func(ctx context.Context, s *sql.Selector) *sql.Predicate
 func byProject(column string) condition {
 	return func(ctx context.Context, s *sql.Selector) *sql.Predicate {
 		return tenant.InVisibleProjects(ctx, s, s.C(column))
+	}
+}
+
+// orOfNone is the condition of a table with the id of a project where null stands for the whole deployment.
+func orOfNone(column string) condition {
+	return func(ctx context.Context, s *sql.Selector) *sql.Predicate {
+		return sql.Or(sql.IsNull(s.C(column)), tenant.InVisibleProjects(ctx, s, s.C(column)))
 	}
 }
 

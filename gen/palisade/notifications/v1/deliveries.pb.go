@@ -35,6 +35,8 @@ const (
 	DeliveryKind_DELIVERY_KIND_FINDINGS DeliveryKind = 1
 	// A scan that has ended; sent after the findings of that scan.
 	DeliveryKind_DELIVERY_KIND_SCAN DeliveryKind = 2
+	// What a step of a workflow has to say.
+	DeliveryKind_DELIVERY_KIND_WORKFLOW DeliveryKind = 3
 )
 
 // Enum value maps for DeliveryKind.
@@ -43,11 +45,13 @@ var (
 		0: "DELIVERY_KIND_UNSPECIFIED",
 		1: "DELIVERY_KIND_FINDINGS",
 		2: "DELIVERY_KIND_SCAN",
+		3: "DELIVERY_KIND_WORKFLOW",
 	}
 	DeliveryKind_value = map[string]int32{
 		"DELIVERY_KIND_UNSPECIFIED": 0,
 		"DELIVERY_KIND_FINDINGS":    1,
 		"DELIVERY_KIND_SCAN":        2,
+		"DELIVERY_KIND_WORKFLOW":    3,
 	}
 )
 
@@ -150,9 +154,9 @@ type Delivery struct {
 	EventId string `protobuf:"bytes,3,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
 	// What it is about.
 	Kind DeliveryKind `protobuf:"varint,4,opt,name=kind,proto3,enum=palisade.notifications.v1.DeliveryKind" json:"kind,omitempty"`
-	// Id of the project.
+	// Id of the project; 0 when it is about no single one.
 	ProjectId int64 `protobuf:"varint,5,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
-	// Id of the scan.
+	// Id of the scan; 0 without one.
 	ScanId int64 `protobuf:"varint,6,opt,name=scan_id,json=scanId,proto3" json:"scan_id,omitempty"`
 	// Where it stands.
 	State DeliveryState `protobuf:"varint,7,opt,name=state,proto3,enum=palisade.notifications.v1.DeliveryState" json:"state,omitempty"`
@@ -800,11 +804,12 @@ const file_palisade_notifications_v1_deliveries_proto_rawDesc = "" +
 	"\vdelivery_id\x18\x02 \x01(\x03R\n" +
 	"deliveryId\"Y\n" +
 	"\x16ReplayDeliveryResponse\x12?\n" +
-	"\bdelivery\x18\x01 \x01(\v2#.palisade.notifications.v1.DeliveryR\bdelivery*a\n" +
+	"\bdelivery\x18\x01 \x01(\v2#.palisade.notifications.v1.DeliveryR\bdelivery*}\n" +
 	"\fDeliveryKind\x12\x1d\n" +
 	"\x19DELIVERY_KIND_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16DELIVERY_KIND_FINDINGS\x10\x01\x12\x16\n" +
-	"\x12DELIVERY_KIND_SCAN\x10\x02*\xa4\x01\n" +
+	"\x12DELIVERY_KIND_SCAN\x10\x02\x12\x1a\n" +
+	"\x16DELIVERY_KIND_WORKFLOW\x10\x03*\xa4\x01\n" +
 	"\rDeliveryState\x12\x1e\n" +
 	"\x1aDELIVERY_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16DELIVERY_STATE_PENDING\x10\x01\x12\x1c\n" +
