@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"time"
@@ -35,6 +36,17 @@ type Work struct {
 	Register func(*river.Workers)
 	// Periodic are the jobs that no request causes; see Every.
 	Periodic []*river.PeriodicJob
+	// Queues are queues beside the default one, so that slow work of the domain keeps nobody waiting; see Queue.
+	Queues []Queue
+}
+
+// Queue is where jobs wait for each other. A job names its queue in its river.InsertOpts.
+type Queue struct {
+	Name string
+	// Workers is how many jobs of the queue run at a time on one node.
+	Workers int
+	// Poll is how long a job waits at most until it is seen; 0 means a second.
+	Poll time.Duration
 }
 
 // Every makes a periodic job: enqueued once when a node becomes the leader, and then at each interval.
@@ -60,9 +72,13 @@ type Jobs struct {
 func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 	workers := river.NewWorkers()
 	var periodic []*river.PeriodicJob
+	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: maxWorkers}}
 	for _, w := range work {
 		if w.Register != nil {
 			w.Register(workers)
+		}
+		for _, q := range w.Queues {
+			queues[q.Name] = river.QueueConfig{MaxWorkers: q.Workers, FetchPollInterval: q.Poll}
 		}
 		periodic = append(periodic, w.Periodic...)
 	}
@@ -73,7 +89,7 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 		Logger:            riverLogger(log),
 		Middleware:        []rivertype.Middleware{&runner{jobs: j}},
 		PeriodicJobs:      periodic,
-		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: maxWorkers}},
+		Queues:            queues,
 		Workers:           workers,
 	}
 	if !st.Postgres() {
@@ -133,4 +149,31 @@ func (j *Jobs) Depth(ctx context.Context) (map[string]int64, error) {
 		depth[queue] = n
 	}
 	return depth, rows.Err()
+}
+
+// Lost returns the arguments of jobs of a kind that a worker took before a time and has not ended since. River frees jobs
+// of dead workers only after an hour; whoever cannot wait that long, and whose jobs do no harm when they run again, asks
+// here and enqueues them anew.
+func (j *Jobs) Lost(ctx context.Context, kind string, before time.Time) ([]json.RawMessage, error) {
+	reader, _ := j.store.DB()
+	query := "SELECT args FROM river_job WHERE state = 'running' AND kind = '" + kind + "' AND attempted_at < "
+	if j.store.Postgres() {
+		query += "CAST('" + before.UTC().Format(time.RFC3339Nano) + "' AS timestamptz)"
+	} else {
+		query += "'" + before.UTC().Format("2006-01-02 15:04:05.000") + "'"
+	}
+	rows, err := reader.QueryContext(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("read lost jobs: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	var lost []json.RawMessage
+	for rows.Next() {
+		var args []byte
+		if err := rows.Scan(&args); err != nil {
+			return nil, fmt.Errorf("read lost jobs: %w", err)
+		}
+		lost = append(lost, args)
+	}
+	return lost, rows.Err()
 }

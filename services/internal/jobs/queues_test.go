@@ -1,0 +1,86 @@
+package jobs
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// A queue that is full keeps nobody else waiting.
+func TestQueuesDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, o store.Options) {
+		st := openStore(t, o)
+		log, out := newLogger(t)
+		seen := newNotes()
+		release := make(chan struct{})
+		seen.work = func(ctx context.Context, text string) error {
+			if text == "slow" {
+				return until(ctx, release)
+			}
+			return nil
+		}
+		j := newJobs(t, st, log, Work{Register: seen.register, Queues: []Queue{{Name: "slow", Workers: 1, Poll: 100 * time.Millisecond}}})
+		slow := func() {
+			err := st.Write(tenant.System(t.Context()), func(ctx context.Context, _ *ent.Tx) error {
+				return j.Enqueue(ctx, note{"slow"}, &river.InsertOpts{Queue: "slow"})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		slow()
+		slow()
+		if err := j.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { stop(t, j) })
+		seen.next(t, "slow")
+		enqueue(t, st, j, note{"quick"})
+		seen.next(t, "quick")
+		close(release)
+		seen.next(t, "slow")
+		stop(t, j)
+		out.requireQuiet(t)
+	})
+}
+
+func TestLostJobs(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, o store.Options) {
+		st := openStore(t, o)
+		log, _ := newLogger(t)
+		j := newJobs(t, st, log, Work{Register: newNotes().register})
+		enqueue(t, st, j, note{"taken long ago"}, note{"taken now"}, note{"waits"}, onceNote{"another kind"})
+		ago := func(interval string) string {
+			if st.Postgres() {
+				return "now() - interval '" + interval + "'"
+			}
+			return "strftime('%Y-%m-%d %H:%M:%f', 'now', '-" + interval + "')"
+		}
+		_, writer := st.DB()
+		for text, interval := range map[string]string{"taken long ago": "2 minutes", "taken now": "2 seconds", "another kind": "2 minutes"} {
+			query := "UPDATE river_job SET state = 'running', attempt = 1, attempted_at = " + ago(interval) + " WHERE CAST(args AS text) LIKE '%" + text + "%'"
+			if !st.Postgres() {
+				query = "UPDATE river_job SET state = 'running', attempt = 1, attempted_at = " + ago(interval) + " WHERE json_extract(args, '$.text') = '" + text + "'"
+			}
+			if _, err := writer.ExecContext(t.Context(), query); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lost, err := j.Lost(t.Context(), note{}.Kind(), time.Now().Add(-time.Minute))
+		if err != nil || len(lost) != 1 || !containsText(lost[0], "taken long ago") {
+			t.Errorf("got %s, %v", lost, err)
+		}
+	})
+}
+
+func containsText(args []byte, text string) bool {
+	return string(args) == `{"text":"`+text+`"}` || string(args) == `{"text": "`+text+`"}`
+}
