@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/workflowtask"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/workflows/schedule"
+)
+
+// Begin makes the first task of a run that was just written, in its transaction.
+func (e *Engine) Begin(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, run *ent.WorkflowRun) error {
+	p, err := e.program(ctx, run.VersionID)
+	if err != nil {
+		return err
+	}
+	w := &writing{engine: e, tx: tx, queue: queueOf(ctx, queue), held: &held{program: p}, run: run}
+	return w.begin(ctx, []newTask{{step: p.graph.Start()}})
+}
+
+// Budget is what a run of a version may cost when nobody says, in credits; 0 is no bound.
+func (e *Engine) Budget(ctx context.Context, versionID int64) (float64, error) {
+	p, err := e.program(ctx, versionID)
+	if err != nil {
+		return 0, err
+	}
+	return p.budget, nil
+}
+
+// newTask is a task that begins.
+type newTask struct {
+	step, path string
+	forkID     int64
+	upstream   []int64
+	preview    string
+}
+
+// advance makes what follows the task that was done.
+func (w *writing) advance(ctx context.Context, done outcome) error {
+	ended := schedule.Ended{Step: w.task.Step, Path: w.task.Path, Items: len(done.items), Value: done.value}
+	var fork *ent.WorkflowFork
+	if w.task.ForkID != 0 {
+		var err error
+		if fork, err = w.tx.WorkflowFork.Get(ctx, w.task.ForkID); err != nil {
+			return err
+		}
+		ended.Fork = &schedule.Fork{
+			Step: fork.Step, Join: fork.JoinStep, Branches: int(fork.Branches), Started: int(fork.Started), Arrived: int(fork.Arrived),
+		}
+	}
+	moves, err := w.graph.After(ended)
+	if err != nil {
+		return w.engine.end(ctx, w.tx, w.run, Failed, oneLine(fmt.Sprintf("step %s: %s", w.label(), err)))
+	}
+	if moves.Completed {
+		return w.engine.end(ctx, w.tx, w.run, Completed, "")
+	}
+	if u := moves.Update; u != nil {
+		if err := fork.Update().SetArrived(int32(u.Arrived)).SetStarted(int32(u.Started)).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	opened := int64(0)
+	if o := moves.Open; o != nil {
+		row, err := w.tx.WorkflowFork.Create().SetRunID(w.run.ID).SetTaskID(w.task.ID).SetParentID(w.task.ForkID).SetStep(o.Step).
+			SetJoinStep(o.Join).SetBranches(int32(o.Branches)).SetStarted(int32(o.Started)).SetArrived(int32(o.Arrived)).Save(ctx)
+		if err != nil {
+			return err
+		}
+		opened = row.ID
+	}
+	tasks, err := w.follow(ctx, moves.Start, fork, opened, done)
+	if err != nil {
+		return err
+	}
+	return w.begin(ctx, tasks)
+}
+
+// follow places the tasks that begin.
+func (w *writing) follow(ctx context.Context, starts []schedule.Start, fork *ent.WorkflowFork, opened int64, done outcome) ([]newTask, error) {
+	tasks := make([]newTask, 0, len(starts))
+	for _, s := range starts {
+		task := newTask{step: s.Step, path: s.Path, forkID: w.task.ForkID, upstream: []int64{w.task.ID}}
+		switch index, _ := schedule.Index(s.Path); {
+		case s.Level == schedule.Inner:
+			task.forkID = opened
+			if index < len(done.items) {
+				task.preview = preview(done.items[index])
+			}
+		case s.Level == schedule.Outer:
+			var err error
+			task.forkID = fork.ParentID
+			if task.upstream, err = w.arrived(ctx, fork); err != nil {
+				return nil, err
+			}
+		case s.Path != w.task.Path: // another branch of the same fork
+			task.upstream = []int64{fork.TaskID}
+		}
+		tasks = append(tasks, task)
+	}
+	return tasks, w.previewPortion(ctx, tasks, fork)
+}
+
+// previewPortion shows the items of branches that begin long after their foreach has ended.
+func (w *writing) previewPortion(ctx context.Context, tasks []newTask, fork *ent.WorkflowFork) error {
+	if len(tasks) == 0 || tasks[0].forkID != w.task.ForkID || tasks[0].path == w.task.Path || w.graph.Step(fork.Step).GetType() != schedule.Foreach {
+		return nil
+	}
+	first, _ := schedule.Index(tasks[0].path)
+	items, err := itemsOf(ctx, w.tx.Client(), w.run.ID, fork.TaskID, first, first+len(tasks))
+	if err != nil {
+		return err
+	}
+	for i := range min(len(tasks), len(items)) {
+		tasks[i].preview = preview(items[i])
+	}
+	return nil
+}
+
+// arrived are the tasks that a join follows: the last of each branch. They are read once for each fork, when it ends.
+func (w *writing) arrived(ctx context.Context, fork *ent.WorkflowFork) ([]int64, error) {
+	before := w.graph.Before(fork.JoinStep)
+	ids, err := w.tx.WorkflowTask.Query().Where(
+		workflowtask.ForkID(fork.ID), workflowtask.StepIn(before...), workflowtask.StatusIn(Succeeded, Failed, Error),
+	).Order(ent.Asc(workflowtask.FieldID)).IDs(ctx)
+	if slices.Contains(before, fork.Step) { // a branch without steps
+		ids = append([]int64{fork.TaskID}, ids...)
+	}
+	return ids, err
+}
+
+// begin writes tasks with their first attempts.
+func (w *writing) begin(ctx context.Context, tasks []newTask) error {
+	for chunk := range slices.Chunk(tasks, 100) {
+		creates := make([]*ent.WorkflowTaskCreate, len(chunk))
+		for i, t := range chunk {
+			creates[i] = w.tx.WorkflowTask.Create().SetRunID(w.run.ID).SetStep(t.step).SetPath(t.path).SetForkID(t.forkID).
+				SetBranch(schedule.Branch(t.path)).SetValuePreview(t.preview).SetStatus(Pending).SetExternal(w.external(t.step)).
+				SetUpstream(t.upstream).SetAttempts(1).SetCreatedAt(store.Now())
+		}
+		rows, err := w.tx.WorkflowTask.CreateBulk(creates...).Save(ctx)
+		if err != nil {
+			return err
+		}
+		if err := w.attempts(ctx, 0, 0, rows...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// external reports whether an internal service does a step.
+func (w *writing) external(name string) bool {
+	kind, known := w.engine.kinds[kindName(w.graph.Step(name))]
+	return known && kind.Run == nil
+}
+
+// attempts writes the attempt of an index of each task, to be made after a wait.
+func (w *writing) attempts(ctx context.Context, wait time.Duration, index int32, tasks ...*ent.WorkflowTask) error {
+	due := time.Now().Add(wait)
+	creates := make([]*ent.WorkflowAttemptCreate, len(tasks))
+	for i, t := range tasks {
+		creates[i] = w.tx.WorkflowAttempt.Create().SetRunID(w.run.ID).SetTaskID(t.ID).SetIndex(index).SetStep(t.Step).SetWorkflow(w.run.Workflow).
+			SetExternal(t.External).SetStatus(Pending).SetNotBefore(store.Micros(due)).SetCreatedAt(store.Now())
+	}
+	rows, err := w.tx.WorkflowAttempt.CreateBulk(creates...).Save(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.External {
+			continue
+		}
+		opts := &river.InsertOpts{Queue: attemptQueue}
+		if wait > 0 {
+			opts.ScheduledAt = due
+		}
+		if err := w.queue.Enqueue(ctx, argsOf(row), opts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func argsOf(row *ent.WorkflowAttempt) attemptArgs {
+	return attemptArgs{DeploymentID: row.DeploymentID, RunID: row.RunID, TaskID: row.TaskID, AttemptID: row.ID}
+}

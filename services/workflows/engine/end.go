@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/workflowattempt"
+	"github.com/palisade/palisade/ent/workflowtask"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/workflows/issues"
+)
+
+// end ends a run: what has not begun is skipped, what works is an error, and the report is written, also of a run that did
+// not get to its end.
+func (e *Engine) end(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun, status, reason string) error {
+	now := store.Now()
+	stopped := "the run has ended before"
+	switch status {
+	case Cancelled:
+		stopped = "the run was cancelled"
+	case Failed:
+		stopped = "the run has failed before"
+	}
+	of := workflowattempt.RunID(run.ID)
+	err := tx.WorkflowAttempt.Update().Where(of, workflowattempt.Status(Pending)).SetStatus(Skipped).SetFinishedAt(now).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	err = tx.WorkflowAttempt.Update().Where(of, workflowattempt.Status(Running)).SetStatus(Error).SetError(stopped).SetFinishedAt(now).
+		ClearLeaseUntil().ClearDeadline().Exec(ctx)
+	if err != nil {
+		return err
+	}
+	ofRun := workflowtask.RunID(run.ID)
+	if err := tx.WorkflowTask.Update().Where(ofRun, workflowtask.Status(Pending)).SetStatus(Skipped).SetFinishedAt(now).Exec(ctx); err != nil {
+		return err
+	}
+	if err := tx.WorkflowTask.Update().Where(ofRun, workflowtask.Status(Running)).SetStatus(Error).SetFinishedAt(now).Exec(ctx); err != nil {
+		return err
+	}
+	report, err := issues.Report(ctx, tx, run)
+	if err != nil {
+		return err
+	}
+	encoded, err := proto.Marshal(report)
+	if err != nil {
+		return err
+	}
+	run, err = run.Update().SetStatus(status).SetError(reason).SetFinishedAt(now).SetReport(encoded).
+		SetTotalFindings(report.GetTotalFindings()).AddRevision(1).Save(ctx)
+	if err != nil {
+		return err
+	}
+	return issues.RunEnded(ctx, tx, run)
+}
+
+// Cancel stops a run. It returns the run as it was and as it is now; the same twice when it had ended before.
+func (e *Engine) Cancel(ctx context.Context, tx *ent.Tx, id int64) (before, after *ent.WorkflowRun, err error) {
+	run, err := e.lock(ctx, tx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if run == nil {
+		run, err = tx.WorkflowRun.Get(ctx, id)
+		return run, run, err
+	}
+	if err := e.end(ctx, tx, run, Cancelled, ""); err != nil {
+		return nil, nil, err
+	}
+	after, err = tx.WorkflowRun.Get(ctx, id)
+	return run, after, err
+}

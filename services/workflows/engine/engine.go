@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/workflowrun"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/workflows/expression"
+	"github.com/palisade/palisade/services/workflows/schedule"
+	"github.com/palisade/palisade/services/workflows/step"
+)
+
+const (
+	// lease is how long an attempt of this server's own belongs to a worker that is not heard of, heartbeat how often a
+	// worker is, and watch how often it looks whether its attempt is still wanted.
+	lease     = 30 * time.Second
+	heartbeat = 10 * time.Second
+	watch     = 2 * time.Second
+	// grace is for a worker to write down that its time is up, before others see that it is.
+	grace = 10 * time.Second
+	// defaultTimeout is for steps that say none.
+	defaultTimeout = 10 * time.Minute
+	// maxLost is how many attempts of a task may end without a result before the task does.
+	maxLost = 3
+	// firstRetry is the wait before the second attempt; it doubles with each up to lastRetry.
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Minute
+	// plans is how many versions of workflows are kept ready.
+	plans = 128
+	// CreditsPerDollar is the contract's price of credits.
+	CreditsPerDollar = 100
+)
+
+// The status of tasks and attempts, as stored.
+const (
+	Pending   = "pending"
+	Running   = "running"
+	Succeeded = "succeeded"
+	Failed    = "failed"
+	Skipped   = "skipped"
+	Error     = "error"
+)
+
+// The status of runs beside Running and Failed, as stored.
+const (
+	Submitted = "submitted"
+	Completed = "completed"
+	Cancelled = "cancelled"
+)
+
+// Engine runs workflows.
+type Engine struct {
+	store *store.Store
+	kinds step.Registry
+	log   *slog.Logger
+	plans *lru.Cache[int64, *program]
+	// node begins the names of this process' workers.
+	node string
+}
+
+// New makes an engine for steps of the given kinds.
+func New(st *store.Store, kinds step.Registry, log *slog.Logger) *Engine {
+	cache, err := lru.New[int64, *program](plans)
+	if err != nil {
+		panic(err) // the size is a constant
+	}
+	return &Engine{store: st, kinds: kinds, log: log, plans: cache, node: rand.Text()[:12]}
+}
+
+// program is a version of a workflow, ready to be followed.
+type program struct {
+	graph  *schedule.Graph
+	budget float64
+	reads  map[string]reads
+}
+
+// reads is what the expressions of a step need of the run.
+type reads struct {
+	steps           []string
+	item, branches  bool
+	condition, list string
+}
+
+// program finds a version of the context's deployment.
+func (e *Engine) program(ctx context.Context, versionID int64) (*program, error) {
+	if p, ok := e.plans.Get(versionID); ok {
+		return p, nil
+	}
+	row, err := e.store.Reader.WorkflowVersion.Get(ctx, versionID)
+	if err != nil {
+		return nil, fmt.Errorf("version %d of a workflow: %w", versionID, err)
+	}
+	plan := &storev1.WorkflowPlan{}
+	if err := proto.Unmarshal(row.Plan, plan); err != nil {
+		return nil, fmt.Errorf("plan of version %d of workflow %s: %w", versionID, row.Name, err)
+	}
+	graph, err := schedule.New(plan)
+	if err != nil {
+		return nil, fmt.Errorf("plan of version %d of workflow %s: %w", versionID, row.Name, err)
+	}
+	p := &program{graph: graph, budget: plan.GetBudgetCredits(), reads: map[string]reads{}}
+	for _, s := range plan.GetSteps() {
+		with, err := parameters(s)
+		if err != nil {
+			return nil, err
+		}
+		p.reads[s.GetName()] = readsOf(graph, s, with)
+	}
+	e.plans.Add(versionID, p)
+	return p, nil
+}
+
+func readsOf(graph *schedule.Graph, s *storev1.PlannedStep, with map[string]any) reads {
+	r := reads{condition: s.GetCondition(), list: s.GetForeachArtifact()}
+	uses := []expression.Uses{expression.UsesOf(with)}
+	for _, text := range []string{r.condition, r.list} {
+		if text != "" {
+			uses = append(uses, expression.UsesOfExpression(text))
+		}
+	}
+	named := map[string]bool{}
+
+	for _, u := range uses {
+		r.item = r.item || u.Variables[expression.Item]
+		r.branches = r.branches || u.Variables[expression.Branches]
+		for name := range u.Steps {
+			named[name] = true
+		}
+	}
+	all := computesStepNames(s)
+	for _, name := range graph.Names() {
+		if (all || named[name]) && name != s.GetName() {
+			r.steps = append(r.steps, name)
+		}
+	}
+	return r
+}
+
+// lock finds a run that has not ended and keeps others from changing it until the end of the transaction; nil when it has.
+func (e *Engine) lock(ctx context.Context, tx *ent.Tx, id int64) (*ent.WorkflowRun, error) {
+	query := tx.WorkflowRun.Query().Where(workflowrun.ID(id))
+	if e.store.Postgres() {
+		query.ForUpdate()
+	}
+	run, err := query.Only(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !Active(run) {
+		return nil, nil
+	}
+	return run, nil
+}
+
+// Active reports whether a run has not ended.
+func Active(run *ent.WorkflowRun) bool { return run.Status == Submitted || run.Status == Running }
+
+// queueOf is the queue of the job that runs, unless the caller has one.
+func queueOf(ctx context.Context, queue *jobs.Jobs) *jobs.Jobs {
+	if queue == nil {
+		return jobs.FromContext(ctx)
+	}
+	return queue
+}

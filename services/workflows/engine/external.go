@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/workflowartifact"
+	"github.com/palisade/palisade/ent/workflowattempt"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/workflows/step"
+)
+
+const (
+	// claimPoll is how often a waiting caller looks for a task again.
+	claimPoll = 500 * time.Millisecond
+	// claimBatch is how many tasks a caller tries for when others take them first.
+	claimBatch = 20
+)
+
+// Wanted is which tasks a worker of an internal service can do.
+type Wanted struct {
+	// Workflow and Steps are names; empty: any.
+	Workflow string
+	Steps    []string
+	// Lease is how long the claim holds without a heartbeat.
+	Lease time.Duration
+	// Wait is how long to wait for a task.
+	Wait time.Duration
+}
+
+// Claim is a task that an internal service has.
+type Claim struct {
+	Task    *ent.WorkflowTask
+	Run     *ent.WorkflowRun
+	Attempt int32
+	// Token proves the claim. Only its hash is stored.
+	Token    string
+	Payload  any
+	Lease    time.Time
+	Deadline time.Time
+}
+
+// Claim takes the oldest task that is wanted; nil when none came in time. A task whose parameters cannot be evaluated fails
+// on the way.
+func (e *Engine) Claim(ctx context.Context, queue *jobs.Jobs, want Wanted) (*Claim, error) {
+	ticker := time.NewTicker(claimPoll)
+	defer ticker.Stop()
+	for until := time.Now().Add(want.Wait); ; {
+		claim, err := e.claimOne(ctx, queue, want)
+		if err != nil || claim != nil || !time.Now().Add(claimPoll).Before(until) {
+			return claim, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+func (e *Engine) claimOne(ctx context.Context, queue *jobs.Jobs, want Wanted) (*Claim, error) {
+	where := []predicate.WorkflowAttempt{
+		workflowattempt.External(true), workflowattempt.Status(Pending), workflowattempt.NotBeforeLTE(store.Now()),
+	}
+	if want.Workflow != "" {
+		where = append(where, workflowattempt.Workflow(want.Workflow))
+	}
+	if len(want.Steps) > 0 {
+		where = append(where, workflowattempt.StepIn(want.Steps...))
+	}
+	ids, err := e.store.Reader.WorkflowAttempt.Query().Where(where...).Order(ent.Asc(workflowattempt.FieldID)).Limit(claimBatch).IDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		token := rand.Text()
+		h, err := e.take(ctx, id, hashOf(token), want.Lease)
+		if err != nil {
+			return nil, err
+		}
+		if h == nil {
+			continue // somebody else was faster
+		}
+		call, err := e.call(ctx, h)
+		if err != nil {
+			if _, err := e.settle(context.WithoutCancel(ctx), queue, h, e.failure(ctx, err, 0)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		return &Claim{
+			Task: h.task, Run: h.run, Attempt: h.attempt.Index, Token: token, Payload: call.With["payload"], Lease: h.until, Deadline: h.deadline,
+		}, nil
+	}
+	return nil, nil
+}
+
+func hashOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// claimed finds the attempt that a token claims. What is over is refused: the task may be another's by now.
+func (e *Engine) claimed(ctx context.Context, db *ent.Client, taskID int64, token string) (*ent.WorkflowAttempt, error) {
+	task, err := db.WorkflowTask.Get(ctx, taskID)
+	if ent.IsNotFound(err) || err == nil && !task.External {
+		return nil, apierr.NotFound("task %d not found", taskID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	attempt, err := db.WorkflowAttempt.Query().Where(
+		workflowattempt.TaskID(taskID), workflowattempt.Status(Running), workflowattempt.Worker(hashOf(token)),
+		workflowattempt.LeaseUntilGT(store.Now()), workflowattempt.DeadlineGT(store.Now()),
+	).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, claimOver(taskID)
+	}
+	return attempt, err
+}
+
+func claimOver(taskID int64) error {
+	return apierr.FailedPrecondition("claimToken holds no claim on task %d any more: its lease or its time is over, or the run has ended", taskID)
+}
+
+// Heartbeat gives a claim another lease. It returns until when it holds.
+func (e *Engine) Heartbeat(ctx context.Context, taskID int64, token string, lease time.Duration) (time.Time, error) {
+	attempt, err := e.claimed(ctx, e.store.Reader, taskID, token)
+	if err != nil {
+		return time.Time{}, err
+	}
+	until := leaseEnd(time.Now(), lease, store.Time(*attempt.Deadline))
+	mine, err := e.extend(ctx, attempt.ID, attempt.Worker, until)
+	if err == nil && !mine {
+		err = claimOver(taskID)
+	}
+	return store.Time(until), err
+}
+
+// Put stores an artifact of a claimed task.
+func (e *Engine) Put(ctx context.Context, taskID int64, token, name string, content []byte) error {
+	artifact := pack(name, content)
+	return e.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		attempt, err := e.claimed(ctx, tx.Client(), taskID, token)
+		if err != nil {
+			return err
+		}
+		sizes, err := tx.WorkflowArtifact.Query().Where(workflowartifact.TaskID(taskID), workflowartifact.NameNEQ(name)).
+			Select(workflowartifact.FieldSize).Ints(ctx)
+		if err != nil {
+			return err
+		}
+		sum := len(content)
+		for _, size := range sizes {
+			sum += size
+		}
+		if sum > step.MaxArtifacts {
+			return apierr.TooLarge("the artifacts of task %d would have %d bytes together, want at most %d", taskID, sum, step.MaxArtifacts)
+		}
+		return storeArtifacts(ctx, tx, attempt.RunID, taskID, []packed{artifact})
+	})
+}
+
+// Report is how an internal service ended a task.
+type Report struct {
+	Succeeded bool
+	// Permanent: no other attempt is to be made.
+	Permanent bool
+	Output    json.RawMessage
+	CostUSD   float64
+	// Summary says why it failed.
+	Summary string
+}
+
+// Complete ends a claimed attempt. An output that the graph cannot go on with makes it a failure.
+func (e *Engine) Complete(ctx context.Context, queue *jobs.Jobs, taskID int64, token string, report Report) error {
+	attempt, err := e.claimed(ctx, e.store.Reader, taskID, token)
+	if err != nil {
+		return err
+	}
+	run, err := e.store.Reader.WorkflowRun.Get(ctx, attempt.RunID)
+	if err != nil {
+		return err
+	}
+	h, err := e.hold(ctx, run, attempt, attempt.Worker)
+	if err != nil {
+		return err
+	}
+	done := outcome{status: Failed, permanent: report.Permanent, summary: oneLine(report.Summary), result: step.Result{CostUSD: report.CostUSD}}
+	if done.summary == "" {
+		done.summary = "the worker gave no reason"
+	}
+	if report.Succeeded {
+		if len(report.Output) > step.MaxOutput {
+			return apierr.InvalidArgument("output", "output has %d bytes of JSON, want at most %d", len(report.Output), step.MaxOutput)
+		}
+		done, err = e.conclude(ctx, h, step.Result{Output: report.Output, CostUSD: report.CostUSD})
+		if errors.Is(err, errUnread) { // the caller can say it again
+			return err
+		}
+		if err != nil {
+			done = e.failure(ctx, err, report.CostUSD)
+		}
+	}
+	settled, err := e.settle(ctx, queue, h, done)
+	if err == nil && !settled {
+		err = claimOver(taskID)
+	}
+	return err
+}

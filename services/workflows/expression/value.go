@@ -1,0 +1,166 @@
+package expression
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// maxDepth bounds the nesting of results.
+const maxDepth = 100
+
+// adapter shows JSON-like values to CEL without copying them. JSON has one kind of number and CEL two that do not mix:
+// a number without a fraction is an int, so that items[0].line + 1 works with what encoding/json has decoded.
+type adapter struct{}
+
+// NativeToValue implements types.Adapter.
+func (a adapter) NativeToValue(value any) ref.Val {
+	switch v := value.(type) {
+	case map[string]any:
+		return types.NewStringInterfaceMap(a, v)
+	case []any:
+		return types.NewDynamicList(a, v)
+	case []map[string]any:
+		return types.NewDynamicList(a, v)
+	case []string:
+		return types.NewStringList(a, v)
+	case float64:
+		return number(v)
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return types.Int(n)
+		}
+		if f, err := v.Float64(); err == nil {
+			return types.Double(f)
+		}
+		return types.NewErr("%q is no number", short(string(v)))
+	case json.RawMessage:
+		var decoded any
+		decoder := json.NewDecoder(bytes.NewReader(v))
+		decoder.UseNumber()
+		if err := decoder.Decode(&decoded); err != nil {
+			return types.NewErr("a value is no JSON: %v", err)
+		}
+		return a.NativeToValue(decoded)
+	}
+	return types.DefaultTypeAdapter.NativeToValue(value)
+}
+
+func number(f float64) ref.Val {
+	const exact = 1 << 53 // beyond it a float64 no longer says which integer was meant
+	if f == math.Trunc(f) && math.Abs(f) <= exact {
+		return types.Int(f)
+	}
+	return types.Double(f)
+}
+
+var errTooLarge = fmt.Errorf("the result is larger than %d MiB", MaxResult>>20)
+
+// plain turns a value of CEL into a JSON-like one and takes its size off the budget.
+func plain(value ref.Val, budget *int, depth int) (any, error) {
+	if *budget -= 2; *budget < 0 {
+		return nil, errTooLarge
+	}
+	if depth > maxDepth {
+		return nil, fmt.Errorf("the result is nested deeper than %d levels", maxDepth)
+	}
+	switch v := value.(type) {
+	case types.Null:
+		return nil, nil
+	case types.Bool:
+		return bool(v), nil
+	case types.Int:
+		return int64(v), nil
+	case types.Uint:
+		if v > math.MaxInt64 {
+			return nil, fmt.Errorf("the number %d is too large", uint64(v))
+		}
+		return int64(v), nil
+	case types.Double:
+		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+			return nil, errors.New("the result is no finite number")
+		}
+		return float64(v), nil
+	case types.String:
+		return text(string(v), budget)
+	case types.Bytes:
+		return text(base64.StdEncoding.EncodeToString(v), budget)
+	case types.Timestamp:
+		return v.UTC().Format(time.RFC3339Nano), nil
+	case types.Duration:
+		return strconv.FormatFloat(v.Seconds(), 'f', -1, 64) + "s", nil
+	case traits.Mapper:
+		return object(v, budget, depth)
+	case traits.Lister:
+		return list(v, budget, depth)
+	case *types.Err:
+		return nil, v
+	}
+	return nil, fmt.Errorf("the result is a %s, which is no JSON value", value.Type().TypeName())
+}
+
+func text(s string, budget *int) (any, error) {
+	if *budget -= len(s); *budget < 0 {
+		return nil, errTooLarge
+	}
+	return s, nil
+}
+
+func list(v traits.Lister, budget *int, depth int) (any, error) {
+	out := []any{}
+	for it := v.Iterator(); it.HasNext() == types.True; {
+		item, err := plain(it.Next(), budget, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, item)
+	}
+	return out, nil
+}
+
+func object(v traits.Mapper, budget *int, depth int) (any, error) {
+	out := map[string]any{}
+	for it := v.Iterator(); it.HasNext() == types.True; {
+		key := it.Next()
+		name, isText := key.(types.String)
+		if !isText {
+			return nil, fmt.Errorf("an object has a key that is a %s, want texts", key.Type().TypeName())
+		}
+		if *budget -= len(name); *budget < 0 {
+			return nil, errTooLarge
+		}
+		item, err := plain(v.Get(key), budget, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		out[string(name)] = item
+	}
+	return out, nil
+}
+
+// Text is how a value appears inside a text, and what the cases of a switch are compared with: texts as they are, null as
+// nothing, lists and objects as JSON.
+func Text(value any) (string, error) {
+	switch v := value.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return "", err
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}

@@ -1,0 +1,353 @@
+package schedule_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/workflows/schedule"
+)
+
+// builder makes random plans that are structured: every fork has its join, every switch comes together again.
+type builder struct {
+	t     *rapid.T
+	steps []*storev1.PlannedStep
+}
+
+func (b *builder) add(kind string) *storev1.PlannedStep {
+	s := &storev1.PlannedStep{Name: fmt.Sprintf("s%d", len(b.steps)), Type: kind, ContinueOnError: rapid.Bool().Draw(b.t, "goes on")}
+	if kind == schedule.Foreach || kind == schedule.Switch {
+		s.ContinueOnError = false
+	}
+	b.steps = append(b.steps, s)
+	return s
+}
+
+// sequence makes some steps one after the other and returns the first one and those that have no successor yet, each with
+// how to give it one. A branch of a fork may be empty: then first is "".
+func (b *builder) sequence(depth, least int) (first string, link func(next string)) {
+	link = func(string) {}
+	for range rapid.IntRange(least, 3).Draw(b.t, "length") {
+		from, to := b.element(depth)
+		if first == "" {
+			first = from
+		}
+		link(from)
+		link = to
+	}
+	return first, link
+}
+
+func (b *builder) element(depth int) (first string, link func(next string)) {
+	kinds := []string{schedule.Linear}
+	if depth > 0 {
+		kinds = append(kinds, schedule.Split, schedule.Foreach, schedule.Parallel, schedule.Switch)
+	}
+	s := b.add(rapid.SampledFrom(kinds).Draw(b.t, "type"))
+	follow := func(of *storev1.PlannedStep) func(string) { return func(next string) { of.Next = []string{next} } }
+	switch s.Type {
+	case schedule.Switch:
+		s.SwitchCases = map[string]string{}
+		var ends []func(string)
+		for _, value := range []string{"0", "1", schedule.DefaultCase} {
+			first, end := b.sequence(depth-1, 1)
+			s.SwitchCases[value] = first
+			ends = append(ends, end)
+		}
+		return s.Name, func(next string) {
+			for _, end := range ends {
+				end(next)
+			}
+		}
+	case schedule.Split:
+		join := &storev1.PlannedStep{Type: schedule.Join}
+		var ends []func(string)
+		for range rapid.IntRange(2, 3).Draw(b.t, "branches") {
+			first, end := b.sequence(depth-1, 1)
+			s.Next = append(s.Next, first)
+			ends = append(ends, end)
+		}
+		b.join(s, join)
+		for _, end := range ends {
+			end(join.Name)
+		}
+		return s.Name, follow(join)
+	case schedule.Foreach, schedule.Parallel:
+		join := &storev1.PlannedStep{Type: schedule.Join}
+		s.NumParallel = int32(rapid.IntRange(1, 4).Draw(b.t, "copies"))
+		first, end := b.sequence(depth-1, 0)
+		b.join(s, join)
+		if first == "" {
+			first = join.Name
+		}
+		s.Next = []string{first}
+		end(join.Name)
+		return s.Name, follow(join)
+	}
+	return s.Name, follow(s)
+}
+
+func (b *builder) join(fork, join *storev1.PlannedStep) {
+	join.Name, join.ContinueOnError = fmt.Sprintf("s%d", len(b.steps)), true
+	fork.MatchingJoin = join.Name
+	b.steps = append(b.steps, join)
+}
+
+func plan(t *rapid.T) *storev1.WorkflowPlan {
+	b := &builder{t: t}
+	b.add(schedule.Linear)
+	first, link := b.sequence(3, 1)
+	b.steps[0].Next = []string{first}
+	link(b.add(schedule.Linear).Name)
+	return &storev1.WorkflowPlan{Steps: b.steps}
+}
+
+// world says what the work of each task gives: the same whoever asks in whatever order.
+type world struct{ seed uint64 }
+
+func (w world) number(what string, s *storev1.PlannedStep, path string, n uint64) uint64 {
+	hash := fnv.New64a()
+	_, _ = fmt.Fprint(hash, w.seed, what, s.GetName(), "@", path)
+	return hash.Sum64() >> 8 % n
+}
+
+func (w world) fails(s *storev1.PlannedStep, path string) bool {
+	return w.seed%3 != 0 && w.number("fails", s, path, 40) == 0
+}
+func (w world) items(s *storev1.PlannedStep, path string) int {
+	if w.number("wide", s, path, 8) == 0 && !strings.Contains(path, "[") {
+		return schedule.Window*2 + 37
+	}
+	return int(w.number("items", s, path, 5)) // also none
+}
+func (w world) value(s *storev1.PlannedStep, path string) string {
+	return fmt.Sprint(w.number("value", s, path, 4))
+}
+
+// interpreter does a plan one step after the other: what the scheduler must come to, in the simplest way.
+type interpreter struct {
+	world
+	steps map[string]*storev1.PlannedStep
+	done  map[string]string
+}
+
+// run does the steps from one to the join where its place ends; false when a task failed for good.
+func (i *interpreter) run(name, until, path string) bool {
+	for name != "" && name != until {
+		s := i.steps[name]
+		status := "succeeded"
+		if i.fails(s, path) {
+			status = "failed"
+		}
+		key := name + " " + path
+		if i.done[key] != "" {
+			panic("done twice: " + key)
+		}
+		i.done[key] = status
+		if status == "failed" && !s.GetContinueOnError() {
+			return false
+		}
+		name = ""
+		switch s.GetType() {
+		case schedule.Switch:
+			var ok bool
+			if name, ok = s.GetSwitchCases()[i.value(s, path)]; !ok {
+				name = s.GetSwitchCases()[schedule.DefaultCase]
+			}
+		case schedule.Split:
+			for _, next := range s.GetNext() {
+				if !i.run(next, s.GetMatchingJoin(), schedule.Named(path, s.GetName(), next)) {
+					return false
+				}
+			}
+			name = s.GetMatchingJoin()
+		case schedule.Foreach, schedule.Parallel:
+			n := int(s.GetNumParallel())
+			if s.GetType() == schedule.Foreach {
+				n = i.items(s, path)
+			}
+			for index := range n {
+				if !i.run(s.GetNext()[0], s.GetMatchingJoin(), schedule.Indexed(path, s.GetName(), index)) {
+					return false
+				}
+			}
+			name = s.GetMatchingJoin()
+		default:
+			if len(s.GetNext()) > 0 {
+				name = s.GetNext()[0]
+			}
+		}
+	}
+	return true
+}
+
+// token is a task of the simulated engine, node a fork of it.
+type token struct {
+	step, path string
+	fork       *node
+}
+
+type node struct {
+	schedule.Fork
+	parent *node
+}
+
+// simulate does a plan as the engine does, taking any of the tasks that are ready.
+func simulate(t *rapid.T, g *schedule.Graph, w world) (done map[string]string, completed bool) {
+	done = map[string]string{}
+	ready := []token{{step: g.Start()}}
+	for len(ready) > 0 {
+		at := rapid.IntRange(0, len(ready)-1).Draw(t, "next")
+		if len(ready) > 50 { // draws are dear: a wide fork is done in a fixed disorder
+			at = len(ready) / 2
+		}
+		task := ready[at]
+		ready = slices.Delete(ready, at, at+1)
+		s, key := g.Step(task.step), task.step+" "+task.path
+		if done[key] != "" {
+			t.Fatalf("done twice: %s", key)
+		}
+		ended := schedule.Ended{Step: task.step, Path: task.path, Items: w.items(s, task.path), Value: w.value(s, task.path)}
+		done[key] = "succeeded"
+		if w.fails(s, task.path) {
+			done[key] = "failed"
+			if !s.GetContinueOnError() {
+				return done, false
+			}
+		}
+		if task.fork != nil {
+			fork := task.fork.Fork
+			ended.Fork = &fork
+		}
+		moves, err := g.After(ended)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if moves.Completed {
+			if len(ready) > 0 || len(moves.Start) > 0 {
+				t.Fatalf("the end was reached while %d tasks were left", len(ready))
+			}
+			return done, true
+		}
+		if len(moves.Start) > schedule.Window+1 {
+			t.Fatalf("%d tasks begin at a time", len(moves.Start))
+		}
+		if moves.Update != nil {
+			task.fork.Fork = *moves.Update
+		}
+		ready = append(ready, follow(task, moves)...)
+	}
+	t.Fatal("no task is left, and the end was not reached")
+	return nil, false
+}
+
+// follow are the tasks that begin after one.
+func follow(task token, moves schedule.Moves) (next []token) {
+	var opened *node
+	if moves.Open != nil {
+		opened = &node{Fork: *moves.Open, parent: task.fork}
+	}
+	for _, s := range moves.Start {
+		fork := task.fork
+		switch s.Level {
+		case schedule.Inner:
+			fork = opened
+		case schedule.Outer:
+			fork = task.fork.parent
+		}
+		next = append(next, token{step: s.Step, path: s.Path, fork: fork})
+	}
+	return next
+}
+
+// Whatever order tasks end in, the scheduler does what a simple interpreter does: the same tasks, the same statuses. A run
+// that fails stops early: it has done nothing that the interpreter would not have.
+func TestSchedulerAgainstInterpreter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := plan(t)
+		g, err := schedule.New(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := world{seed: rapid.Uint64().Draw(t, "seed")}
+		want := &interpreter{world: w, steps: map[string]*storev1.PlannedStep{}, done: map[string]string{}}
+		for _, s := range p.GetSteps() {
+			want.steps[s.GetName()] = s
+		}
+		good := want.run(p.GetSteps()[0].GetName(), "", "")
+		done, completed := simulate(t, g, w)
+		if completed != good {
+			t.Fatalf("completed: %v, want %v", completed, good)
+		}
+		if !completed {
+			failed := false
+			for key, status := range done {
+				name, path, _ := strings.Cut(key, " ")
+				failed = failed || status == "failed" && !g.Step(name).GetContinueOnError() && w.fails(g.Step(name), path)
+			}
+			if !failed {
+				t.Fatal("the run failed and no task did")
+			}
+			return
+		}
+		if len(done) != len(want.done) {
+			t.Errorf("%d tasks, want %d", len(done), len(want.done))
+		}
+		for key, status := range want.done {
+			if done[key] != status {
+				t.Errorf("%s: %q, want %q", key, done[key], status)
+			}
+		}
+	})
+}
+
+func TestPaths(t *testing.T) {
+	path := schedule.Named(schedule.Indexed("", "units", 3), "checks", "sqli")
+	if path != "units[3]/checks.sqli" {
+		t.Fatal(path)
+	}
+	if got := schedule.Enclosing(path); !slices.Equal(got, []string{path, "units[3]", ""}) {
+		t.Errorf("enclosing: %q", got)
+	}
+	if schedule.Branch(path) != "sqli" || schedule.Branch("units[3]") != "3" || schedule.Branch("") != "" {
+		t.Error("branches")
+	}
+	if n, ok := schedule.Index("units[3]"); n != 3 || !ok {
+		t.Error("index of a foreach")
+	}
+	if _, ok := schedule.Index(path); ok {
+		t.Error("index of a split")
+	}
+}
+
+// What a plan cannot be followed for is an error, not a run that never ends.
+func TestRefusals(t *testing.T) {
+	if _, err := schedule.New(&storev1.WorkflowPlan{}); err == nil {
+		t.Error("a plan without steps")
+	}
+	if _, err := schedule.New(&storev1.WorkflowPlan{Steps: []*storev1.PlannedStep{{Name: "a", Next: []string{"b"}}}}); err == nil {
+		t.Error("an unknown successor")
+	}
+	g, err := schedule.New(&storev1.WorkflowPlan{Steps: []*storev1.PlannedStep{
+		{Name: "a", Type: schedule.Switch, SwitchCases: map[string]string{"yes": "b"}},
+		{Name: "b", Type: schedule.Foreach, MatchingJoin: "c", Next: []string{"c"}},
+		{Name: "c", Type: schedule.Join},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ended := range map[string]schedule.Ended{
+		"unknown step": {Step: "x"},
+		"no case":      {Step: "a", Value: "no"},
+		"too many":     {Step: "b", Items: schedule.MaxItems + 1},
+	} {
+		if _, err := g.After(ended); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
