@@ -42,6 +42,17 @@ type Config struct {
 	SMTP        string `name:"smtp" secret:"url" doc:"smtp://user:password@host:587 (STARTTLS) or smtps://user:password@host:465: the server that sends e-mail; empty means that Palisade sends none"`
 	SMTPFrom    string `name:"smtp-from" doc:"address that e-mail is sent from"`
 
+	AIURL         string        `name:"ai-url" doc:"base URL of an OpenAI-compatible API, as https://api.openai.com/v1 or http://127.0.0.1:11434/v1 (a local model; name its address in egress-allow too); empty means that nothing asks a model"`
+	AIKey         string        `name:"ai-key" secret:"true" doc:"API key for ai-url; empty when it needs none"`
+	AIModel       string        `name:"ai-model" doc:"name of the model that is asked"`
+	AITimeout     time.Duration `name:"ai-timeout" default:"2m" doc:"longest time for one answer of the model"`
+	AIInputPrice  float64       `name:"ai-input-price" default:"0" doc:"US dollars for a million tokens of input: what costs and budgets are reckoned by"`
+	AIOutputPrice float64       `name:"ai-output-price" default:"0" doc:"US dollars for a million tokens of output"`
+	AIMonthlyRuns int           `name:"ai-monthly-runs" default:"10000" doc:"analyses of findings that one deployment may ask for in a calendar month (UTC)"`
+
+	WorkflowRetention time.Duration `name:"workflow-retention" default:"720h" doc:"time that the artifacts (outputs and fetched code) of ended workflow runs are kept"`
+	ReportCache       ByteSize      `name:"report-cache" default:"256MiB" doc:"memory for the columns that reports are computed from; about 20 MB for a million findings"`
+
 	LogFormat string `name:"log-format" default:"text" doc:"text or json"`
 	LogLevel  string `name:"log-level" default:"info" doc:"debug, info, warn or error"`
 

@@ -1,28 +1,33 @@
 package services
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
 
 func TestValidateAccepts(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"defaults":            func(*Config) {},
-		"any free port":       func(c *Config) { c.HTTP, c.GRPC, c.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0" },
-		"IPv6 loopback":       func(c *Config) { c.HTTP, c.GRPC = "[::1]:8080", "localhost:9090" },
-		"TLS everywhere":      func(c *Config) { c.HTTP, c.GRPC, c.TLSCert, c.TLSKey = ":8443", "0.0.0.0:9443", "c", "k" },
-		"proxy":               func(c *Config) { c.HTTP, c.GRPC, c.BehindProxy = "0.0.0.0:8080", "[::]:9090", true },
-		"metrics on all":      func(c *Config) { c.Metrics = "0.0.0.0:9091" },
-		"PostgreSQL":          func(c *Config) { c.Database = "postgres://u:p%40@h:5432/d?sslmode=require" },
-		"PostgreSQL, socket":  func(c *Config) { c.Database = "postgresql:///d?host=/run/postgresql" },
-		"bootstrap token":     func(c *Config) { c.BootstrapToken = "sgp_" + strings.Repeat("a", 40) },
-		"OIDC":                func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "https://id.example.com/realm", "palisade" },
-		"OIDC on loopback":    func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://127.0.0.1:5556", "palisade" },
-		"public URL":          func(c *Config) { c.PublicURL = "https://palisade.example.com/sec/" },
-		"egress":              func(c *Config) { c.EgressAllow = "git.internal, hooks.internal:8443,10.1.0.0/16, [fd00::1]:443" },
-		"mail":                func(c *Config) { c.SMTP, c.SMTPFrom = "smtp://u:p%40@mail.internal", "palisade@example.com" },
-		"mail over TLS":       func(c *Config) { c.SMTP, c.SMTPFrom = "smtps://[::1]:1465", "Palisade <palisade@example.com>" },
-		"no rate limit":       func(c *Config) { c.RateLimit = 0 },
+		"defaults":           func(*Config) {},
+		"any free port":      func(c *Config) { c.HTTP, c.GRPC, c.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0" },
+		"IPv6 loopback":      func(c *Config) { c.HTTP, c.GRPC = "[::1]:8080", "localhost:9090" },
+		"TLS everywhere":     func(c *Config) { c.HTTP, c.GRPC, c.TLSCert, c.TLSKey = ":8443", "0.0.0.0:9443", "c", "k" },
+		"proxy":              func(c *Config) { c.HTTP, c.GRPC, c.BehindProxy = "0.0.0.0:8080", "[::]:9090", true },
+		"metrics on all":     func(c *Config) { c.Metrics = "0.0.0.0:9091" },
+		"PostgreSQL":         func(c *Config) { c.Database = "postgres://u:p%40@h:5432/d?sslmode=require" },
+		"PostgreSQL, socket": func(c *Config) { c.Database = "postgresql:///d?host=/run/postgresql" },
+		"bootstrap token":    func(c *Config) { c.BootstrapToken = "sgp_" + strings.Repeat("a", 40) },
+		"OIDC":               func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "https://id.example.com/realm", "palisade" },
+		"OIDC on loopback":   func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://127.0.0.1:5556", "palisade" },
+		"public URL":         func(c *Config) { c.PublicURL = "https://palisade.example.com/sec/" },
+		"egress":             func(c *Config) { c.EgressAllow = "git.internal, hooks.internal:8443,10.1.0.0/16, [fd00::1]:443" },
+		"mail":               func(c *Config) { c.SMTP, c.SMTPFrom = "smtp://u:p%40@mail.internal", "palisade@example.com" },
+		"mail over TLS":      func(c *Config) { c.SMTP, c.SMTPFrom = "smtps://[::1]:1465", "Palisade <palisade@example.com>" },
+		"no rate limit":      func(c *Config) { c.RateLimit = 0 },
+		"model":              func(c *Config) { c.AIURL, c.AIModel, c.AIKey = "https://api.openai.com/v1", "small", "k" },
+		"local model": func(c *Config) {
+			c.AIURL, c.AIModel, c.EgressAllow, c.AIInputPrice, c.AIOutputPrice, c.AIMonthlyRuns = "http://127.0.0.1:11434/v1", "small", "127.0.0.1:11434", 0.15, 0.6, 0
+		},
 		"fraction of request": func(c *Config) { c.RateLimit = 0.5 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,6 +59,17 @@ func TestValidateRefuses(t *testing.T) {
 		"issuer alone":         {func(c *Config) { c.OIDCIssuer = "https://i" }, []string{"oidc-issuer, oidc-audience"}},
 		"audience alone":       {func(c *Config) { c.OIDCAudience = "a" }, []string{"oidc-issuer, oidc-audience"}},
 		"issuer over HTTP":     {func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://i.example.com", "a" }, []string{"oidc-issuer", "https"}},
+		"model without URL":    {func(c *Config) { c.AIModel = "small" }, []string{"ai-url, ai-model", "only ai-model", "set ai-url"}},
+		"URL without model":    {func(c *Config) { c.AIURL = "https://m.example.com/v1" }, []string{"ai-url, ai-model", "set ai-model"}},
+		"key of no model":      {func(c *Config) { c.AIKey = "hunter22" }, []string{"ai-url, ai-key", "only ai-key"}},
+		"model URL of no host": {func(c *Config) { c.AIURL, c.AIModel = "m.example.com/v1", "small" }, []string{"ai-url: got", "want a URL"}},
+		"password in its URL":  {func(c *Config) { c.AIURL, c.AIModel = "https://u:hunter22@m.example.com", "small" }, []string{"ai-url", "without user"}},
+		"local, not allowed":   {func(c *Config) { c.AIURL, c.AIModel = "http://127.0.0.1:11434/v1", "small" }, []string{"ai-url", "egress-allow"}},
+		"plain HTTP to it":     {func(c *Config) { c.AIURL, c.AIModel = "http://m.example.com/v1", "small" }, []string{"ai-url", "egress-allow"}},
+		"no time for it":       {func(c *Config) { c.AITimeout = 0 }, []string{"ai-timeout", "1s"}},
+		"price below 0":        {func(c *Config) { c.AIInputPrice = -1 }, []string{"ai-input-price: got -1"}},
+		"price of no number":   {func(c *Config) { c.AIOutputPrice = math.NaN() }, []string{"ai-output-price: got NaN"}},
+		"runs below 0":         {func(c *Config) { c.AIMonthlyRuns = -1 }, []string{"ai-monthly-runs: got -1"}},
 		"no data":              {func(c *Config) { c.Data = "" }, []string{"data: is empty"}},
 		"MySQL":                {func(c *Config) { c.Database = "mysql://u:hunter22@h/d" }, []string{"database", `"mysql"`}},
 		"no database name":     {func(c *Config) { c.Database = "postgres://u:hunter22@h" }, []string{"names no database"}},

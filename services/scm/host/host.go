@@ -34,6 +34,11 @@ type Host interface {
 	ReplyToReviewComment(ctx context.Context, repository string, number int64, thread, text string) error
 	// PullRequest returns a pull (or merge) request.
 	PullRequest(ctx context.Context, repository string, number int64) (PullRequest, error)
+	// File reads a file at a branch, tag or commit. What is no file of at most a megabyte is an error of the kind Unsupported.
+	File(ctx context.Context, repository, path, ref string) ([]byte, error)
+	// Propose commits a change to a branch and opens a pull request for it. Called again with the same branch, it brings the
+	// branch up to date and returns the pull request that there is.
+	Propose(ctx context.Context, repository string, change Change) (PullRequest, error)
 }
 
 // Entity is what a namespace is.

@@ -29,7 +29,11 @@ type GitHub struct {
 	// Comments are review comments of pull request 17 of any repository.
 	Comments []Comment
 
+	// Files are those that can be read and changed.
+	Files Files
+
 	hooks  []Hook
+	pulls  []Pull
 	nextID int64
 }
 
@@ -51,7 +55,12 @@ func NewGitHub(t testing.TB) *GitHub {
 		"POST /api/v3/orgs/{org}/hooks":                                   h.createHook,
 		"PATCH /api/v3/orgs/{org}/hooks/{id}":                             h.editHook,
 		"DELETE /api/v3/orgs/{org}/hooks/{id}":                            h.deleteHook,
-		"GET /api/v3/repos/{owner}/{repo}/pulls":                          h.empty,
+		"GET /api/v3/repos/{owner}/{repo}/pulls":                          h.listPulls,
+		"POST /api/v3/repos/{owner}/{repo}/pulls":                         h.createPull,
+		"GET /api/v3/repos/{owner}/{repo}/contents/{path...}":             h.getContents,
+		"PUT /api/v3/repos/{owner}/{repo}/contents/{path...}":             h.putContents,
+		"GET /api/v3/repos/{owner}/{repo}/git/ref/{ref...}":               h.getRef,
+		"POST /api/v3/repos/{owner}/{repo}/git/refs":                      h.createRef,
 		"GET /api/v3/repos/{owner}/{repo}/branches":                       h.empty,
 		"GET /api/v3/repos/{owner}/{repo}/collaborators/{who}/permission": h.permission,
 		"GET /api/v3/repos/{owner}/{repo}/pulls/comments/{id}":            h.comment,

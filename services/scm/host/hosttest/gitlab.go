@@ -24,7 +24,11 @@ type GitLab struct {
 	// Comments are the notes of the discussion "6a9c1750b37d513a43987b574953fceb50b03ce7" of merge request 17.
 	Comments []Comment
 
+	// Files are those that can be read and changed.
+	Files Files
+
 	hooks  []Hook
+	pulls  []Pull
 	nextID int64
 }
 
@@ -47,6 +51,10 @@ func NewGitLab(t testing.TB) *GitLab {
 		"PUT /api/v4/groups/{group}/hooks/{id}":                               h.editHook,
 		"DELETE /api/v4/groups/{group}/hooks/{id}":                            h.deleteHook,
 		"GET /api/v4/projects/{project}/members/all/{user}":                   h.projectMember,
+		"GET /api/v4/projects/{project}/merge_requests":                       h.listRequests,
+		"POST /api/v4/projects/{project}/merge_requests":                      h.createRequest,
+		"GET /api/v4/projects/{project}/repository/files/{path}":              h.getFile,
+		"PUT /api/v4/projects/{project}/repository/files/{path}":              h.putFile,
 		"GET /api/v4/projects/{project}/merge_requests/{iid}":                 h.mergeRequest,
 		"GET /api/v4/projects/{project}/merge_requests/{iid}/discussions/{d}": h.discussion,
 		"POST /api/v4/projects/{p}/merge_requests/{i}/discussions/{d}/notes":  h.reply,

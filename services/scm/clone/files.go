@@ -1,0 +1,101 @@
+package clone
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// Bounds of a walk: trees may name each other so often that they never end.
+const (
+	maxEntries = 1_000_000
+	maxDepth   = 200
+)
+
+// File is one regular file of a commit.
+type File struct {
+	// Path is as Git has it: with slashes, and any bytes but zero and slash in its parts.
+	Path string
+	// Size is in bytes, -1 when the host left the file out for its size.
+	Size int64
+
+	checkout *Checkout
+	hash     plumbing.Hash
+}
+
+// Files calls visit for each regular file, in Git's order of paths; links and submodules are none. It ends with the first
+// error.
+func (c *Checkout) Files(ctx context.Context, visit func(File) error) error {
+	w := walk{checkout: c, visit: visit}
+	return w.directory(ctx, c.tree, "", 0)
+}
+
+// walk goes through directories. The library's own ends without an error at a directory that was not received.
+type walk struct {
+	checkout *Checkout
+	visit    func(File) error
+	entries  int
+}
+
+func (w *walk) directory(ctx context.Context, tree *object.Tree, prefix string, depth int) error {
+	for _, entry := range tree.Entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if w.entries++; w.entries > maxEntries || depth > maxDepth {
+			return &Error{Text: "the repository has too many files", Permanent: true}
+		}
+		path := prefix + entry.Name
+		switch entry.Mode {
+		case filemode.Dir:
+			inside, err := object.GetTree(w.checkout.storage, entry.Hash)
+			if err != nil {
+				return explain(ctx, err, nil)
+			}
+			if err := w.directory(ctx, inside, path+"/", depth+1); err != nil {
+				return err
+			}
+		case filemode.Regular, filemode.Executable, filemode.Deprecated:
+			if err := w.file(ctx, path, entry.Hash); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *walk) file(ctx context.Context, path string, hash plumbing.Hash) error {
+	size, err := w.checkout.storage.EncodedObjectSize(hash)
+	switch {
+	case errors.Is(err, plumbing.ErrObjectNotFound):
+		size = -1
+	case err != nil:
+		return explain(ctx, err, nil)
+	}
+	return w.visit(File{Path: path, Size: size, checkout: w.checkout, hash: hash})
+}
+
+// Content reads the file.
+func (f File) Content(ctx context.Context) ([]byte, error) {
+	blob, err := object.GetBlob(f.checkout.storage, f.hash)
+	if err != nil {
+		return nil, explain(ctx, err, nil)
+	}
+	reader, err := blob.Reader()
+	if err != nil {
+		return nil, explain(ctx, err, nil)
+	}
+	defer func() { _ = reader.Close() }()
+	content, err := io.ReadAll(io.LimitReader(reader, f.Size+1))
+	if err == nil && int64(len(content)) != f.Size {
+		err = errors.New("the file has another size than its header")
+	}
+	if err != nil {
+		return nil, explain(ctx, err, nil)
+	}
+	return content, nil
+}

@@ -1,0 +1,96 @@
+package scm
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/scmconfig"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/scm/clone"
+	"github.com/palisade/palisade/services/scm/host"
+)
+
+// Repository says where the code of a project is, and with which credential it is read. Errors: ent's for a project that
+// there is not, and a [*clone.Error] for one whose host is not connected or fails. With an application it calls the host.
+func (c *Connections) Repository(ctx context.Context, projectID int64) (clone.Source, error) {
+	row, err := c.store.Reader.Project.Query().Where(project.ID(projectID)).Only(ctx)
+	if err != nil {
+		return clone.Source{}, err
+	}
+	config, err := c.covering(ctx, row)
+	if err != nil {
+		return clone.Source{}, err
+	}
+	if config == nil {
+		return clone.Source{}, &clone.Error{Text: "no source-code host is configured for project " + row.Name, Permanent: true}
+	}
+	token, err := c.gitToken(ctx, credentialsOf(config))
+	if text := hostText(err); text != "" {
+		passing := host.Is(err, host.RateLimited) || host.Is(err, host.TimedOut) || host.Is(err, host.Unreachable) || host.Is(err, host.Failed)
+		return clone.Source{}, &clone.Error{Text: text, Permanent: !passing}
+	}
+	return clone.Source{URL: gitURL(row, config), Username: gitUser(scmType(config.Type)), Password: token}, err
+}
+
+// gitToken is the stored access token, or a fresh one of the application.
+func (c *Connections) gitToken(ctx context.Context, with credentials) (string, error) {
+	token, err := c.seals.open(configTable, accessTokenSecret, with.deploymentID, with.configID, with.sealedToken)
+	if err != nil || token != "" {
+		return token, err
+	}
+	opened, err := c.openWith(ctx, with)
+	if err != nil {
+		return "", err
+	}
+	return host.Credential(opened), nil
+}
+
+// gitURL is what Git clones: the web URL of the repository with the ending that all hosts know.
+func gitURL(row *ent.Project, config *ent.ScmConfig) string {
+	address := config.BaseURL + "/" + row.Name
+	if u, err := url.Parse(row.URL); err == nil && u.Host != "" {
+		address = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	}
+	return strings.TrimSuffix(strings.TrimRight(address, "/"), ".git") + ".git"
+}
+
+// covering finds the connection with the innermost namespace that the project's repository is in; nil without one.
+func (c *Connections) covering(ctx context.Context, row *ent.Project) (*ent.ScmConfig, error) {
+	configs, err := c.store.Reader.ScmConfig.Query().Order(ent.Asc(scmconfig.FieldID)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, _ := Covering(configs, row)
+	return found, nil
+}
+
+// inNamespace compares the path of a repository with that of a connection's namespace. Names have no case at the hosts.
+func inNamespace(path, projectURL string, config *ent.ScmConfig) bool {
+	prefix := config.Namespace
+	if u, err := url.Parse(config.BaseURL); err == nil && projectURL != "" {
+		prefix = u.Path + "/" + config.Namespace
+	}
+	path, prefix = strings.ToLower(strings.Trim(path, "/")), strings.ToLower(strings.Trim(prefix, "/"))+"/"
+	return strings.HasPrefix(path, prefix) && !strings.Contains(path, "..")
+}
+
+// sameOrigin is stricter than sameHost: a credential for https never goes over http.
+func sameOrigin(a, b string) bool {
+	first, err := url.Parse(a)
+	second, err2 := url.Parse(b)
+	return err == nil && err2 == nil && first.Scheme == second.Scheme && first.User == nil && strings.EqualFold(first.Host, second.Host)
+}
+
+// gitUser is the user name that goes with a token as password.
+func gitUser(kind scmv1.ScmType) string {
+	switch kind {
+	case scmv1.ScmType_SCM_TYPE_GITLAB, scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED:
+		return "oauth2"
+	case scmv1.ScmType_SCM_TYPE_BITBUCKET, scmv1.ScmType_SCM_TYPE_BITBUCKET_DATACENTER:
+		return "x-token-auth"
+	}
+	return "x-access-token"
+}

@@ -1,0 +1,99 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/google/go-github/v84/github"
+)
+
+// File reads a file through the contents API.
+func (h *gitHub) File(ctx context.Context, repository, path, ref string) ([]byte, error) {
+	content, _, err := h.content(ctx, repository, path, ref)
+	return content, err
+}
+
+// content returns a file and the number (SHA) by which it is replaced.
+func (h *gitHub) content(ctx context.Context, repository, path, ref string) ([]byte, string, error) {
+	owner, name, err := splitRepository(repository)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := checkPath(path); err != nil {
+		return nil, "", err
+	}
+	file, _, _, err := h.client.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: ref})
+	if err != nil {
+		return nil, "", gitHubError(err)
+	}
+	if file == nil || file.GetType() != "file" || file.GetEncoding() == "none" || file.GetSize() > maxFile {
+		return nil, "", tooLargeFile(path)
+	}
+	text, err := file.GetContent()
+	if err != nil || file.GetSHA() == "" {
+		return nil, "", malformed("the host's answer is not a file of GitHub", err)
+	}
+	return []byte(text), file.GetSHA(), nil
+}
+
+// Propose makes the branch, the commit and the pull request, each unless it is there.
+func (h *gitHub) Propose(ctx context.Context, repository string, change Change) (PullRequest, error) {
+	owner, name, err := splitRepository(repository)
+	if err != nil {
+		return PullRequest{}, err
+	}
+	pulls, _, err := h.client.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{State: "open", Head: owner + ":" + change.Branch, Base: change.Base})
+	if err != nil {
+		return PullRequest{}, gitHubError(err)
+	}
+	if err := h.commit(ctx, owner, name, change); err != nil {
+		return PullRequest{}, err
+	}
+	for _, pull := range pulls {
+		if pull.GetHead().GetRef() == change.Branch {
+			return gitHubPull(pull)
+		}
+	}
+	pull, _, err := h.client.PullRequests.Create(ctx, owner, name, &github.NewPullRequest{
+		Title: &change.Title, Head: &change.Branch, Base: &change.Base, Body: &change.Text, MaintainerCanModify: github.Ptr(true),
+	})
+	if err != nil {
+		return PullRequest{}, gitHubError(err)
+	}
+	return gitHubPull(pull)
+}
+
+func (h *gitHub) commit(ctx context.Context, owner, name string, change Change) error {
+	base, _, err := h.client.Git.GetRef(ctx, owner, name, "heads/"+change.Base)
+	if err != nil {
+		return gitHubError(err)
+	}
+	_, _, err = h.client.Git.CreateRef(ctx, owner, name, github.CreateRef{Ref: "refs/heads/" + change.Branch, SHA: base.GetObject().GetSHA()})
+	if err := gitHubError(err); err != nil && !isThere(err) {
+		return err
+	}
+	old, sha, err := h.content(ctx, owner+"/"+name, change.Path, change.Branch)
+	if err != nil || bytes.Equal(old, change.Content) {
+		return err
+	}
+	_, _, err = h.client.Repositories.UpdateFile(ctx, owner, name, change.Path, &github.RepositoryContentFileOptions{
+		Message: &change.Title, Content: change.Content, SHA: &sha, Branch: &change.Branch,
+	})
+	return gitHubError(err)
+}
+
+// isThere tells GitHub's refusal to make a branch twice from its other ones: they have one status.
+func isThere(err error) bool {
+	return Is(err, Refused) && strings.Contains(err.Error(), "already exists")
+}
+
+func gitHubPull(pull *github.PullRequest) (PullRequest, error) {
+	if pull.GetNumber() == 0 {
+		return PullRequest{}, malformed("the host's answer is not a pull request of GitHub", nil)
+	}
+	return PullRequest{
+		Number: int64(pull.GetNumber()), Open: pull.GetState() == "open", Merged: pull.GetMerged(),
+		Head: pull.GetHead().GetRef(), Base: pull.GetBase().GetRef(), URL: pull.GetHTMLURL(),
+	}, nil
+}

@@ -1,0 +1,95 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+
+	gitlab "gitlab.com/gitlab-org/api/client-go"
+)
+
+// File reads a file through the repository files API.
+func (h *gitLab) File(ctx context.Context, repository, path, ref string) ([]byte, error) {
+	content, _, err := h.content(ctx, repository, path, ref)
+	return content, err
+}
+
+// content returns a file and the commit that changed it last, without which it is not replaced.
+func (h *gitLab) content(ctx context.Context, repository, path, ref string) ([]byte, string, error) {
+	if err := checkPath(path); err != nil {
+		return nil, "", err
+	}
+	file, _, err := h.client.RepositoryFiles.GetFile(repository, path, &gitlab.GetFileOptions{Ref: &ref}, gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, "", gitLabError(err)
+	}
+	if file.Size > maxFile {
+		return nil, "", tooLargeFile(path)
+	}
+	content, err := base64.StdEncoding.DecodeString(file.Content)
+	if err != nil || file.BlobID == "" {
+		return nil, "", malformed("the host's answer is not a file of GitLab", err)
+	}
+	return content, file.LastCommitID, nil
+}
+
+// Propose makes the branch with the commit, and the merge request, each unless it is there.
+func (h *gitLab) Propose(ctx context.Context, repository string, change Change) (PullRequest, error) {
+	open, _, err := h.client.MergeRequests.ListProjectMergeRequests(repository, &gitlab.ListProjectMergeRequestsOptions{
+		State: gitlab.Ptr("opened"), SourceBranch: &change.Branch, TargetBranch: &change.Base,
+	}, gitlab.WithContext(ctx))
+	if err != nil {
+		return PullRequest{}, gitLabError(err)
+	}
+	if err := h.commit(ctx, repository, change); err != nil {
+		return PullRequest{}, err
+	}
+	for _, request := range open {
+		if request.SourceBranch == change.Branch {
+			return gitLabRequest(request)
+		}
+	}
+	request, _, err := h.client.MergeRequests.CreateMergeRequest(repository, &gitlab.CreateMergeRequestOptions{
+		Title: &change.Title, Description: &change.Text, SourceBranch: &change.Branch, TargetBranch: &change.Base, RemoveSourceBranch: gitlab.Ptr(true),
+	}, gitlab.WithContext(ctx))
+	if err != nil {
+		return PullRequest{}, gitLabError(err)
+	}
+	return gitLabRequest(&request.BasicMergeRequest)
+}
+
+// commit adds a commit to the branch, which GitLab makes with it when it does not exist.
+func (h *gitLab) commit(ctx context.Context, repository string, change Change) error {
+	options := &gitlab.UpdateFileOptions{
+		Branch: &change.Branch, Encoding: gitlab.Ptr("base64"), Content: gitlab.Ptr(base64.StdEncoding.EncodeToString(change.Content)),
+		CommitMessage: &change.Title,
+	}
+	old, last, err := h.content(ctx, repository, change.Path, change.Branch)
+	switch {
+	case Is(err, NotFound):
+		options.StartBranch = &change.Base
+		if old, last, err = h.content(ctx, repository, change.Path, change.Base); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	if bytes.Equal(old, change.Content) {
+		return nil
+	}
+	if last != "" {
+		options.LastCommitID = &last
+	}
+	_, _, err = h.client.RepositoryFiles.UpdateFile(repository, change.Path, options, gitlab.WithContext(ctx))
+	return gitLabError(err)
+}
+
+func gitLabRequest(request *gitlab.BasicMergeRequest) (PullRequest, error) {
+	if request.IID == 0 {
+		return PullRequest{}, malformed("the host's answer is not a merge request of GitLab", nil)
+	}
+	return PullRequest{
+		Number: request.IID, Open: request.State == "opened" || request.State == "locked", Merged: request.State == "merged",
+		Head: request.SourceBranch, Base: request.TargetBranch, URL: request.WebURL,
+	}, nil
+}

@@ -1,0 +1,102 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/workflowfinding"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/verdict"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/workflows/step"
+)
+
+// verdictParameters are those of findings.verdict.
+type verdictParameters struct {
+	FindingID id `json:"findingId"`
+	// Verdict is true_positive or false_positive.
+	Verdict string `json:"verdict"`
+	Reason  string `json:"reason"`
+}
+
+func (p verdictParameters) problem(open map[string]bool) string {
+	switch {
+	case p.FindingID <= 0 && !open["findingId"]:
+		return "findingId is missing: the id of a finding"
+	case p.Verdict != verdict.TruePositive && p.Verdict != verdict.FalsePositive && !open["verdict"]:
+		return fmt.Sprintf("verdict must be %s or %s, got %.40q", verdict.TruePositive, verdict.FalsePositive, p.Verdict)
+	}
+	return ""
+}
+
+// judge stores a verdict about a finding, by the rules of package verdict: it overrules nobody.
+func judge(st *store.Store) step.Kind {
+	return step.Kind{
+		Name: "findings.verdict", Doc: "Stores a verdict about a finding; applied says whether it changed the finding's triage.",
+		Check: checked[verdictParameters](),
+		Run: func(ctx context.Context, call step.Call) (step.Result, error) {
+			p, err := given[verdictParameters](call)
+			if err != nil {
+				return step.Result{}, err
+			}
+			applied := false
+			ctx = tenant.NewContext(ctx, call.DeploymentID)
+			err = st.Write(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+				if call.ProjectID != nil {
+					own, err := tx.Finding.Query().Where(finding.DeploymentID(call.DeploymentID), finding.ID(int64(p.FindingID)), finding.ProjectID(*call.ProjectID)).Exist(ctx)
+					if err != nil {
+						return err
+					}
+					if !own {
+						return noFinding(p.FindingID)
+					}
+				}
+				applied, err = verdict.Apply(ctx, st, tx, verdict.Verdict{
+					FindingID: int64(p.FindingID), Value: p.Verdict, Reason: p.Reason, ActorKind: verdict.ActorWorkflow, ActorID: call.RunID,
+				})
+				if err != nil {
+					return err
+				}
+				return report(ctx, tx, call, p)
+			})
+			if ent.IsNotFound(err) {
+				return step.Result{}, noFinding(p.FindingID)
+			}
+			if err != nil {
+				return step.Result{}, notStored("the verdict could not be stored", err)
+			}
+			return output(map[string]any{"findingId": int64(p.FindingID), "verdict": p.Verdict, "applied": applied})
+		},
+	}
+}
+
+// report makes the verdict a result of the run. A finding that is judged again in the same run is one result, the last.
+func report(ctx context.Context, tx *ent.Tx, call step.Call, p verdictParameters) error {
+	row, err := tx.Finding.Query().Where(finding.DeploymentID(call.DeploymentID), finding.ID(int64(p.FindingID))).
+		Select(finding.FieldSeverity, finding.FieldContent).Only(ctx)
+	if err != nil {
+		return err
+	}
+	content := &storev1.FindingContent{}
+	if err := proto.Unmarshal(row.Content, content); err != nil {
+		return fmt.Errorf("content of finding %d: %w", row.ID, err)
+	}
+	at, key := content.GetLocation(), fmt.Sprintf("finding %d", row.ID)
+	_, err = tx.WorkflowFinding.Delete().Where(workflowfinding.DeploymentID(call.DeploymentID), workflowfinding.RunID(call.RunID), workflowfinding.Key(key)).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	return tx.WorkflowFinding.Create().SetDeploymentID(call.DeploymentID).SetRunID(call.RunID).
+		SetKey(key).SetFile(at.GetFilePath()).SetStartLine(int64(at.GetLine())).SetEndLine(int64(at.GetEndLine())).
+		SetSeverity(row.Severity).SetVulnerable(p.Verdict == verdict.TruePositive).SetReasoning(p.Reason).
+		Exec(ctx)
+}
+
+func noFinding(number id) error {
+	return step.Permanent("the run's project or deployment has no finding %d", int64(number))
+}
