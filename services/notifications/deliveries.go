@@ -154,6 +154,7 @@ var stateWords = map[notificationsv1.DeliveryState]string{
 var kindWords = map[notificationsv1.DeliveryKind]string{
 	notificationsv1.DeliveryKind_DELIVERY_KIND_FINDINGS: kindFindings,
 	notificationsv1.DeliveryKind_DELIVERY_KIND_SCAN:     kindScan,
+	notificationsv1.DeliveryKind_DELIVERY_KIND_WORKFLOW: outbox.KindWorkflow,
 }
 
 func convertDelivery(row *ent.Delivery) *notificationsv1.Delivery {

@@ -25,6 +25,10 @@ type call struct {
 	// failure is the error of reading the body, with its details: the generated code between the decoder and
 	// the error handler keeps only the text of errors.
 	failure error
+	// ifNoneMatch names the states of the answer that the caller has.
+	ifNoneMatch string
+	// notModified is true when the answer is one of them.
+	notModified bool
 }
 
 type callKey struct{}
@@ -61,7 +65,7 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 			timeout = g.config.UploadTimeout
 			_ = control.SetWriteDeadline(time.Now().Add(timeout + writeGrace))
 		}
-		c := &call{route: rt}
+		c := &call{route: rt, ifNoneMatch: r.Header.Get("If-None-Match")}
 		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), callKey{}, c), timeout)
 		defer cancel()
 		r = r.WithContext(ctx)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/etag"
 )
 
 // gateway is the handler behind the middleware.
@@ -44,6 +45,7 @@ func New(config Config) (http.Handler, error) {
 		runtime.WithOutgoingHeaderMatcher(outgoingHeader),
 		runtime.WithOutgoingTrailerMatcher(func(string) (string, bool) { return "", false }),
 		runtime.WithForwardResponseOption(writeSuccessCode),
+		runtime.WithForwardResponseRewriter(withoutKnown),
 		runtime.WithErrorHandler(g.handleError),
 		runtime.WithRoutingErrorHandler(g.handleRoutingError),
 		runtime.WithMiddlewares(g.perCall),
@@ -132,6 +134,7 @@ var forwarded = map[string]string{
 	"Tracestate":    "tracestate",
 	"User-Agent":    "user-agent",
 	"If-Match":      "if-match",
+	"If-None-Match": etag.IfNoneMatch,
 }
 
 func incomingHeader(name string) (string, bool) {
@@ -175,6 +178,9 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 			routed.Header[name] = values[:1]
 		}
 	}
+	if values := r.Header["If-None-Match"]; len(values) > 1 { // a list, which may be spread over several lines
+		routed.Header["If-None-Match"] = []string{strings.Join(values, ", ")}
+	}
 	for name := range g.uploadHeaders {
 		if values := r.Header[name]; len(values) > 0 {
 			routed.Header[name] = values[:1]
@@ -186,7 +192,18 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 	return routed, nil
 }
 
-// writeSuccessCode gives a success the code that the RPC's rule declares.
+// noBody is the answer that the caller has already.
+type noBody struct{}
+
+// withoutKnown keeps an answer that the caller has already from being written.
+func withoutKnown(ctx context.Context, answer proto.Message) (any, error) {
+	if c := callFrom(ctx); c != nil && c.notModified {
+		return noBody{}, nil
+	}
+	return answer, nil
+}
+
+// writeSuccessCode gives a success the code that the RPC's rule declares, or 304 where the caller has the answer already.
 func writeSuccessCode(ctx context.Context, w http.ResponseWriter, _ proto.Message) error {
 	c := callFrom(ctx)
 	if c == nil {
@@ -194,6 +211,11 @@ func writeSuccessCode(ctx context.Context, w http.ResponseWriter, _ proto.Messag
 	}
 	switch code := int(c.route.rule.GetSuccessCode()); code {
 	case 0, http.StatusOK:
+		if c.route.httpMethod == http.MethodGet && etag.Matches(c.ifNoneMatch, w.Header().Get("ETag")) {
+			c.notModified = true
+			w.Header().Del("Content-Type")
+			w.WriteHeader(http.StatusNotModified)
+		}
 	case http.StatusNoContent:
 		w.Header().Del("Content-Type")
 		w.WriteHeader(code)

@@ -38,6 +38,9 @@ func (*marshaler) ContentType(any) string { return "application/json" }
 // Marshal writes an answer. The buffer starts at the size of the latest answer of the same type: pages of a
 // list are alike, and growing to them by doubling copies each twice.
 func (m *marshaler) Marshal(value any) ([]byte, error) {
+	if _, none := value.(noBody); none {
+		return nil, nil
+	}
 	message, ok := value.(proto.Message)
 	if !ok {
 		return nil, fmt.Errorf("gateway: cannot write a %T as JSON", value)

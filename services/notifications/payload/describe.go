@@ -19,6 +19,9 @@ var severities = map[int64]string{0: "info", 1: "warning", 2: "error"}
 
 // Describe is the text for people of a body that this package made: a line that says what it is about, and plain text.
 func Describe(body []byte) (subject, text string) {
+	if title, message, ok := workflowMessage(body); ok {
+		return oneLine(title), message
+	}
 	var findings []struct {
 		Finding struct {
 			CheckID  string `json:"check_id"`

@@ -178,3 +178,18 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("%q, %q", subject, text)
 	}
 }
+
+func TestWorkflowMessage(t *testing.T) {
+	m := payload.WorkflowMessage{
+		DeploymentID: 1, Workflow: "code-audit", RunID: 17, ProjectID: 7, Title: "3 issues in acme/web", Text: "high: <SQL> — app/db.py:42\n",
+		SentAt: time.Date(2026, 5, 4, 10, 20, 30, 123456000, time.UTC),
+	}
+	apitest.Golden(t, "workflow", string(payload.Workflow(m)))
+	if subject, text := payload.Describe(payload.Workflow(m)); subject != m.Title || text != m.Text {
+		t.Errorf("got %q, %q", subject, text)
+	}
+	m.ProjectID = 0
+	if body := payload.Workflow(m); !bytes.Contains(body, []byte(`"project_id":null,`)) {
+		t.Errorf("got %s", body)
+	}
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+func newWorkflow(std streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "workflow",
+		Short: "Write, publish and look at agentic workflows",
+		Long: `A workflow is a definition in YAML or JSON: what a run is given, which steps it takes and in which order. The server
+keeps every published version; runs that have begun keep theirs. Two workflows come with the product: triage-backlog
+and code-audit. What a definition may say: docs/workflows.md.`,
+		Example: `  palisade workflow show code-audit --definition > audit.yaml   # begin with a copy
+  palisade workflow lint audit.yaml                             # needs no server
+  palisade workflow publish audit.yaml
+  palisade workflow list`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newWorkflowList(std), newWorkflowShow(std), newWorkflowLint(std), newWorkflowPublish(std),
+		newWorkflowEnable(std, true), newWorkflowEnable(std, false), newWorkflowDelete(std),
+		newWorkflowRun(std), newWorkflowJobs(std), newWorkflowCancel(std), newWorkflowRetry(std))
+	return cmd
+}
+
+// workflowType is what tables show of an entry of the catalog.
+type workflowType struct {
+	Name        string `json:"name"`
+	DisplayName string `json:"displayName"`
+	Description string `json:"description"`
+	TargetType  string `json:"targetType"`
+	Version     string `json:"version"`
+	Enabled     bool   `json:"enabled"`
+	Graph       struct {
+		Steps []workflowStep `json:"steps"`
+	} `json:"graph"`
+	Inputs struct {
+		Fields []workflowInput `json:"fields"`
+	} `json:"inputs"`
+}
+
+type workflowStep struct {
+	Name string   `json:"name"`
+	Type string   `json:"type"`
+	Next []string `json:"next"`
+	Line int      `json:"line"`
+}
+
+type workflowInput struct {
+	Name        string          `json:"name"`
+	Type        string          `json:"type"`
+	Required    bool            `json:"required"`
+	Default     json.RawMessage `json:"defaultValue"`
+	Description string          `json:"description"`
+}
+
+// registry is the catalog of one deployment.
+type registry struct {
+	*client
+	deploymentID string
+}
+
+func openRegistry(ctx context.Context, flags clientFlags, std streams) (*registry, error) {
+	c, err := flags.newClient(std)
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.deploymentID(ctx, flags.deployment)
+	return &registry{client: c, deploymentID: id}, err
+}
+
+// deploymentID finds the number of a deployment: the workflow API knows no slugs. slug "" is the token's own.
+func (c *client) deploymentID(ctx context.Context, slug string) (string, error) {
+	slug, err := c.resolveDeployment(ctx, slug)
+	if err != nil {
+		return "", err
+	}
+	req, err := c.request(ctx, http.MethodGet, nil, nil, "api", "v1", "deployments")
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		Deployments []struct {
+			ID   int64
+			Slug string
+		}
+	}
+	if err := c.do(req, &answer); err != nil {
+		return "", err
+	}
+	for _, d := range answer.Deployments {
+		if d.Slug == slug {
+			return strconv.FormatInt(d.ID, 10), nil
+		}
+	}
+	return "", fmt.Errorf("this token sees no deployment %q", slug)
+}
+
+// call sends a request to the catalog; body may be nil. The answer comes back raw, and decoded into result.
+func (r *registry) call(ctx context.Context, method string, body, result any, path ...string) (json.RawMessage, error) {
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(text)
+	}
+	at := []string{"api", "workflows", "v1", "deployments", r.deploymentID, "registry"}
+	for _, part := range path {
+		at = append(at, url.PathEscape(part))
+	}
+	req, err := r.request(ctx, method, nil, content, at...)
+	if err != nil {
+		return nil, err
+	}
+	if content != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	var raw json.RawMessage
+	if err := r.do(req, &raw); err != nil {
+		return nil, err
+	}
+	return raw, json.Unmarshal(raw, result)
+}
+
+func newWorkflowList(std streams) *cobra.Command {
+	var flags clientFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the workflows of the deployment",
+		Example: `  palisade workflow list
+  palisade workflow list -o json | jq -r '.workflows[] | select(.enabled) | .name'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("output", output, "table", "json"); err != nil {
+				return err
+			}
+			r, err := openRegistry(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			var answer struct{ Workflows []workflowType }
+			raw, err := r.call(cmd.Context(), http.MethodGet, nil, &answer)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return printJSON(std.out, raw)
+			}
+			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+			_, _ = fmt.Fprintln(table, "NAME\tVERSION\tSTATE\tTARGET\tSTEPS\tDISPLAY NAME")
+			for _, w := range answer.Workflows {
+				_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", printable(w.Name), printable(w.Version), w.state(),
+					printable(w.TargetType), len(w.Graph.Steps), printable(w.DisplayName))
+			}
+			return table.Flush()
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+func (w workflowType) state() string {
+	if w.Enabled {
+		return "enabled"
+	}
+	return "disabled"
+}
+
+// printJSON prints an answer as the API gave it.
+func printJSON(w io.Writer, raw json.RawMessage) error {
+	_, err := fmt.Fprintf(w, "%s\n", bytes.TrimSpace(raw))
+	return err
+}
+
+// readDefinition reads a definition from a file, or from standard input for "-".
+func readDefinition(std streams, name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(std.in)
+	}
+	return os.ReadFile(name)
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+type workflowRunOptions struct {
+	client                       clientFlags
+	inputs                       []string
+	repo, ref, name, key, output string
+	budget                       float64
+	wait                         bool
+}
+
+func newWorkflowRun(std streams) *cobra.Command {
+	var o workflowRunOptions
+	cmd := &cobra.Command{
+		Use:   "run NAME",
+		Short: "Start a run of a workflow, and see it through with --wait",
+		Long: `Start a run of a workflow. What it needs to be given is listed by "palisade workflow show NAME"; inputs that are left out
+have their defaults. Values are text, or JSON where the input is a number, a boolean, a list or an object.
+
+With --wait the progress of its steps goes to standard error until the run ends.
+Exit status: 0 the run was started, or with --wait: has completed; 1 it has failed or was cancelled; 2 an error.`,
+		Example: `  palisade workflow run triage-backlog --repo acme/web --wait
+  palisade workflow run code-audit --repo acme/web --ref main --input include='["src/**"]' --budget 500
+  palisade workflow run code-audit --repo 7 --idempotency-key nightly-2026-05-08 -o json | jq -r .summary.jobId`,
+		Args: workflowNames(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), std, args[0]) },
+	}
+	o.client.add(cmd)
+	cmd.Flags().StringArrayVarP(&o.inputs, "input", "i", nil, "`NAME=VALUE` of an input; may be repeated")
+	cmd.Flags().StringVar(&o.repo, "repo", "", "`name` or id of the project that the run is about")
+	cmd.Flags().StringVar(&o.ref, "ref", "", "branch, tag or commit; the project's primary branch when absent")
+	cmd.Flags().StringVar(&o.name, "name", "", "name of the run, for people")
+	cmd.Flags().Float64Var(&o.budget, "budget", 0, "`credits` that the run may cost (100 are one US dollar); what the workflow says when absent")
+	cmd.Flags().StringVar(&o.key, "idempotency-key", "", "`text` of your choice: the same one again starts no second run")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait for the end of the run")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+func (o *workflowRunOptions) run(ctx context.Context, std streams, name string) error {
+	if err := oneOf("output", o.output, "table", "json"); err != nil {
+		return err
+	}
+	r, err := openRegistry(ctx, o.client, std)
+	if err != nil {
+		return err
+	}
+	body := map[string]any{
+		"workflowType": name, "gitRef": o.ref, "jobName": o.name, "budgetCredits": o.budget, "idempotencyKey": o.key,
+	}
+	if body["inputs"], err = o.given(ctx, r, name); err != nil {
+		return err
+	}
+	if o.repo != "" {
+		if body["repoId"], err = r.projectID(ctx, o.client.deployment, o.repo); err != nil {
+			return err
+		}
+	}
+	return r.started(ctx, std, o.output, o.wait, body, "jobs")
+}
+
+// given reads the inputs: text as it is, everything else as JSON, as the workflow says.
+func (o *workflowRunOptions) given(ctx context.Context, r *registry, name string) (map[string]any, error) {
+	inputs := map[string]any{}
+	if len(o.inputs) == 0 {
+		return inputs, nil
+	}
+	var workflow shownWorkflow
+	if _, err := r.call(ctx, http.MethodGet, nil, &workflow, name); err != nil {
+		return nil, err
+	}
+	for _, pair := range o.inputs {
+		key, text, found := strings.Cut(pair, "=")
+		if !found || key == "" {
+			return nil, usagef("--input: got %q, want NAME=VALUE", pair)
+		}
+		inputs[key] = text
+		for _, field := range workflow.Workflow.Inputs.Fields {
+			if field.Name != key || strings.HasSuffix(field.Type, "_STRING") {
+				continue
+			}
+			var value any
+			if err := json.Unmarshal([]byte(text), &value); err != nil {
+				kind := strings.ToLower(strings.TrimPrefix(field.Type, "WORKFLOW_INPUT_TYPE_"))
+				return nil, usagef("--input %s: got %q, want JSON, as the input is of type %s", key, text, kind)
+			}
+			inputs[key] = value
+		}
+	}
+	return inputs, nil
+}
+
+// projectID finds the id of a project by its name; a number is one already.
+func (r *registry) projectID(ctx context.Context, deployment, project string) (string, error) {
+	if _, err := strconv.ParseInt(project, 10, 64); err == nil {
+		return project, nil
+	}
+	slug, err := r.resolveDeployment(ctx, deployment)
+	if err != nil {
+		return "", err
+	}
+	req, err := r.request(ctx, http.MethodGet, nil, nil, "api", "v1", "deployments", url.PathEscape(slug), "projects", project)
+	if err != nil {
+		return "", err
+	}
+	var answer struct{ Project struct{ ID json.Number } }
+	err = r.do(req, &answer)
+	return answer.Project.ID.String(), err
+}
+
+// workflowJob is what tables show of a run.
+type workflowJob struct {
+	JobID            string  `json:"jobId"`
+	WorkflowType     string  `json:"workflowType"`
+	Status           string  `json:"status"`
+	RepoID           string  `json:"repoId"`
+	GitRef           string  `json:"gitRef"`
+	StartedAt        string  `json:"startedAt"`
+	FinishedAt       string  `json:"finishedAt"`
+	TotalFindings    int64   `json:"totalFindings"`
+	TotalCostCredits float64 `json:"totalCostCredits"`
+}
+
+func (j workflowJob) state() string {
+	return strings.ToLower(strings.TrimPrefix(j.Status, "PLATFORM_WORKFLOW_RUN_STATUS_"))
+}
+
+func (j workflowJob) line() string {
+	return fmt.Sprintf("job %s of %s: %s", printable(j.JobID), printable(j.WorkflowType), printable(j.state()))
+}
+
+// jobs sends a request about runs.
+func (r *registry) jobs(ctx context.Context, method string, query url.Values, body, result any, path ...string) (json.RawMessage, error) {
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(text)
+	}
+	at := []string{"api", "workflows", "v1", "deployments", r.deploymentID}
+	for _, part := range path {
+		at = append(at, url.PathEscape(part))
+	}
+	req, err := r.request(ctx, method, query, content, at...)
+	if err != nil {
+		return nil, err
+	}
+	if content != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	var raw json.RawMessage
+	if err := r.do(req, &raw); err != nil {
+		return nil, err
+	}
+	return raw, json.Unmarshal(raw, result)
+}
+
+// started starts a run, prints it and, if asked to, waits for its end.
+func (r *registry) started(ctx context.Context, std streams, output string, wait bool, body any, path ...string) error {
+	var answer struct{ Summary workflowJob }
+	raw, err := r.jobs(ctx, http.MethodPost, nil, body, &answer, path...)
+	if err != nil {
+		return err
+	}
+	if !wait {
+		return printJob(std.out, output, raw, answer.Summary)
+	}
+	_, _ = fmt.Fprintln(std.err, answer.Summary.line())
+	return r.follow(ctx, std, output, answer.Summary.JobID)
+}
+
+func printJob(out io.Writer, output string, raw json.RawMessage, job workflowJob) error {
+	if output == "json" {
+		return printJSON(out, raw)
+	}
+	_, err := fmt.Fprintln(out, job.line())
+	return err
+}
+
+func newWorkflowJobs(std streams) *cobra.Command {
+	var flags clientFlags
+	var output, workflow, status, cursor string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "jobs",
+		Short: "List runs of workflows, newest first",
+		Example: `  palisade workflow jobs --workflow code-audit --status failed
+  palisade workflow jobs -o json | jq '.jobs[0]'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("output", output, "table", "json"); err != nil {
+				return err
+			}
+			query := url.Values{"limit": {strconv.Itoa(limit)}}
+			for name, value := range map[string]string{"workflowType": workflow, "cursor": cursor} {
+				if value != "" {
+					query.Set(name, value)
+				}
+			}
+			if status != "" {
+				if err := oneOf("status", status, "submitted", "running", "completed", "failed", "cancelled"); err != nil {
+					return err
+				}
+				query.Set("status", "PLATFORM_WORKFLOW_RUN_STATUS_"+strings.ToUpper(status))
+			}
+			r, err := openRegistry(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			var answer struct {
+				Jobs   []workflowJob
+				Cursor string
+			}
+			raw, err := r.jobs(cmd.Context(), http.MethodGet, query, nil, &answer, "jobs")
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return printJSON(std.out, raw)
+			}
+			if err := printJobs(std.out, answer.Jobs); err != nil || answer.Cursor == "" {
+				return err
+			}
+			_, err = fmt.Fprintf(std.err, "There are more: --cursor %s\n", printable(answer.Cursor))
+			return err
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&workflow, "workflow", "", "only runs of the workflow of this `name`")
+	cmd.Flags().StringVar(&status, "status", "", "only runs that are submitted, running, completed, failed or cancelled")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "where the list before this one ended")
+	cmd.Flags().IntVar(&limit, "limit", 50, "`number` of runs, at most 500")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+func printJobs(out io.Writer, jobs []workflowJob) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "JOB\tWORKFLOW\tSTATE\tREF\tSTARTED\tFINISHED\tFINDINGS\tCREDITS")
+	for _, j := range jobs {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.2f\n", printable(j.JobID), printable(j.WorkflowType), printable(j.state()),
+			printable(j.GitRef), second(j.StartedAt), second(j.FinishedAt), j.TotalFindings, j.TotalCostCredits)
+	}
+	return table.Flush()
+}
+
+// second is a time to the second; "-" for none.
+func second(text string) string {
+	if len(text) < len("2026-05-08T12:00:00") {
+		return "-"
+	}
+	return printable(text[:19]) + "Z"
+}

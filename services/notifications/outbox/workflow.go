@@ -1,0 +1,104 @@
+package outbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/delivery"
+	"github.com/palisade/palisade/ent/notificationrule"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/notifications/payload"
+	"github.com/palisade/palisade/services/notifications/retry"
+)
+
+// KindWorkflow is the kind, in the ledger, of what steps of workflows say.
+const KindWorkflow = "workflow"
+
+// deliveriesPerInsert keeps a statement below SQLite's number of parameters.
+const deliveriesPerInsert = 200
+
+// Workflow is what a step of a run has to say.
+type Workflow struct {
+	payload.WorkflowMessage
+	// Step and Path are the place of the step in the run: a place says one thing, however often it is tried.
+	Step, Path string
+	// SubmittedAt is when the run was submitted, in microseconds: with the ids it makes the id of the message, which is
+	// unique among all servers that a receiver may listen to.
+	SubmittedAt int64
+	// RuleIDs are the rules to tell; all that are enabled when empty.
+	RuleIDs []int64
+}
+
+// UnknownRuleError names a rule that the deployment of the message does not have.
+type UnknownRuleError struct{ ID int64 }
+
+// Error implements error.
+func (e UnknownRuleError) Error() string { return fmt.Sprintf("notification rule %d not found", e.ID) }
+
+// WorkflowSays writes the deliveries of a message, in the deployment of the context, and returns how many there are. The
+// same place of the same run again writes none. Rules that are disabled are left out; a policy filter of a rule is about
+// findings and does not count here.
+func WorkflowSays(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, w Workflow) (deliveries int, err error) {
+	rules, err := rulesOf(ctx, tx, w)
+	if err != nil {
+		return 0, err
+	}
+	event := w.eventID()
+	written, err := tx.Delivery.Query().Where(delivery.DeploymentID(w.DeploymentID), delivery.EventID(event), delivery.ReplayOfIsNil()).Count(ctx)
+	if err != nil || written > 0 || len(rules) == 0 {
+		return written, err
+	}
+	now := store.Now()
+	w.SentAt = store.Time(now)
+	body := payload.Workflow(w.WorkflowMessage)
+	rows := make([]*ent.DeliveryCreate, len(rules))
+	for i, rule := range rules {
+		rows[i] = tx.Delivery.Create().SetDeploymentID(w.DeploymentID).SetRuleID(rule).SetEventID(event).SetKind(KindWorkflow).
+			SetProjectID(w.ProjectID).SetPayload(body).SetState("pending").SetNextAttemptAt(now).
+			SetGiveUpAt(now + retry.Patience.Microseconds()).SetCreatedAt(now)
+	}
+	for part := range slices.Chunk(rows, deliveriesPerInsert) {
+		if err := tx.Delivery.CreateBulk(part...).Exec(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return len(rows), queue.Enqueue(ctx, Deliver{Cause: CauseEvent}, nil)
+}
+
+// rulesOf reads the rules to tell. The lock lets two attempts at the same step take turns.
+func rulesOf(ctx context.Context, tx *ent.Tx, w Workflow) (ids []int64, err error) {
+	found, err := tx.NotificationRule.Query().Where(notificationrule.DeploymentID(w.DeploymentID), func(s *entsql.Selector) {
+		if s.Dialect() == dialect.Postgres {
+			s.ForUpdate()
+		}
+	}).Select(notificationrule.FieldID, notificationrule.FieldIsEnabled).Order(ent.Asc(notificationrule.FieldID)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	enabled := map[int64]bool{}
+	for _, rule := range found {
+		enabled[rule.ID] = rule.IsEnabled
+		if rule.IsEnabled && (len(w.RuleIDs) == 0 || slices.Contains(w.RuleIDs, rule.ID)) {
+			ids = append(ids, rule.ID)
+		}
+	}
+	for _, id := range w.RuleIDs {
+		if _, known := enabled[id]; !known {
+			return nil, UnknownRuleError{id}
+		}
+	}
+	return ids, nil
+}
+
+func (w Workflow) eventID() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "workflow/%d/%d/%d/%q/%q", w.DeploymentID, w.RunID, w.SubmittedAt, w.Step, w.Path))
+	return "msg_" + hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,108 @@
+package workflows_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/workflows/issues"
+	"github.com/palisade/palisade/services/workflows/step"
+)
+
+// auditLand is a deployment in which workflows have found issues.
+type auditLand struct {
+	*apitest.Server
+	web, api int64
+	runs     []int64
+	ids      map[string]int64 // of issues, by title
+}
+
+// path is that of an operation on issues.
+func (l *auditLand) path(format string, args ...any) string {
+	return fmt.Sprintf("/api/issues/%d", l.DeploymentID) + fmt.Sprintf(format, args...)
+}
+
+var changingID = regexp.MustCompile(`"requestId":"[^"]+"`)
+
+// want requires a status and returns the body, without the request id of errors.
+func (l *auditLand) want(t testing.TB, token, method, path, body string, status int) string {
+	t.Helper()
+	answer := l.Do(t, token, method, path, body)
+	if answer.Status != status {
+		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, status)
+	}
+	return changingID.ReplaceAllString(answer.Body, `"requestId":"R"`)
+}
+
+func (l *auditLand) post(t testing.TB, path, body string) string {
+	t.Helper()
+	return l.want(t, l.Token, http.MethodPost, path, body, http.StatusOK)
+}
+
+// newAuditLand makes two projects and lets three runs find four issues.
+func newAuditLand(t testing.TB, s *apitest.Server) *auditLand {
+	t.Helper()
+	l := &auditLand{Server: s, ids: map[string]int64{}}
+	l.write(t, func(ctx context.Context, tx *ent.Tx) error {
+		for name, id := range map[string]*int64{"acme/web": &l.web, "acme/api": &l.api} {
+			row, err := tx.Project.Create().SetName(name).SetNameKey(name).SetCreatedAt(store.Now()).Save(ctx)
+			if err != nil {
+				return err
+			}
+			*id = row.ID
+		}
+		return nil
+	})
+	l.detect(t, "code-audit", &l.web, "main", issues.Found{
+		Title: "SQL injection in user lookup", Description: "The id goes into the query.", Reasoning: "uid comes from the request.", Severity: "high",
+		Class: "SQL injection", File: "app/db.py", StartLine: 42, EndLine: 43, Evidence: `db.execute("SELECT * FROM users WHERE id = " + uid)`,
+		CWEs: []string{"CWE-89"}, OWASPs: []string{"A03:2021"}, Actions: []string{"Use a bound parameter"}, Domains: []string{"accounts"},
+	}, issues.Found{
+		Title: "Größe 100%_ unescaped", Severity: "medium", Class: "xss", File: "app/views.py", StartLine: 7, Evidence: "return '<b>' + name",
+		Identities: []string{"svc-render"}, DependencyPaths: []string{"web > jinja"}, DirectDependencies: []string{"jinja"},
+	})
+	l.detect(t, "nightly", &l.api, "release", issues.Found{
+		Title: "Key in the log", Reasoning: "The header is printed.", Severity: "critical", Class: "leak", File: "cmd/main.go", StartLine: 3, Evidence: "log.Print(h)",
+	})
+	l.detect(t, "inventory", nil, "", issues.Found{Title: "Unused account", Severity: "info", Class: "hygiene", Evidence: "svc-old", Identities: []string{"svc-old"}})
+	return l
+}
+
+func (l *auditLand) write(t testing.TB, fn func(ctx context.Context, tx *ent.Tx) error) {
+	t.Helper()
+	if err := l.Store.Write(tenant.NewContext(t.Context(), l.DeploymentID), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// detect is a run that finds something.
+func (l *auditLand) detect(t testing.TB, workflow string, project *int64, ref string, found ...issues.Found) {
+	t.Helper()
+	l.write(t, func(ctx context.Context, tx *ent.Tx) error {
+		run, err := tx.WorkflowRun.Create().SetWorkflow(workflow).SetVersionID(1).SetNillableProjectID(project).SetStatus("running").SetGitRef(ref).
+			SetTriggerSource("manual").SetEventSource("api").SetActorKind("user").SetActorID(1).SetInputs([]byte("{}")).SetSubmittedAt(store.Now()).Save(ctx)
+		if err != nil {
+			return err
+		}
+		l.runs = append(l.runs, run.ID)
+		_, err = issues.Upsert(ctx, tx, step.Call{
+			DeploymentID: l.DeploymentID, RunID: run.ID, Workflow: workflow, Step: "store", ProjectID: project, GitRef: ref, TriggerSource: "manual",
+		}, found, nil)
+		if err != nil {
+			return err
+		}
+		if run, err = run.Update().SetStatus("completed").SetFinishedAt(store.Now()).Save(ctx); err != nil {
+			return err
+		}
+		return issues.RunEnded(ctx, tx, run)
+	})
+	for _, row := range l.Store.Reader.AgenticIssue.Query().AllX(l.System(t)) {
+		l.ids[row.Title] = row.ID
+	}
+}

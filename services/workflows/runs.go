@@ -1,0 +1,251 @@
+package workflows
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/workflowrun"
+	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/workflows/definition"
+	"github.com/palisade/palisade/services/workflows/engine"
+)
+
+// runAuditKind names runs in the audit trail.
+const runAuditKind = "workflow_run"
+
+// repositoryTarget is the target type of workflows that work on one repository.
+const repositoryTarget = "repository"
+
+// Runs is the service group "agentic workflows", the part that starts and ends runs.
+type Runs struct {
+	workflowsv1.UnimplementedWorkflowRunsServiceServer
+	store   *store.Store
+	jobs    *jobs.Jobs
+	engine  *engine.Engine
+	current func(ctx context.Context, name string) (*ent.WorkflowVersion, error)
+}
+
+// NewRuns starts runs of the versions that current names: those that are published under a name and enabled.
+func NewRuns(
+	st *store.Store, queue *jobs.Jobs, e *engine.Engine, current func(ctx context.Context, name string) (*ent.WorkflowVersion, error),
+) *Runs {
+	return &Runs{store: st, jobs: queue, engine: e, current: current}
+}
+
+// TriggerWorkflowJob starts a run.
+func (s *Runs) TriggerWorkflowJob(ctx context.Context, r *workflowsv1.TriggerWorkflowJobRequest) (*workflowsv1.TriggerWorkflowJobResponse, error) {
+	if row, err := s.again(ctx, r); err != nil || row != nil {
+		return triggered(row), err
+	}
+	version, err := s.current(ctx, r.GetWorkflowType())
+	if err != nil {
+		return nil, err
+	}
+	entry := &workflowsv1.WorkflowCatalogEntry{}
+	if err := proto.Unmarshal(version.CatalogEntry, entry); err != nil {
+		return nil, fmt.Errorf("catalog entry of workflow version %d: %w", version.ID, err)
+	}
+	inputs, err := checkedInputs(entry, r)
+	if err != nil {
+		return nil, err
+	}
+	budget := r.GetBudgetCredits()
+	if budget == 0 {
+		if budget, err = s.engine.Budget(ctx, version.ID); err != nil {
+			return nil, err
+		}
+	}
+	var row *ent.WorkflowRun
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		create := tx.WorkflowRun.Create().SetWorkflow(version.Name).SetVersionID(version.ID).SetJobName(r.GetJobName()).SetPrID(r.GetPrId()).
+			SetGitRef(r.GetGitRef()).SetInputs(inputs).SetBudgetCredits(budget)
+		if key := r.GetIdempotencyKey(); key != "" {
+			create.SetIdempotencyKey(key)
+		}
+		if err := about(ctx, tx, create, r, entry.GetTargetType()); err != nil {
+			return err
+		}
+		row, err = s.begin(ctx, tx, create)
+		return err
+	})
+	if ent.IsConstraintError(err) && r.GetIdempotencyKey() != "" { // a call with the same key was faster
+		row, err = s.again(ctx, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return triggered(row), nil
+}
+
+func triggered(row *ent.WorkflowRun) *workflowsv1.TriggerWorkflowJobResponse {
+	if row == nil {
+		return nil
+	}
+	return &workflowsv1.TriggerWorkflowJobResponse{Summary: convertSummary(row)}
+}
+
+// again finds the run that an earlier call with the same key started; nil without one.
+func (s *Runs) again(ctx context.Context, r *workflowsv1.TriggerWorkflowJobRequest) (*ent.WorkflowRun, error) {
+	if r.GetIdempotencyKey() == "" {
+		return nil, nil
+	}
+	row, err := s.store.Reader.WorkflowRun.Query().Where(workflowrun.IdempotencyKey(r.GetIdempotencyKey())).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	if err == nil && row.Workflow != r.GetWorkflowType() {
+		return nil, apierr.Conflict("idempotencyKey was used already, for job %d of workflow %q", row.ID, row.Workflow)
+	}
+	return row, err
+}
+
+func checkedInputs(entry *workflowsv1.WorkflowCatalogEntry, r *workflowsv1.TriggerWorkflowJobRequest) ([]byte, error) {
+	given := map[string]any{}
+	if r.GetInputs() != nil {
+		given = r.GetInputs().AsMap()
+	}
+	inputs, err := definition.CheckInputs(entry.GetInputs(), given)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(inputs)
+}
+
+// about copies what a run shows of its project.
+func about(ctx context.Context, tx *ent.Tx, create *ent.WorkflowRunCreate, r *workflowsv1.TriggerWorkflowJobRequest, target string) error {
+	if r.GetRepoId() == 0 {
+		if target == repositoryTarget {
+			return apierr.InvalidArgument("repoId", "repoId is required: workflow %q works on a repository", r.GetWorkflowType())
+		}
+		return nil
+	}
+	row, err := tx.Project.Query().Where(project.ID(r.GetRepoId())).Only(ctx)
+	if ent.IsNotFound(err) {
+		return apierr.NotFound("project %d not found", r.GetRepoId())
+	}
+	if err != nil {
+		return err
+	}
+	if r.GetGitRef() == "" {
+		ref := row.PrimaryBranch
+		if ref == "" {
+			ref = row.DefaultBranch
+		}
+		create.SetGitRef(strings.TrimPrefix(ref, "refs/heads/"))
+	}
+	create.SetProjectID(row.ID).SetRepoName(row.Name).SetRepoURL(row.URL).SetRepoScmType(row.ScmType)
+	return nil
+}
+
+// begin writes a run with its first task.
+func (s *Runs) begin(ctx context.Context, tx *ent.Tx, create *ent.WorkflowRunCreate) (*ent.WorkflowRun, error) {
+	caller, ok := access.FromContext(ctx)
+	if !ok {
+		return nil, apierr.Internal(fmt.Errorf("a run is started by nobody"))
+	}
+	event, trigger := sources(ctx, caller)
+	row, err := create.SetStatus(engine.Submitted).SetEventSource(event).SetTriggerSource(trigger).SetActorKind(string(caller.Kind)).
+		SetActorID(caller.ID).SetSubmittedAt(store.Now()).Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.engine.Begin(ctx, tx, s.jobs, row); err != nil {
+		return nil, err
+	}
+	audit.Change(ctx, runAuditKind, row.ID, nil, convertSummary(row))
+	return row, nil
+}
+
+// sources says through what a run was started, and whether by a person: the command line and users are, tokens of
+// pipelines are not.
+func sources(ctx context.Context, caller *access.Principal) (event, trigger string) {
+	event, trigger = "api", "automation"
+	md, _ := metadata.FromIncomingContext(ctx)
+	for _, agent := range md.Get("user-agent") {
+		if strings.HasPrefix(agent, "palisade-cli/") {
+			event, trigger = "cli", "manual"
+		}
+	}
+	if caller.Kind == access.KindUser {
+		trigger = "manual"
+	}
+	return event, trigger
+}
+
+// CancelWorkflowJob stops a run.
+func (s *Runs) CancelWorkflowJob(ctx context.Context, r *workflowsv1.CancelWorkflowJobRequest) (*workflowsv1.CancelWorkflowJobResponse, error) {
+	var after *ent.WorkflowRun
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := readRun(ctx, tx.Client(), r.GetJobId(), summaryColumns)
+		if err != nil {
+			return err
+		}
+		var before *ent.WorkflowRun
+		if before, after, err = s.engine.Cancel(ctx, tx, row.ID); err != nil {
+			return err
+		}
+		if !engine.Active(before) {
+			return apierr.FailedPrecondition("job %d has ended: it is %s", before.ID, before.Status)
+		}
+		audit.Change(ctx, runAuditKind, after.ID, convertSummary(before), convertSummary(after))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &workflowsv1.CancelWorkflowJobResponse{Summary: convertSummary(after)}, nil
+}
+
+// RetryWorkflowJob starts a run again that has ended: as a new one with the same inputs and version.
+func (s *Runs) RetryWorkflowJob(ctx context.Context, r *workflowsv1.RetryWorkflowJobRequest) (*workflowsv1.RetryWorkflowJobResponse, error) {
+	var row *ent.WorkflowRun
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		known, err := readRun(ctx, tx.Client(), r.GetJobId(), summaryColumns)
+		if err != nil {
+			return err
+		}
+		old, err := tx.WorkflowRun.Get(ctx, known.ID)
+		if err != nil {
+			return err
+		}
+		if engine.Active(old) {
+			return apierr.FailedPrecondition("job %s has not ended: it is %s; cancel it first", strconv.FormatInt(old.ID, 10), old.Status)
+		}
+		if err := stillThere(ctx, tx, old); err != nil {
+			return err
+		}
+		row, err = s.begin(ctx, tx, tx.WorkflowRun.Create().SetWorkflow(old.Workflow).SetVersionID(old.VersionID).SetNillableProjectID(old.ProjectID).
+			SetJobName(old.JobName).SetGitRef(old.GitRef).SetPrID(old.PrID).SetRepoName(old.RepoName).SetRepoURL(old.RepoURL).
+			SetRepoScmType(old.RepoScmType).SetRetryOf(old.ID).SetInputs(old.Inputs).SetBudgetCredits(old.BudgetCredits))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &workflowsv1.RetryWorkflowJobResponse{Summary: convertSummary(row)}, nil
+}
+
+// stillThere refuses to work on a project that was deleted since.
+func stillThere(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) error {
+	if run.ProjectID == nil {
+		return nil
+	}
+	exists, err := tx.Project.Query().Where(project.ID(*run.ProjectID)).Exist(ctx)
+	if err == nil && !exists {
+		err = apierr.FailedPrecondition("job %d was about project %s, which does not exist any more", run.ID, run.RepoName)
+	}
+	return err
+}

@@ -1,0 +1,153 @@
+package workflows_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/pgtest"
+)
+
+// runPatience is for a busy machine: no run of these tests needs a tenth of it when all is well.
+const runPatience = 3 * time.Minute
+
+// flow calls the API as the first administrator.
+type flow struct{ *apitest.Server }
+
+// onEachServer runs a test on both databases; steps may call this machine.
+func onEachServer(t *testing.T, test func(t *testing.T, f flow)) {
+	t.Helper()
+	t.Parallel()
+	start := func(t *testing.T, database string) {
+		t.Parallel()
+		test(t, flow{apitest.Start(t, func(c *services.Config) { c.EgressAllow, c.Database = "127.0.0.1", database })})
+	}
+	t.Run("sqlite", func(t *testing.T) { start(t, "") })
+	t.Run("postgres", func(t *testing.T) { start(t, pgtest.NewDatabase(t)) })
+}
+
+// as is the same server seen from another deployment.
+func (f flow) as(tenant apitest.Tenant) flow {
+	server := *f.Server
+	server.Tenant = tenant
+	return flow{&server}
+}
+
+func (f flow) path(more string) string {
+	return fmt.Sprintf("/api/workflows/v1/deployments/%d%s", f.DeploymentID, more)
+}
+
+var errorID = regexp.MustCompile(`"requestId":"[^"]+"`)
+
+// do requires a status and returns the body.
+func (f flow) do(t testing.TB, method, path, body string, want int) string {
+	t.Helper()
+	answer := f.Do(t, f.Token, method, path, body)
+	if answer.Status != want {
+		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, want)
+	}
+	return errorID.ReplaceAllString(answer.Body, `"requestId":"R"`)
+}
+
+// publish publishes a definition.
+func (f flow) publish(t testing.TB, definition string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]string{"definition": definition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.do(t, http.MethodPut, f.path("/registry"), string(body), http.StatusOK)
+}
+
+// summaryOf is a run as the API shows it.
+type summaryOf struct {
+	JobID            string `json:"jobId"`
+	Status           string
+	TotalCostCredits float64
+	RepoID           string `json:"repoId"`
+	GitRef           string
+	EventSource      string
+	TriggerSource    string
+}
+
+// trigger starts a run and returns its id.
+func (f flow) trigger(t testing.TB, body string) string {
+	t.Helper()
+	var answer struct{ Summary summaryOf }
+	text := f.do(t, http.MethodPost, f.path("/jobs"), body, http.StatusOK)
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Summary.JobID
+}
+
+// graphOf is what the tests look at of a run's graph.
+type graphOf struct {
+	Steps []struct{ Name, Status string }
+	Tasks []struct {
+		TaskID, StepID, Status, LogicalPath string
+		Attempts                            []struct {
+			AttemptIndex         int
+			Status, ErrorSummary string
+		}
+	}
+}
+
+// places are the tasks as "step path status", sorted.
+func (g graphOf) places() []string {
+	var out []string
+	for _, task := range g.Tasks {
+		status := strings.TrimPrefix(task.Status, "WORKFLOW_STEP_STATUS_")
+		out = append(out, strings.Join(strings.Fields(task.StepID+" "+task.LogicalPath+" "+status), " "))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (f flow) graph(t testing.TB, job string) graphOf {
+	t.Helper()
+	var answer struct{ Graph graphOf }
+	if err := json.Unmarshal([]byte(f.do(t, http.MethodGet, f.path("/jobs/id/"+job+"/graph?limit=1000"), "", http.StatusOK)), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Graph
+}
+
+func (f flow) summary(t testing.TB, job string) summaryOf {
+	t.Helper()
+	var answer struct{ Summary summaryOf }
+	if err := json.Unmarshal([]byte(f.do(t, http.MethodGet, f.path("/jobs/id/"+job+"/overview"), "", http.StatusOK)), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Summary
+}
+
+// ended waits for the end of a run.
+func (f flow) ended(t testing.TB, job, want string) {
+	t.Helper()
+	status := ""
+	soon(t, "the run ends as "+want, func() bool {
+		status = strings.TrimPrefix(f.summary(t, job).Status, "PLATFORM_WORKFLOW_RUN_STATUS_")
+		return status != "SUBMITTED" && status != "RUNNING"
+	})
+	if status != want {
+		t.Fatalf("the run is %s, want %s: %+v", status, want, f.graph(t, job))
+	}
+}
+
+func soon(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(runPatience); !yes(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("it did not happen: %s", what)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
