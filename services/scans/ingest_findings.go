@@ -3,8 +3,10 @@ package scans
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"strings"
 
+	entsql "entgo.io/ent/dialect/sql"
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/proto"
 
@@ -14,6 +16,8 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/verdict"
+	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
@@ -111,7 +115,8 @@ func (in *ingest) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var fresh, changed []*ent.FindingCreate
+	var fresh []*ent.FindingCreate
+	var changed []change
 	var events []*ent.FindingEventCreate
 	decisions, err := in.decisionsFor(ctx, batch, stored)
 	if err != nil {
@@ -131,14 +136,65 @@ func (in *ingest) flush(ctx context.Context) error {
 		in.seen[old.ID] = struct{}{}
 		what, event := in.compare(i, old)
 		in.counts[outcome{i.result.Product, what}]++
-		if what != "unchanged" {
-			changed = append(changed, in.update(i, old, what))
+		lacksPath := old.FilePath == nil && i.result.Path != "" // stored before there was the column: no news, but written
+		if what != "unchanged" || lacksPath {
+			changed = append(changed, change{i, old, what})
 		}
 		if event != nil {
 			events = append(events, event)
 		}
 	}
-	return in.write(ctx, fresh, changed, events)
+	updates, err := in.updates(ctx, changed)
+	if err != nil {
+		return err
+	}
+	return in.write(ctx, fresh, updates, events)
+}
+
+// change is a stored finding about which a scan brings news.
+type change struct {
+	*incoming
+	old  *ent.Finding
+	what string
+}
+
+// updates makes the rows of changed findings. What did not come from scans stays in their content, which is read with one
+// query for all of them.
+func (in *ingest) updates(ctx context.Context, changed []change) ([]*ent.FindingCreate, error) {
+	if len(changed) == 0 {
+		return nil, nil
+	}
+	ids, byID := make([]int64, len(changed)), make(map[int64]change, len(changed))
+	for n, c := range changed {
+		ids[n], byID[c.old.ID] = c.old.ID, c
+	}
+	rows, err := in.tx.Finding.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldID), ids)) }).
+		Select(finding.FieldID, finding.FieldContent).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if err := byID[row.ID].keep(row.Content); err != nil {
+			return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
+		}
+	}
+	updates := make([]*ent.FindingCreate, len(changed))
+	for n, c := range changed {
+		updates[n] = in.update(c.incoming, c.old, c.what)
+	}
+	return updates, nil
+}
+
+// keep takes over what others than scans have added to the stored content. It is no part of the hash.
+func (i *incoming) keep(stored []byte) error {
+	old := &storev1.FindingContent{}
+	if err := proto.Unmarshal(stored, old); err != nil {
+		return err
+	}
+	verdict.Keep(old, i.content)
+	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(i.content)
+	i.encoded = encoded
+	return err
 }
 
 func (in *ingest) write(ctx context.Context, fresh, changed []*ent.FindingCreate, events []*ent.FindingEventCreate) error {
@@ -152,7 +208,7 @@ func (in *ingest) write(ctx context.Context, fresh, changed []*ent.FindingCreate
 			finding.FieldFingerprint, finding.FieldRef, finding.FieldAnalysisCategory).
 			Update(func(u *ent.FindingUpsert) {
 				u.UpdateState().UpdateStatus().UpdateSeverity().UpdateRuleID().UpdateRelevantSince().UpdateStateUpdatedAt().
-					UpdateContentHash().UpdateContent().UpdatePackage()
+					UpdateContentHash().UpdateContent().UpdatePackage().UpdateAdvisory().UpdateFilePath()
 			}).Exec(ctx)
 		if err != nil {
 			return err
@@ -214,11 +270,17 @@ func (in *ingest) row(i *incoming) *ent.FindingCreate {
 	row := in.tx.Finding.Create().SetDeploymentID(in.deploymentID).SetProjectID(in.project.ID).SetRuleID(i.ruleID).SetRef(in.ref).
 		SetTool(i.group.tool).SetAnalysisCategory(i.group.category).SetFingerprint(i.fingerprint).SetIssueType(i.result.Product).
 		SetSeverity(i.result.Severity).SetContentHash(i.contentHash).SetContent(i.encoded)
+	if i.result.Path != "" {
+		row.SetFilePath(i.result.Path)
+	}
 	switch i.result.Product {
 	case sca:
 		row.SetExposure("unknown").SetTransitivity(i.content.GetFoundDependency().GetTransitivity()).SetEpssProbability("none")
 		if name := i.content.GetFoundDependency().GetPackage(); name != "" {
 			row.SetPackage(name)
+		}
+		if id := i.content.GetVulnerabilityIdentifier(); id != "" {
+			row.SetAdvisory(strings.ToUpper(id))
 		}
 	case secrets:
 		row.SetValidationState("no_validator")

@@ -134,7 +134,7 @@ func (in *ingest) storedFindings(ctx context.Context, batch []*incoming) (map[st
 		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID), finding.Ref(in.ref), finding.FingerprintIn(prints...)).
 		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldAnalysisCategory, finding.FieldState, finding.FieldTriageState,
 			finding.FieldStatus, finding.FieldContentHash, finding.FieldFirstSeenScanID, finding.FieldCreatedAt,
-			finding.FieldRelevantSince, finding.FieldStateUpdatedAt).All(ctx)
+			finding.FieldRelevantSince, finding.FieldStateUpdatedAt, finding.FieldFilePath).All(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,112 @@
+package issue
+
+import (
+	"strings"
+
+	"github.com/palisade/palisade/ent"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+)
+
+// addAttributes shows what only findings of one type have.
+func (a *surroundings) addAttributes(out *findingsv1.Issue, row *ent.Finding, content *storev1.FindingContent) {
+	switch row.IssueType {
+	case "sca":
+		out.ScaAttributes = a.supplyChain(row, content)
+		if out.ScaAttributes.GetVulnDatabaseIdentifier() != "" {
+			out.VulnGroupKey = out.ScaAttributes.GetVulnDatabaseIdentifier() + ":" + out.ScaAttributes.GetFoundDependency().GetPackage()
+		}
+	case "secrets":
+		out.SecretsAttributes = a.secret(row, content)
+		out.CodeSnippet = "" // the code of a secret is not shown (contract facts, GetIssue)
+		return
+	default:
+		out.SastAttributes = &findingsv1.IssueSastAttributes{}
+	}
+	if content.GetSnippet() != "" {
+		out.CodeSnippets = []*findingsv1.IssueCodeSnippet{{Path: content.GetLocation().GetFilePath(), Content: content.GetSnippet()}}
+	}
+}
+
+func (a *surroundings) secret(row *ent.Finding, content *storev1.FindingContent) *findingsv1.IssueSecretsAttributes {
+	out := &findingsv1.IssueSecretsAttributes{
+		SecretType:      a.rules[row.RuleID].GetName(),
+		ValidationState: enumOf[findingsv1.ValidationState](findingsv1.ValidationState_value, "VALIDATION_STATE_", value(row.ValidationState)),
+	}
+	if content.GetHistoricalCommit() != "" {
+		out.HistoricalInfo = &findingsv1.HistoricalInfo{GitCommit: content.GetHistoricalCommit(), GitCommitTimestamp: content.GetHistoricalCommitAt()}
+	}
+	return out
+}
+
+func (a *surroundings) supplyChain(row *ent.Finding, content *storev1.FindingContent) *findingsv1.IssueScaAttributes {
+	exposure := value(row.Exposure)
+	out := &findingsv1.IssueScaAttributes{
+		Severity:               enumOf[findingsv1.Severity](findingsv1.Severity_value, "SEVERITY_", row.Severity),
+		VulnDatabaseIdentifier: content.GetVulnerabilityIdentifier(),
+		Reachability:           enumOf[findingsv1.Reachability](findingsv1.Reachability_value, "REACHABILITY_", exposure),
+		ReachableCondition:     content.GetReachableCondition(),
+		Cwes:                   a.rules[row.RuleID].GetCweNames(),
+		ScaRuleKind:            ruleKind(row.Malicious, exposure),
+		ScaMatchInfo:           &findingsv1.ScaMatchInfo{MatchKind: matchKind(value(row.Transitivity), exposure)},
+	}
+	found := content.GetFoundDependency()
+	out.FoundDependency = &findingsv1.ScaFoundDependency{
+		Package: found.GetPackage(), Version: found.GetVersion(), Ecosystem: found.GetEcosystem(), LockfileLineUrl: found.GetLockfileLineUrl(),
+		FilePath: content.GetLocation().GetFilePath(), Transitivity: "UNKNOWN_TRANSITIVITY",
+	}
+	if found.GetEcosystem() == "" {
+		out.FoundDependency.Ecosystem = "no_package_manager"
+	}
+	if way := value(row.Transitivity); way == "direct" || way == "transitive" {
+		out.FoundDependency.Transitivity = strings.ToUpper(way)
+	}
+	for _, fix := range content.GetFixRecommendations() {
+		out.FixRecommendations = append(out.FixRecommendations, &findingsv1.ScaFixRecommendation{Package: fix.GetPackage(), Version: fix.GetVersion()})
+	}
+	if len(out.FixRecommendations) > 0 {
+		out.BestFix = out.FixRecommendations[0]
+	}
+	if score := content.GetEpssScore(); score != nil {
+		out.EpssScore = &findingsv1.ScaEpssScore{
+			Score: score.GetScore(), Percentile: score.GetPercentile(),
+			Categorization: enumOf[findingsv1.EpssProbability](findingsv1.EpssProbability_value, "EPSS_PROBABILITY_", value(row.EpssProbability)),
+		}
+	}
+	return out
+}
+
+// ruleKind says what the rule looked for, by the same rule as the filter scaRuleKind.
+func ruleKind(malicious *bool, exposure string) findingsv1.ScaRuleKind {
+	switch {
+	case malicious != nil && *malicious:
+		return findingsv1.ScaRuleKind_SCA_RULE_KIND_MALICIOUS_DEPENDENCY
+	case exposure == "" || exposure == "unknown":
+		return findingsv1.ScaRuleKind_SCA_RULE_KIND_UPGRADE_ONLY
+	}
+	return findingsv1.ScaRuleKind_SCA_RULE_KIND_REACHABLE
+}
+
+func matchKind(transitivity, exposure string) findingsv1.ScaMatchKind {
+	known, used := exposure != "" && exposure != "unknown", exposure != "unreachable"
+	switch {
+	case transitivity == "transitive" && !known:
+		return findingsv1.ScaMatchKind_SCA_MATCH_KIND_TRANSITIVE_UNDETERMINED
+	case transitivity == "transitive" && used:
+		return findingsv1.ScaMatchKind_SCA_MATCH_KIND_TRANSITIVE_REACHABLE
+	case transitivity == "transitive":
+		return findingsv1.ScaMatchKind_SCA_MATCH_KIND_TRANSITIVE_UNREACHABLE
+	case transitivity == "direct" && known && used:
+		return findingsv1.ScaMatchKind_SCA_MATCH_KIND_DIRECT_REACHABLE
+	case transitivity == "direct" && known:
+		return findingsv1.ScaMatchKind_SCA_MATCH_KIND_DIRECT_UNREACHABLE
+	}
+	return findingsv1.ScaMatchKind_SCA_MATCH_KIND_LOCKFILE_ONLY
+}
+
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

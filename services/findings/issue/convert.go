@@ -1,0 +1,206 @@
+package issue
+
+import (
+	"context"
+	"fmt"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/aianalysis"
+	"github.com/palisade/palisade/ent/aifeedback"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/rule"
+	"github.com/palisade/palisade/ent/scan"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// surroundings are what issues show of other tables.
+type surroundings struct {
+	rules     map[int64]*findingsv1.FindingRule
+	projects  map[int64]*ent.Project
+	scans     map[int64]*structpb.Struct
+	twins     map[identity][]*ent.Finding
+	analyses  map[int64]*analysis // by finding
+	canTriage findingsv1.TriagePermission
+}
+
+// identity is what a finding shares with itself on other refs.
+type identity struct {
+	projectID   int64
+	fingerprint string
+}
+
+// analysis is the last one of a finding that gave a verdict.
+type analysis struct {
+	id       int64
+	result   *storev1.AiResult
+	feedback *findingsv1.IssueAutotriageFeedback
+}
+
+// Convert makes issues of whole rows, in their order, with six queries for any number of them. What was deleted meanwhile
+// is shown as empty. The activity history is not part of it.
+func Convert(ctx context.Context, db *ent.Client, rows []*ent.Finding) ([]*findingsv1.Issue, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	around, err := read(ctx, db, rows)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*findingsv1.Issue, len(rows))
+	for i, row := range rows {
+		if list[i], err = around.issue(row); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func read(ctx context.Context, db *ent.Client, rows []*ent.Finding) (*surroundings, error) {
+	a := &surroundings{
+		rules: map[int64]*findingsv1.FindingRule{}, projects: map[int64]*ent.Project{}, scans: map[int64]*structpb.Struct{},
+		twins: map[identity][]*ent.Finding{}, analyses: map[int64]*analysis{}, canTriage: triagePermission(ctx),
+	}
+	ids := make([]int64, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
+		a.rules[row.RuleID], a.projects[row.ProjectID], a.scans[row.FirstSeenScanID] = nil, nil, nil
+	}
+	for _, part := range []func() error{
+		func() error { return a.readRules(ctx, db) },
+		func() error { return a.readProjects(ctx, db) },
+		func() error { return a.readScans(ctx, db) },
+		func() error { return a.readTwins(ctx, db, ids) },
+		func() error { return a.readAnalyses(ctx, db, ids) },
+	} {
+		if err := part(); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func (a *surroundings) readRules(ctx context.Context, db *ent.Client) error {
+	stored, err := db.Rule.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(rule.FieldID), keys(a.rules))) }).
+		Select(rule.FieldID, rule.FieldContent).All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range stored {
+		about := &findingsv1.FindingRule{}
+		if err := proto.Unmarshal(r.Content, about); err != nil {
+			return fmt.Errorf("rule %d: %w", r.ID, err)
+		}
+		a.rules[r.ID] = about
+	}
+	return nil
+}
+
+func (a *surroundings) readProjects(ctx context.Context, db *ent.Client) error {
+	stored, err := db.Project.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(project.FieldID), keys(a.projects))) }).All(ctx)
+	for _, p := range stored {
+		a.projects[p.ID] = p
+	}
+	for id, p := range a.projects {
+		if p == nil {
+			a.projects[id] = &ent.Project{ID: id}
+		}
+	}
+	return err
+}
+
+// readScans reads what scans said of themselves, in the form that it has in JSON.
+func (a *surroundings) readScans(ctx context.Context, db *ent.Client) error {
+	stored, err := db.Scan.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(scan.FieldID), keys(a.scans))) }).
+		Select(scan.FieldID, scan.FieldMeta).All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range stored {
+		meta, shown := &scansv1.ScanMeta{}, &structpb.Struct{}
+		if err := proto.Unmarshal(row.Meta, meta); err != nil {
+			return fmt.Errorf("scan %d: %w", row.ID, err)
+		}
+		encoded, err := protojson.Marshal(meta)
+		if err != nil {
+			return err
+		}
+		if err := protojson.Unmarshal(encoded, shown); err != nil {
+			return err
+		}
+		a.scans[row.ID] = shown
+	}
+	return nil
+}
+
+// readTwins reads the same findings on all refs, by id.
+func (a *surroundings) readTwins(ctx context.Context, db *ent.Client, ids []int64) error {
+	stored, err := db.Finding.Query().Where(func(s *entsql.Selector) {
+		one, twin := entsql.Table(finding.Table).As("one"), entsql.Table(finding.Table).As("twin")
+		same := entsql.Dialect(s.Dialect()).Select(twin.C(finding.FieldID)).From(one).Join(twin).OnP(entsql.And(
+			entsql.ColumnsEQ(twin.C(finding.FieldDeploymentID), one.C(finding.FieldDeploymentID)),
+			entsql.ColumnsEQ(twin.C(finding.FieldProjectID), one.C(finding.FieldProjectID)),
+			entsql.ColumnsEQ(twin.C(finding.FieldFingerprint), one.C(finding.FieldFingerprint)),
+		)).Where(store.InIDs(one.C(finding.FieldID), ids))
+		s.Where(entsql.In(s.C(finding.FieldID), same))
+	}).Order(ent.Asc(finding.FieldID)).
+		Select(finding.FieldID, finding.FieldProjectID, finding.FieldFingerprint, finding.FieldRef, finding.FieldStatus,
+			finding.FieldTriageState, finding.FieldCreatedAt).All(ctx)
+	for _, row := range stored {
+		key := identity{row.ProjectID, row.Fingerprint}
+		a.twins[key] = append(a.twins[key], row)
+	}
+	return err
+}
+
+// readAnalyses reads the last analysis of each finding that gave a verdict, and what was last said about it.
+func (a *surroundings) readAnalyses(ctx context.Context, db *ent.Client, ids []int64) error {
+	stored, err := db.AiAnalysis.Query().Where(func(s *entsql.Selector) {
+		t := entsql.Table(aianalysis.Table).As("one")
+		last := entsql.Dialect(s.Dialect()).Select(entsql.Max(t.C(aianalysis.FieldID))).From(t).Where(entsql.And(
+			entsql.ColumnsEQ(t.C(aianalysis.FieldDeploymentID), s.C(aianalysis.FieldDeploymentID)),
+			entsql.ColumnsEQ(t.C(aianalysis.FieldFindingID), s.C(aianalysis.FieldFindingID)),
+			entsql.EQ(t.C(aianalysis.FieldStatus), "done"), entsql.NEQ(t.C(aianalysis.FieldVerdict), ""),
+		))
+		s.Where(store.InIDs(s.C(aianalysis.FieldFindingID), ids))
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			b.WriteString(s.C(aianalysis.FieldID)).WriteString(" = ").Wrap(func(b *entsql.Builder) { b.Join(last) })
+		}))
+	}).Select(aianalysis.FieldID, aianalysis.FieldFindingID, aianalysis.FieldResult).All(ctx)
+	if err != nil || len(stored) == 0 {
+		return err
+	}
+	analyses, byID := make([]int64, len(stored)), map[int64]*analysis{}
+	for i, row := range stored {
+		result := &storev1.AiResult{}
+		if err := proto.Unmarshal(row.Result, result); err != nil {
+			return fmt.Errorf("analysis %d: %w", row.ID, err)
+		}
+		byID[row.ID] = &analysis{id: row.ID, result: result}
+		analyses[i], a.analyses[row.FindingID] = row.ID, byID[row.ID]
+	}
+	feedback, err := db.AiFeedback.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(aifeedback.FieldAnalysisID), analyses)) }).
+		Order(ent.Asc(aifeedback.FieldAt, aifeedback.FieldID)).All(ctx)
+	for _, row := range feedback {
+		byID[row.AnalysisID].feedback = &findingsv1.IssueAutotriageFeedback{
+			AutotriageId: text(row.AnalysisID), Rating: findingsv1.Rating(findingsv1.Rating_value[row.Rating]), Note: row.Note,
+		}
+	}
+	return err
+}
+
+func keys[V any](m map[int64]V) []int64 {
+	list := make([]int64, 0, len(m))
+	for k := range m {
+		list = append(list, k)
+	}
+	return list
+}

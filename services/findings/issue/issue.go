@@ -1,0 +1,173 @@
+package issue
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/palisade/palisade/ent"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/issuefilter"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/codehost"
+)
+
+const (
+	monitored = "rule-board-audit"
+	blocking  = "rule-board-block"
+)
+
+// issue shows one row.
+func (a *surroundings) issue(row *ent.Finding) (*findingsv1.Issue, error) {
+	content := &storev1.FindingContent{}
+	if err := proto.Unmarshal(row.Content, content); err != nil {
+		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
+	}
+	owner, at := a.projects[row.ProjectID], content.GetLocation()
+	out := &findingsv1.Issue{
+		Id: row.ID, Ref: row.Ref, SyntacticId: content.GetSyntacticId(), MatchBasedId: content.GetMatchBasedId(),
+		RuleId: row.RuleID, CreatedAt: timestamp(row.CreatedAt), RelevantSince: timestamp(row.RelevantSince),
+		Status:           enumOf[findingsv1.IssueStatus](findingsv1.IssueStatus_value, "ISSUE_STATUS_", row.State),
+		TriageState:      enumOf[findingsv1.FindingTriageState](findingsv1.FindingTriageState_value, "FINDING_TRIAGE_STATE_", row.TriageState),
+		AggregateState:   aggregate(row),
+		Severity:         enumOf[findingsv1.Severity](findingsv1.Severity_value, "SEVERITY_", row.Severity),
+		IssueType:        enumOf[findingsv1.IssueType](findingsv1.IssueType_value, "ISSUE_TYPE_", row.IssueType),
+		Repository:       repository(owner),
+		FirstSeenScan:    &findingsv1.IssueScan{Id: row.FirstSeenScanID, Meta: a.scans[row.FirstSeenScanID]},
+		PolicySlug:       monitored,
+		LineOfCodeUrl:    codehost.LineURL(owner.ScmType, owner.URL, content.GetCommit(), at.GetFilePath(), at.GetLine()),
+		CommitUrl:        codehost.CommitURL(owner.ScmType, owner.URL, content.GetCommit()),
+		RefUrl:           codehost.RefURL(owner.ScmType, owner.URL, row.Ref),
+		CodeSnippet:      content.GetSnippet(),
+		FilePath:         at.GetFilePath(),
+		Line:             at.GetLine(),
+		EndLine:          at.GetEndLine(),
+		Column:           at.GetColumn(),
+		EndColumn:        at.GetEndColumn(),
+		Message:          content.GetMessage(),
+		AiImpact:         content.GetAiImpact(),
+		IsArchived:       owner.ArchivedAt != nil,
+		TriagePermission: a.canTriage,
+	}
+	if row.TriageReason != nil {
+		out.TriageReason = enumOf[findingsv1.FindingTriageReason](findingsv1.FindingTriageReason_value, "FINDING_TRIAGE_REASON_", *row.TriageReason)
+	}
+	if row.TriageComment != nil {
+		out.Note = *row.TriageComment
+	}
+	if row.PolicyMode != nil {
+		out.PolicySlug = *row.PolicyMode
+	}
+	out.IsBlocking = out.GetPolicySlug() == blocking
+	a.addRule(out, row)
+	a.addTwins(out, row)
+	a.addAssistance(out, row, content)
+	a.addAttributes(out, row, content)
+	addLinks(out, content)
+	return out, nil
+}
+
+// triagePermission is what the caller's role allows; nothing is said where nobody calls.
+func triagePermission(ctx context.Context) findingsv1.TriagePermission {
+	p, called := access.FromContext(ctx)
+	grant, in := access.GrantFromContext(ctx)
+	if !called || !in {
+		return findingsv1.TriagePermission_TRIAGE_PERMISSION_UNSPECIFIED
+	}
+	rule := &optionsv1.MethodRule{Permission: optionsv1.Permission_PERMISSION_TRIAGE, Schemes: []optionsv1.Scheme{p.Scheme}}
+	if access.Authorize(rule, p, grant) != nil {
+		return findingsv1.TriagePermission_TRIAGE_PERMISSION_NONE
+	}
+	return findingsv1.TriagePermission_TRIAGE_PERMISSION_IGNORE
+}
+
+func repository(owner *ent.Project) *findingsv1.IssueRepository {
+	out := &findingsv1.IssueRepository{Name: owner.Name, Id: owner.ID, Type: findingsv1.ScmType(findingsv1.ScmType_value[owner.ScmType])}
+	primary := owner.PrimaryBranch
+	if primary == "" {
+		primary = owner.DefaultBranch
+	}
+	if primary != "" {
+		out.PrimaryRef = &findingsv1.IssueRef{Id: issuefilter.RefID(owner.ID, primary), Ref: primary}
+	}
+	return out
+}
+
+// aggregate says where a finding stands; the filter aggregateIssueStates chooses by the same rule.
+func aggregate(row *ent.Finding) findingsv1.AggregateIssueState {
+	word := row.Status
+	switch {
+	case word == lifecycle.Ignored && row.TriageState == lifecycle.Ignored:
+		word = "ignored_app"
+	case word == lifecycle.Ignored:
+		word = "ignored_code"
+	case word == lifecycle.ProvisionallyIgnored:
+		word = "provisionally_ignored_app"
+	}
+	return enumOf[findingsv1.AggregateIssueState](findingsv1.AggregateIssueState_value, "AGGREGATE_ISSUE_STATE_", word)
+}
+
+func (a *surroundings) addRule(out *findingsv1.Issue, row *ent.Finding) {
+	about := a.rules[row.RuleID]
+	out.RulePath, out.Category = about.GetName(), about.GetCategory()
+	out.RuleDisplayName = about.GetName()[strings.LastIndex(about.GetName(), ".")+1:]
+	out.Confidence = enumOf[findingsv1.Confidence](findingsv1.Confidence_value, "CONFIDENCE_", about.GetConfidence())
+	out.RuleCweNames, out.RuleOwaspNames, out.Subcategories = about.GetCweNames(), about.GetOwaspNames(), about.GetSubcategories()
+}
+
+// pullRequest finds the number in the ref of a pull request, of whichever host.
+var pullRequest = regexp.MustCompile(`^refs/(?:pull|pull-requests|merge-requests)/([0-9]+)/`)
+
+// addTwins shows the same finding on other refs.
+func (a *surroundings) addTwins(out *findingsv1.Issue, row *ent.Finding) {
+	out.IssueParentId, out.FirstDetectedAt = row.ID, timestamp(row.CreatedAt)
+	first := row.CreatedAt
+	for n, twin := range a.twins[identity{row.ProjectID, row.Fingerprint}] {
+		if n == 0 {
+			out.IssueParentId = twin.ID
+		}
+		if twin.CreatedAt < first {
+			first, out.FirstDetectedAt = twin.CreatedAt, timestamp(twin.CreatedAt)
+		}
+		if twin.ID == row.ID {
+			continue
+		}
+		related := &findingsv1.IssueRelatedIssue{Id: twin.ID, Ref: twin.Ref, AggregateState: aggregate(twin), CreatedAt: timestamp(twin.CreatedAt)}
+		if match := pullRequest.FindStringSubmatch(twin.Ref); match != nil {
+			related.PullRequestId = match[1]
+		}
+		out.RelatedIssues = append(out.RelatedIssues, related)
+	}
+}
+
+// addLinks shows what of other systems belongs to the finding.
+func addLinks(out *findingsv1.Issue, content *storev1.FindingContent) {
+	if t := content.GetExternalTicket(); t != nil {
+		out.ExternalTicket = &findingsv1.SecretsExternalTicket{ExternalSlug: t.GetExternalSlug(), Id: t.GetId(), LinkedIssueIds: t.GetLinkedIssueIds(), Url: t.GetUrl()}
+	}
+	if prs := content.GetClickToFixPrs(); len(prs) > 0 {
+		out.ClickToFixPrUrl = prs[len(prs)-1].GetUrl()
+		number := out.GetClickToFixPrUrl()[strings.LastIndex(out.GetClickToFixPrUrl(), "/")+1:]
+		if _, err := strconv.ParseUint(number, 10, 64); err == nil {
+			out.ClickToFixPrId = number
+		}
+	}
+}
+
+// enumOf is the value of an enum by the word of a column; zero, which is never shown, for words that it does not have.
+func enumOf[E ~int32](values map[string]int32, prefix, word string) E {
+	return E(values[prefix+strings.ToUpper(word)])
+}
+
+func timestamp(micros int64) *timestamppb.Timestamp { return timestamppb.New(store.Time(micros)) }
+
+func text(id int64) string { return strconv.FormatInt(id, 10) }

@@ -1,0 +1,37 @@
+package issuefilter
+
+import (
+	"slices"
+	"strings"
+)
+
+// enum is any enum of the API.
+type enum interface {
+	~int32
+	comparable
+	String() string
+}
+
+// set leaves out the value that means "no filter".
+func set[E enum](values []E) []E {
+	kept := make([]E, 0, len(values))
+	for _, v := range values {
+		if v != 0 {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// admits reports whether values choose v: none choose all.
+func admits[E enum](values []E, v E) bool { return len(values) == 0 || slices.Contains(values, v) }
+
+// words are the values as columns hold them: SEVERITY_HIGH is high.
+func words[E enum](values []E, prefix string) []string {
+	values = set(values)
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = strings.ToLower(strings.TrimPrefix(v.String(), prefix))
+	}
+	return list
+}

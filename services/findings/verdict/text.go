@@ -1,0 +1,52 @@
+package verdict
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What automation may store at the most, in runes. Longer texts are cut.
+const (
+	MaxReason      = 3000
+	MaxSummary     = 500
+	MaxGuidance    = 10_000
+	MaxFix         = 20_000
+	MaxExplanation = 3000
+	MaxTag         = 60
+)
+
+// bound makes the texts of a verdict fit to store and to show, whatever a model wrote.
+func (v *Verdict) bound() {
+	v.Reason = Text(v.Reason, MaxReason)
+	v.GuidanceSummary = Text(v.GuidanceSummary, MaxSummary)
+	v.GuidanceText = Text(v.GuidanceText, MaxGuidance)
+	v.FixCode = Text(v.FixCode, MaxFix)
+	v.FixDiff = Text(v.FixDiff, MaxFix)
+	v.FixExplanation = Text(v.FixExplanation, MaxExplanation)
+	v.ComponentTag = Text(strings.Join(strings.Fields(v.ComponentTag), " "), MaxTag)
+	switch v.ComponentRisk {
+	case "high", "low", "neutral":
+	default:
+		v.ComponentRisk = "neutral"
+	}
+}
+
+// Text drops what is not text (control and invisible format characters, which can hide or reorder what people read, and
+// broken UTF-8) and cuts to a number of runes.
+func Text(s string, limit int) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == utf8.RuneError, unicode.IsControl(r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r):
+			return -1
+		}
+		return r
+	}, s)
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	runes := []rune(s)
+	return string(runes[:limit-1]) + "…"
+}
