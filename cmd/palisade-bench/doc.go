@@ -3,9 +3,10 @@
 //
 //   - a page of findings over HTTP and over gRPC, against a bare net/http handler that writes the same bytes;
 //   - a report upload, against a prepared multi-row INSERT of the same rows;
-//   - deep pages, against the first.
+//   - deep pages, against the first;
+//   - reports over a million findings, against times that people do not wait for.
 //
-// Only ratios within one run mean something: machines differ, and a machine differs from itself an hour later. So the
+// But for reports, only ratios within one run mean something: machines differ, and a machine differs from itself an hour later. So the
 // things compared take turns, each round of one is divided by the other's round of the same number, and the median of
 // these ratios counts.
 //

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 // small is a run that shows that everything works, and measures nothing worth knowing.
-var small = options{findings: minFindings, results: 300, rounds: 1, cpu: 5 * time.Millisecond}
+var small = options{findings: minFindings, results: 300, reportFindings: 2000, rounds: 1, cpu: 5 * time.Millisecond}
 
 func TestRun(t *testing.T) {
 	databases := map[string]string{"sqlite": ""}
@@ -95,11 +95,12 @@ func nothingIn(t *testing.T, dir string) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	for flag, args := range map[string][]string{
-		"--findings": {"--findings", "10"},
-		"--results":  {"--results", "0"},
-		"--rounds":   {"--rounds", "0"},
-		"--cpu":      {"--cpu", "0s"},
-		"--database": {"--database", "mysql://u:secret@h/d"},
+		"--findings":        {"--findings", "10"},
+		"--results":         {"--results", "0"},
+		"--report-findings": {"--report-findings", "-1"},
+		"--rounds":          {"--rounds", "0"},
+		"--cpu":             {"--cpu", "0s"},
+		"--database":        {"--database", "mysql://u:secret@h/d"},
 	} {
 		command := newCommand()
 		command.SetArgs(args)

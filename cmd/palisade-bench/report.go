@@ -50,14 +50,18 @@ type row struct {
 	bar   *bar   // nil for rows that inform
 }
 
-// bar is how good a ratio must be.
+// bar is how good a ratio must be, or the value itself.
 type bar struct {
 	limit   float64
-	atLeast bool // else at most
+	atLeast bool   // else at most
+	unit    string // of the value; empty for a ratio
 }
 
 func atMost(limit float64) *bar  { return &bar{limit: limit} }
 func atLeast(limit float64) *bar { return &bar{limit: limit, atLeast: true} }
+
+// within is the bar of a value that must not be higher.
+func within(limit float64, unit string) *bar { return &bar{limit: limit, unit: unit} }
 
 func (b *bar) holds(ratio float64) bool {
 	if b.atLeast {
@@ -67,14 +71,24 @@ func (b *bar) holds(ratio float64) bool {
 }
 
 func (b *bar) String() string {
-	if b.atLeast {
+	switch {
+	case b.unit != "":
+		return fmt.Sprintf("≤ %.4g %s", b.limit, b.unit)
+	case b.atLeast:
 		return fmt.Sprintf("≥ %.2f", b.limit)
 	}
 	return fmt.Sprintf("≤ %.4g×", b.limit)
 }
 
 func (r row) missed() bool {
-	return r.bar != nil && (len(r.ratio) == 0 || !r.bar.holds(r.ratio.median()))
+	if r.bar == nil {
+		return false
+	}
+	judged := r.ratio
+	if r.bar.unit != "" {
+		judged = r.value
+	}
+	return len(judged) == 0 || !r.bar.holds(judged.median())
 }
 
 // writeTable prints the rows as Markdown with aligned columns, and reports whether every bar holds.
@@ -122,6 +136,7 @@ func short(v float64) string {
 
 // The units of values.
 func cpuMicros(v float64) string     { return fmt.Sprintf("%.0f µs CPU", v) }
+func millis(v float64) string        { return fmt.Sprintf("%.1f ms", v) }
 func rowsPerSecond(v float64) string { return fmt.Sprintf("%.0f rows/s", v) }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -59,6 +59,8 @@ func TestTableJudges(t *testing.T) {
 		{"below", atLeast(0.25), sample{0.24}, false},
 		{"not measured", atMost(25), nil, false},
 		{"no bar", nil, sample{1e9}, true},
+		{"a value within its bar", within(1, "ms"), nil, true},
+		{"a value above it", within(0.9, "ms"), sample{0.1}, false},
 	} {
 		var table bytes.Buffer
 		ok, err := writeTable(&table, "title", []row{{what: c.name, value: sample{1}, unit: cpuMicros, ratio: c.ratio, base: "base", bar: c.bar}})

@@ -100,7 +100,11 @@ func (b *bench) measure(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(rows, deep...), uploads.rows()...), nil
+	reports, err := b.measureReports(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(append(rows, deep...), uploads.rows()...), reports...), nil
 }
 
 // progress tells what is being done; an error of stderr is not worth ending a measurement for.

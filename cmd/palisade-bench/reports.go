@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// The bars of reports over a million findings: they are times, not ratios, because people wait for them.
+const (
+	warmBar    = 20   // milliseconds of a report
+	coldBar    = 2000 // the first report after the start, which reads all findings
+	advanceBar = 50   // what a report takes longer after an upload of advanceResults
+)
+
+const (
+	// reportProjects, each with findings on its main branch and on another, share the findings of the store for reports.
+	reportProjects = 200
+	// advanceResults are the results of the upload between two reports.
+	advanceResults = 5000
+	// warmRequests are the requests of one report in a round; their median counts.
+	warmRequests = 9
+)
+
+// halfYear is 26 weeks by the week. Histories are of the two years before its end.
+const halfYear = `"timePeriod":{"since":"2026-01-05T00:00:00Z","until":"2026-07-06T00:00:00Z"},"timeBucketSize":"TIME_BUCKET_SIZE_WEEK"`
+
+// aReport is a report that is measured.
+type aReport struct{ what, path, body string }
+
+func theReports() []aReport {
+	few := make([]string, 20)
+	for i := range few {
+		few[i] = fmt.Sprintf(`"bench/report-%03d"`, i)
+	}
+	filters := `{"filters":{` + halfYear + `}}`
+	return []aReport{
+		{"median open age by product, 26 weeks", "reports/median-open-age/by-product", filters},
+		{"median open age, 20 projects", "reports/median-open-age/by-product", `{"filters":{"projects":[` + strings.Join(few, ",") + `],` + halfYear + `}}`},
+		{"median open age, high and critical", "reports/median-open-age/by-severity", `{"filters":{"findingSeverities":["FINDING_SEVERITY_HIGH","FINDING_SEVERITY_CRITICAL"],` + halfYear + `}}`},
+		{"backlog by rule, 26 weeks", "reports/backlog/by-rule", filters},
+		{"activity, 26 weeks", "reports/activity", filters},
+		{"by project and product", "reports/by-project/by-product", filters},
+		{"funnel", "reports/funnel", filters},
+		{"guardrails activity, 26 weeks", "reports/guardrails-activity", filters},
+	}
+}
+
+// reportFigures are those of the rounds, in milliseconds.
+type reportFigures struct {
+	cold, advance sample
+	warm          []sample // of theReports
+}
+
+// measureReports makes a store of its own, and in each round starts a server on it, asks for a report first, for each
+// report several times, and for one after an upload. It is for SQLite: what is measured is memory, but for the reading.
+func (b *bench) measureReports(ctx context.Context) (rows []row, err error) {
+	if b.reportFindings == 0 || b.db.postgres() {
+		return nil, nil
+	}
+	data := filepath.Join(b.dir, "reports")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
+	settings := childSettings{Data: data, Token: b.token}
+	if err := b.fillReports(ctx, settings); err != nil {
+		return nil, err
+	}
+	figures := &reportFigures{warm: make([]sample, len(theReports()))}
+	for n := range b.rounds {
+		b.progress("reports, round %d of %d", n+1, b.rounds)
+		if err := b.reportRound(ctx, settings, n, figures); err != nil {
+			return nil, err
+		}
+	}
+	return figures.rows(b.reportFindings), nil
+}
+
+func (b *bench) reportRound(ctx context.Context, settings childSettings, n int, figures *reportFigures) (err error) {
+	server, err := start(ctx, rolePalisade, settings, b.stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	c := newClient(server.ready.HTTP, b.token, 1)
+	defer c.close()
+	reports := theReports()
+	cold, err := c.report(ctx, reports[0])
+	if err != nil {
+		return err
+	}
+	figures.cold = append(figures.cold, cold)
+	for i, r := range reports {
+		var took sample
+		for range warmRequests {
+			one, err := c.report(ctx, r)
+			if err != nil {
+				return err
+			}
+			took = append(took, one)
+		}
+		figures.warm[i] = append(figures.warm[i], took.median())
+	}
+	report, err := makeReport(uint64(5000+n), advanceResults)
+	if err != nil {
+		return err
+	}
+	answer, err := c.upload(ctx, "bench/report-000", "main", fmt.Sprintf("round-%d", n), report)
+	if err != nil {
+		return err
+	}
+	if answer.Created != advanceResults {
+		return fmt.Errorf("upload between reports: %+v", answer)
+	}
+	after, err := c.report(ctx, reports[0])
+	if err != nil {
+		return err
+	}
+	figures.advance = append(figures.advance, max(0, after-figures.warm[0][n]))
+	return nil
+}
+
+// report asks for a report and returns how many milliseconds it took.
+func (c *client) report(ctx context.Context, r aReport) (float64, error) {
+	began := time.Now()
+	response, err := c.send(ctx, "POST", "/api/reporting/1/"+r.path, "", strings.NewReader(r.body))
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return micros(time.Since(began)) / 1000, err
+}
+
+func (f *reportFigures) rows(findings int) []row {
+	rows := []row{{
+		what: "first report, cold", value: f.cold, unit: millis, bar: within(coldBar, "ms"), note: fmt.Sprintf("reads %d findings and their events", findings),
+	}}
+	for i, r := range theReports() {
+		rows = append(rows, row{what: r.what, value: f.warm[i], unit: millis, bar: within(warmBar, "ms")})
+	}
+	return append(rows, row{
+		what: fmt.Sprintf("report after an upload of %d", advanceResults), value: f.advance, unit: millis, bar: within(advanceBar, "ms"),
+		note: "longer than before it",
+	})
+}

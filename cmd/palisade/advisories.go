@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newAdvisories(std streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "advisories",
+		Short: "Import the advisories of the malware firewall, list them, and ask about a package",
+		Long: `Import, list and ask the advisories of the malware firewall. They come from files in the OSV format
+(https://ossf.github.io/osv-schema), one advisory a file. Those that call a package malicious block its
+installation; see docs/malware-firewall.md.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newAdvisoriesImport(std), newAdvisoriesList(std), newAdvisoriesCheck(std))
+	return cmd
+}
+
+// shownAdvisory is an advisory as the API answers it.
+type shownAdvisory struct {
+	ID          string     `json:"id"`
+	Title       string     `json:"title"`
+	Malicious   bool       `json:"malicious"`
+	ModifiedAt  time.Time  `json:"modifiedAt"`
+	WithdrawnAt *time.Time `json:"withdrawnAt"`
+	Packages    []struct {
+		Ecosystem string `json:"ecosystem"`
+		Package   string `json:"package"`
+	} `json:"packages"`
+}
+
+// effect says what the advisory does.
+func (a shownAdvisory) effect() string {
+	switch {
+	case a.WithdrawnAt != nil:
+		return "withdrawn"
+	case a.Malicious:
+		return "blocks"
+	}
+	return "does not block"
+}
+
+func (a shownAdvisory) about() string {
+	const most = 3
+	var names []string
+	for i, p := range a.Packages {
+		if i == most {
+			names = append(names, fmt.Sprintf("and %d more", len(a.Packages)-most))
+			break
+		}
+		names = append(names, printable(p.Ecosystem+" "+p.Package))
+	}
+	return strings.Join(names, ", ")
+}
+
+func printAdvisories(std streams, list []shownAdvisory) error {
+	table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "ID\tEFFECT\tMODIFIED\tPACKAGES\tTITLE")
+	for _, a := range list {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", printable(a.ID), a.effect(), day(a.ModifiedAt), a.about(), printable(a.Title))
+	}
+	return table.Flush()
+}
+
+// firewall is the malware firewall of one deployment.
+type firewall struct {
+	*client
+	deploymentID string
+}
+
+func openFirewall(ctx context.Context, flags clientFlags, std streams) (*firewall, error) {
+	c, err := flags.newClient(std)
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.deploymentID(ctx, flags.deployment)
+	return &firewall{client: c, deploymentID: id}, err
+}
+
+func (f *firewall) get(ctx context.Context, query url.Values, result any, path ...string) error {
+	req, err := f.request(ctx, http.MethodGet, query, nil, append([]string{"api", "sca", "deployments", f.deploymentID}, path...)...)
+	if err != nil {
+		return err
+	}
+	return f.do(req, result)
+}
+
+func newAdvisoriesList(std streams) *cobra.Command {
+	var flags clientFlags
+	var ecosystem, name, output string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the imported advisories, newest import first",
+		Example: `  palisade advisories list --limit 20
+  palisade advisories list --ecosystem npm --package left-pad -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("output", output, "table", "json"); err != nil {
+				return err
+			}
+			if limit < 1 {
+				return usagef("--limit: got %d, want at least 1", limit)
+			}
+			firewall, err := openFirewall(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			list, err := firewall.list(cmd.Context(), ecosystem, name, limit)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return json.NewEncoder(std.out).Encode(list)
+			}
+			return printAdvisories(std, list)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&ecosystem, "ecosystem", "", "advisories about packages of this ecosystem only: npm, pypi, gomod, …")
+	cmd.Flags().StringVar(&name, "package", "", "advisories about this package only; needs --ecosystem")
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+// list reads as many pages as the limit takes.
+func (f *firewall) list(ctx context.Context, ecosystem, name string, limit int) ([]shownAdvisory, error) {
+	const most = 500 // of one page
+	list := []shownAdvisory{}
+	for cursor := ""; ; {
+		query := url.Values{"limit": {strconv.Itoa(min(limit-len(list), most))}}
+		for key, value := range map[string]string{"ecosystem": ecosystem, "package": name, "cursor": cursor} {
+			if value != "" {
+				query.Set(key, value)
+			}
+		}
+		var page struct {
+			Advisories []shownAdvisory
+			Cursor     string
+		}
+		if err := f.get(ctx, query, &page, "advisories"); err != nil {
+			return nil, err
+		}
+		list = append(list, page.Advisories...)
+		if cursor = page.Cursor; cursor == "" || len(list) >= limit {
+			return list, nil
+		}
+	}
+}
+
+func newAdvisoriesCheck(std streams) *cobra.Command {
+	var flags clientFlags
+	cmd := &cobra.Command{
+		Use:   "check ECOSYSTEM PACKAGE VERSION",
+		Short: "Say whether a package may be installed, and why not",
+		Long: `Say whether a version of a package may be installed, with all advisories about it. Nothing is recorded.
+
+Exit status: 0 it may; 1 it is blocked; 2 an error.`,
+		Example: `  palisade advisories check npm left-pad 1.3.0
+  palisade advisories check maven com.acme:util 2.0.1`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 3 {
+				return usagef("want an ecosystem, a package and a version, got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			firewall, err := openFirewall(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			var answer struct {
+				Verdict    string
+				Advisories []shownAdvisory
+			}
+			query := url.Values{"ecosystem": {args[0]}, "package": {args[1]}, "version": {args[2]}}
+			if err := firewall.get(cmd.Context(), query, &answer, "advisories", "lookup"); err != nil {
+				return err
+			}
+			blocked := answer.Verdict == "INSTALL_VERDICT_BLOCK"
+			word := "may be installed"
+			if blocked {
+				word = "is malicious: it is blocked"
+			}
+			if _, err := fmt.Fprintf(std.out, "%s %s %s %s.\n", printable(args[0]), printable(args[1]), printable(args[2]), word); err != nil {
+				return err
+			}
+			if len(answer.Advisories) > 0 {
+				err = printAdvisories(std, answer.Advisories)
+			}
+			if blocked {
+				return errors.Join(err, errNo)
+			}
+			return err
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}

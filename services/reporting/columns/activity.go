@@ -1,0 +1,116 @@
+package columns
+
+// Move is a way into the backlog or out of it.
+type Move int
+
+// The moves. What leaves the backlog is counted by where it goes; what changes elsewhere (an ignored finding that is
+// fixed) is none.
+const (
+	NoMove Move = iota - 1
+	Opened
+	WasIgnored
+	WasFixed
+	WasRemoved
+	WasProvisionallyIgnored
+	Moves // their number
+)
+
+func moveOf(before, after Status) Move {
+	switch {
+	case before.Open() == after.Open():
+		return NoMove
+	case after.Open():
+		return Opened
+	}
+	switch after {
+	case Ignored:
+		return WasIgnored
+	case Fixed:
+		return WasFixed
+	case Removed:
+		return WasRemoved
+	case ProvisionallyIgnored:
+		return WasProvisionallyIgnored
+	}
+	return NoMove
+}
+
+// Activity counts moves by bucket. The first bucket begins at since, and each ends where the next begins.
+func (s *Snapshot) Activity(f *Filter, since uint32, ends []uint32) [][Moves]int32 {
+	line := newTimeline(ends)
+	counts := fold(s, f, func() []int32 { return make([]int32, len(ends)*int(Moves)) }, func(counts []int32, c *chunk, i int) {
+		at, status := c.history(i)
+		before := None
+		for j, after := range status {
+			move := moveOf(before, after)
+			before = after
+			if move == NoMove || at[j] < since {
+				continue
+			}
+			if bucket := line.after(at[j]); bucket < len(ends) {
+				counts[bucket*int(Moves)+int(move)]++
+			}
+		}
+	}, sum)
+	buckets := make([][Moves]int32, len(ends))
+	for i := range buckets {
+		copy(buckets[i][:], counts[i*int(Moves):])
+	}
+	return buckets
+}
+
+// Outcome is what became of a finding that appeared.
+type Outcome int
+
+// The outcomes. Silenced findings were not shown to developers.
+const (
+	Silenced Outcome = iota
+	StillOpen
+	BecameFixed
+	BecameIgnored
+	BecameProvisionallyIgnored
+	Outcomes // their number
+)
+
+// outcomeAt is what had become of a finding by a time. Being removed (its pull request was closed, or merged) says
+// nothing about it: it counts as it stood before.
+func outcomeAt(attr Attr, at []uint32, status []Status, end uint32) Outcome {
+	if !attr.Shown() {
+		return Silenced
+	}
+	for j := len(at) - 1; j >= 0; j-- {
+		if at[j] >= end {
+			continue
+		}
+		switch status[j] {
+		case Fixed:
+			return BecameFixed
+		case Ignored:
+			return BecameIgnored
+		case ProvisionallyIgnored:
+			return BecameProvisionallyIgnored
+		case Open, Reviewing, Fixing:
+			return StillOpen
+		}
+	}
+	return StillOpen
+}
+
+// Appeared counts, by bucket in which findings were found first, what had become of them at its end.
+func (s *Snapshot) Appeared(f *Filter, since uint32, ends []uint32) [][Outcomes]int32 {
+	line := newTimeline(ends)
+	counts := fold(s, f, func() []int32 { return make([]int32, len(ends)*int(Outcomes)) }, func(counts []int32, c *chunk, i int) {
+		at, status := c.history(i)
+		if len(at) == 0 || at[0] < since {
+			return
+		}
+		if bucket := line.after(at[0]); bucket < len(ends) {
+			counts[bucket*int(Outcomes)+int(outcomeAt(c.attr[i], at, status, ends[bucket]))]++
+		}
+	}, sum)
+	buckets := make([][Outcomes]int32, len(ends))
+	for i := range buckets {
+		copy(buckets[i][:], counts[i*int(Outcomes):])
+	}
+	return buckets
+}

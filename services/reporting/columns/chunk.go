@@ -1,0 +1,136 @@
+package columns
+
+import (
+	"slices"
+	"sort"
+)
+
+// chunkSize is how many findings are copied to change one; a chunk is split when it has twice as many.
+const chunkSize = 4096
+
+// chunk holds findings by id. Its columns never change.
+type chunk struct {
+	base   int64    // id of the first
+	id     []uint32 // minus base
+	place  []uint32
+	rule   []uint32
+	attr   []Attr
+	offset []uint32 // of the first transition; one more than findings
+	at     []uint32
+	status []Status
+	oldest uint32 // of all transitions
+}
+
+func (c *chunk) len() int { return len(c.id) }
+
+func (c *chunk) idOf(i int) int64 { return c.base + int64(c.id[i]) }
+
+// history of a finding; at and status are parallel.
+func (c *chunk) history(i int) (at []uint32, status []Status) {
+	from, to := c.offset[i], c.offset[i+1]
+	return c.at[from:to], c.status[from:to]
+}
+
+// begin makes an empty chunk ready for its first finding.
+func (c *chunk) begin(id int64) {
+	if c.len() == 0 {
+		c.base, c.offset, c.oldest = id, append(c.offset, 0), ^uint32(0)
+	}
+}
+
+func (c *chunk) add(r Row) {
+	c.begin(r.ID)
+	c.id = append(c.id, uint32(r.ID-c.base))
+	c.place, c.rule, c.attr = append(c.place, r.Place), append(c.rule, r.Rule), append(c.attr, r.Attr)
+	last := uint32(0)
+	for _, t := range r.Transitions {
+		// Clocks of nodes differ a little. The order of the events is the true one.
+		last = max(last, t.At)
+		c.at, c.status = append(c.at, last), append(c.status, t.Status)
+		c.oldest = min(c.oldest, last)
+	}
+	c.offset = append(c.offset, uint32(len(c.at)))
+}
+
+func (c *chunk) bytes() int64 {
+	return int64(200 + 4*(cap(c.id)+cap(c.place)+cap(c.rule)+cap(c.offset)+cap(c.at)) + 2*cap(c.attr) + cap(c.status))
+}
+
+// copy adds findings of another chunk as they are.
+func (c *chunk) copy(from *chunk, first, end int) {
+	c.begin(from.idOf(first))
+	for _, id := range from.id[first:end] {
+		c.id = append(c.id, uint32(from.base+int64(id)-c.base))
+	}
+	c.place, c.rule = append(c.place, from.place[first:end]...), append(c.rule, from.rule[first:end]...)
+	c.attr = append(c.attr, from.attr[first:end]...)
+	low, high := from.offset[first], from.offset[end]
+	shift := uint32(len(c.at)) - low
+	for _, offset := range from.offset[first+1 : end+1] {
+		c.offset = append(c.offset, offset+shift)
+	}
+	c.at, c.status = append(c.at, from.at[low:high]...), append(c.status, from.status[low:high]...)
+	c.oldest = min(c.oldest, from.oldest) // it may be older than what is copied: it is a bound
+}
+
+// with merges rows, by id, into a copy of the chunk, and divides it when it has become too long.
+func (c *chunk) with(rows []Row) []*chunk {
+	w := newChunkWriter(2 * chunkSize)
+	next := 0
+	for _, r := range rows {
+		end := next + sort.Search(c.len()-next, func(i int) bool { return c.idOf(next+i) >= r.ID })
+		w.copy(c, next, end)
+		w.add(r)
+		if next = end; next < c.len() && c.idOf(next) == r.ID {
+			next++
+		}
+	}
+	w.copy(c, next, c.len())
+	return w.done()
+}
+
+// chunkWriter makes chunks of at most limit findings.
+type chunkWriter struct {
+	limit   int
+	chunks  []*chunk
+	current *chunk
+}
+
+func newChunkWriter(limit int) *chunkWriter { return &chunkWriter{limit: limit, current: &chunk{}} }
+
+// room begins another chunk when the current one is full, or cannot hold an id, and returns how many findings more it
+// holds.
+func (w *chunkWriter) room(id int64) int {
+	if n := w.current.len(); n > 0 && (n >= w.limit || id-w.current.base >= 1<<32) {
+		w.end()
+	}
+	return w.limit - w.current.len()
+}
+
+func (w *chunkWriter) add(r Row) {
+	w.room(r.ID)
+	w.current.add(r)
+}
+
+func (w *chunkWriter) copy(from *chunk, first, end int) {
+	for first < end {
+		n := min(w.room(from.idOf(end-1)), end-first)
+		w.current.copy(from, first, first+n)
+		first += n
+	}
+}
+
+// end keeps the current chunk, without the memory that growing took too much.
+func (w *chunkWriter) end() {
+	c := w.current
+	c.id, c.place, c.rule, c.attr = slices.Clone(c.id), slices.Clone(c.place), slices.Clone(c.rule), slices.Clone(c.attr)
+	c.offset, c.at, c.status = slices.Clone(c.offset), slices.Clone(c.at), slices.Clone(c.status)
+	w.chunks, w.current = append(w.chunks, c), &chunk{}
+}
+
+func (w *chunkWriter) done() []*chunk {
+	if w.current.len() > 0 {
+		w.end()
+	}
+	return w.chunks
+}

@@ -1,0 +1,204 @@
+package columns
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/palisade/palisade/services/findings/lifecycle"
+)
+
+// rowsOf gives back what a snapshot holds.
+func rowsOf(s *Snapshot) map[int64]string {
+	rows := map[int64]string{}
+	last := int64(-1)
+	for _, c := range s.chunks {
+		for i := range c.id {
+			at, status := c.history(i)
+			id := c.idOf(i)
+			if id <= last {
+				panic("ids are not in order")
+			}
+			last = id
+			rows[id] = fmt.Sprint(c.place[i], c.rule[i], c.attr[i], at, status)
+		}
+	}
+	return rows
+}
+
+func drawRow(t *rapid.T, id int64) Row {
+	r := Row{ID: id, Place: rapid.Uint32Range(0, 9).Draw(t, "place"), Rule: rapid.Uint32Range(0, 9).Draw(t, "rule"), Attr: Attr(rapid.Uint16().Draw(t, "attr"))}
+	at := rapid.Uint32Range(1000, 2000).Draw(t, "at")
+	for range rapid.IntRange(0, 3).Draw(t, "transitions") {
+		at += rapid.Uint32Range(0, 50).Draw(t, "later")
+		r.Transitions = append(r.Transitions, Transition{at, Status(rapid.IntRange(1, 7).Draw(t, "status"))})
+	}
+	return r
+}
+
+func text(r Row) string {
+	at, status := []uint32{}, []Status{}
+	for _, t := range r.Transitions {
+		at, status = append(at, t.At), append(status, t.Status)
+	}
+	return fmt.Sprint(r.Place, r.Rule, r.Attr, at, status)
+}
+
+func ascending(rows map[int64]Row) func() (Row, bool) {
+	ids := slices.Sorted(maps.Keys(rows))
+	return func() (Row, bool) {
+		if len(ids) == 0 {
+			return Row{}, false
+		}
+		r := rows[ids[0]]
+		ids = ids[1:]
+		return r, true
+	}
+}
+
+// A snapshot that was changed many times holds what one that is built of the same rows does, and earlier ones stay.
+func TestWithEqualsBuild(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		far := rapid.SampledFrom([]int64{1, 1, 7, 1 << 31}).Draw(t, "distance of ids")
+		table, model := NewTable(), map[int64]Row{}
+		snapshot := table.Build(ascending(model))
+		for range rapid.IntRange(1, 4).Draw(t, "changes") {
+			before, kept := snapshot, rowsOf(snapshot)
+			var rows []Row
+			first := rapid.Int64Range(1, 12_000).Draw(t, "first")
+			one, step := drawRow(t, 0), rapid.SampledFrom([]int64{1, 1, 2}).Draw(t, "step")
+			for i := range rapid.SampledFrom([]int64{1, 3, 40, 40, 40, 40, 40, 9000}).Draw(t, "rows") {
+				one.ID = (first + i*step) * far
+				if i%1000 == 0 {
+					one = drawRow(t, one.ID)
+				}
+				if _, twice := model[one.ID]; i > 0 && twice && len(rows) > 0 && rows[len(rows)-1].ID == one.ID {
+					continue
+				}
+				if !slices.ContainsFunc(rows[max(0, len(rows)-3):], func(r Row) bool { return r.ID >= one.ID }) {
+					rows = append(rows, one)
+					model[one.ID] = one
+				}
+			}
+			snapshot = table.With(snapshot, rows)
+			if !maps.Equal(rowsOf(before), kept) {
+				t.Fatal("the snapshot before has changed")
+			}
+		}
+		want := map[int64]string{}
+		for id, r := range model {
+			want[id] = text(r)
+		}
+		if got := rowsOf(snapshot); !maps.Equal(got, want) || snapshot.Len() != len(want) {
+			t.Fatalf("%d rows, want %d", len(got), len(want))
+		}
+		built := NewTable().Build(ascending(model))
+		if !maps.Equal(rowsOf(built), want) {
+			t.Fatal("what is built differs")
+		}
+		for _, c := range snapshot.chunks {
+			if c.len() > 2*chunkSize || c.len() == 0 {
+				t.Fatalf("a chunk of %d", c.len())
+			}
+		}
+	})
+}
+
+// What the database packs is what Go packs: every word has a number of its own, and comes back.
+func TestAttrsKeepTheirWords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := func(a attribute) string {
+			return rapid.SampledFrom(append(slices.Clone(a.words), "")).Draw(t, a.column)
+		}
+		words := Words{word(issueType), word(severity), word(exposure), word(validation), word(verdict), word(policy)}
+		if got := words.Attr().Words(); got != words {
+			t.Fatalf("got %+v, want %+v", got, words)
+		}
+	})
+	seen := map[Attr]bool{}
+	for _, a := range attributes {
+		for _, w := range a.words {
+			n := a.number(w)
+			if n == 0 || seen[n] || !strings.Contains(AttrSQL(), fmt.Sprintf("WHEN '%s' THEN %d", w, n)) {
+				t.Errorf("%s %s is %d", a.column, w, n)
+			}
+			seen[n] = true
+		}
+	}
+	for word, status := range statuses {
+		if !strings.Contains(TransitionSQL(), fmt.Sprintf("WHEN '%s' THEN %d", word, status)) {
+			t.Errorf("no %s in %s", word, TransitionSQL())
+		}
+		if open := word == lifecycle.Open || word == lifecycle.Reviewing || word == lifecycle.Fixing; status.Open() != open {
+			t.Errorf("%s is open: %v", word, status.Open())
+		}
+	}
+	if got := TransitionOf(1_777_890_030<<3 | int64(Fixed)); got != (Transition{1_777_890_030, Fixed}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// Ages at the ends of many short buckets over a long time are computed in several passes: the same as one by one.
+func TestMedianAgesInParts(t *testing.T) {
+	table := NewTable()
+	const begin = 1_600_000_000 / day * day
+	n := int64(0)
+	snapshot := table.Build(func() (Row, bool) {
+		n++
+		at := uint32(begin + n*n*977%(4000*day))
+		return Row{ID: n, Place: table.Place(1, "main"), Transitions: []Transition{{at, Open}, {at + uint32(n)*day, Fixed}}}, n <= 3000
+	})
+	all := new([Attrs]bool)
+	all[0] = true
+	f, one := &Filter{Places: []bool{true}, Attrs: all}, &Grouping{Groups: 1}
+	var ends []uint32
+	for i := range uint32(2000) {
+		ends = append(ends, begin+2*i*day)
+	}
+	ends[1999] += 7 * 60 * 60
+	if snapshot.daysUntil(ends[1999])*len(ends) < maxCells {
+		t.Fatal("one pass is enough: the test has lost its way")
+	}
+	together := snapshot.MedianAges(f, one, ends)[0]
+	for i, end := range ends {
+		if alone := snapshot.MedianAges(f, one, []uint32{end})[0][0]; alone != together[i] {
+			t.Fatalf("at end %d: %d alone, %d together", i, alone, together[i])
+		}
+	}
+}
+
+// BenchmarkMedianAges: 26 weekly buckets over a million findings.
+func BenchmarkMedianAges(b *testing.B) {
+	table := NewTable()
+	const begin = 1_700_000_000
+	n := int64(0)
+	snapshot := table.Build(func() (Row, bool) {
+		n++
+		r := Row{ID: n, Place: table.Place(n/500%200, "main"), Attr: Words{IssueType: "sast"}.Attr()}
+		r.Transitions = []Transition{{uint32(begin + n*60), Open}}
+		if n%2 == 0 {
+			r.Transitions = append(r.Transitions, Transition{uint32(begin + n*60 + n%180*day), Fixed})
+		}
+		return r, n <= 1_000_000
+	})
+	places := make([]bool, 200)
+	for i := range places {
+		places[i] = true
+	}
+	all := new([Attrs]bool)
+	for i := range all {
+		all[i] = true
+	}
+	f, one := &Filter{Places: places, Attrs: all}, &Grouping{Groups: 1}
+	var ends []uint32
+	for i := range uint32(26) {
+		ends = append(ends, (begin/day+520+i*7)*day)
+	}
+	for b.Loop() {
+		snapshot.MedianAges(f, one, ends)
+	}
+}

@@ -1,0 +1,150 @@
+package columns
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/palisade/palisade/services/findings/lifecycle"
+)
+
+// Status is where a finding stood.
+type Status uint8
+
+// The statuses of package lifecycle; None is before a finding was found.
+const (
+	None Status = iota
+	Open
+	Reviewing
+	Fixing
+	Ignored
+	ProvisionallyIgnored
+	Fixed
+	Removed
+)
+
+var statuses = map[string]Status{
+	lifecycle.Open: Open, lifecycle.Reviewing: Reviewing, lifecycle.Fixing: Fixing, lifecycle.Ignored: Ignored,
+	lifecycle.ProvisionallyIgnored: ProvisionallyIgnored, lifecycle.Fixed: Fixed, lifecycle.Removed: Removed,
+}
+
+// TransitionSQL is the expression that makes the database pack the columns at and to_status of an event.
+func TransitionSQL() string {
+	var b strings.Builder
+	b.WriteString("at / 1000000 * 8 + CASE to_status")
+	for _, word := range slices.Sorted(maps.Keys(statuses)) {
+		fmt.Fprintf(&b, " WHEN '%s' THEN %d", word, statuses[word])
+	}
+	return b.String() + " ELSE 0 END"
+}
+
+// TransitionOf unpacks it.
+func TransitionOf(packed int64) Transition {
+	return Transition{At: uint32(max(0, min(packed>>3, 1<<32-1))), Status: Status(packed & 7)}
+}
+
+// Open reports whether a finding of this status asks for attention.
+func (s Status) Open() bool { return s >= Open && s <= Fixing }
+
+// Attr is all that a finding is told apart by, besides place and rule: one number, so that one look into a table says
+// whether a filter chooses it.
+type Attr uint16
+
+// attribute is a part of an Attr: its words are numbered from 1 in this order, and 0 stands for any other and for null.
+type attribute struct {
+	column string
+	shift  int
+	bits   int
+	words  []string
+}
+
+// The parts of an Attr.
+var (
+	issueType  = attribute{"issue_type", 0, 3, []string{"sast", "ai_sast", "sca", "secrets"}}
+	severity   = attribute{"severity", 3, 3, []string{"low", "medium", "high", "critical"}}
+	exposure   = attribute{"exposure", 6, 3, []string{"reachable", "always_reachable", "conditionally_reachable", "unreachable"}}
+	validation = attribute{"validation_state", 9, 3, []string{"valid", "invalid", "error"}}
+	verdict    = attribute{"autotriage_verdict", 12, 2, []string{"true_positive", "false_positive"}}
+	policy     = attribute{"policy_mode", 14, 2, []string{"rule-board-pr-comments", "rule-board-block"}}
+	attributes = []attribute{issueType, severity, exposure, validation, verdict, policy}
+)
+
+// Attrs is the number of different values of an Attr.
+const Attrs = 1 << 16
+
+func (a attribute) of(attr Attr) string {
+	n := int(attr>>a.shift) & (1<<a.bits - 1)
+	if n == 0 || n > len(a.words) {
+		return ""
+	}
+	return a.words[n-1]
+}
+
+func (a attribute) number(word string) Attr {
+	for i, w := range a.words {
+		if w == word {
+			return Attr(i+1) << a.shift
+		}
+	}
+	return 0
+}
+
+// Words are an Attr in the words of the findings table; those that reports do not tell apart are "".
+type Words struct{ IssueType, Severity, Exposure, Validation, Verdict, Policy string }
+
+// Attr packs the words.
+func (w Words) Attr() Attr {
+	return issueType.number(w.IssueType) | severity.number(w.Severity) | exposure.number(w.Exposure) |
+		validation.number(w.Validation) | verdict.number(w.Verdict) | policy.number(w.Policy)
+}
+
+// Words unpacks an Attr.
+func (a Attr) Words() Words {
+	return Words{issueType.of(a), severity.of(a), exposure.of(a), validation.of(a), verdict.of(a), policy.of(a)}
+}
+
+// AttrSQL is the expression that makes the database pack the columns of a finding: it does so in a tenth of the time that
+// handing over six words would take.
+func AttrSQL() string {
+	parts := make([]string, len(attributes))
+	for i, a := range attributes {
+		var b strings.Builder
+		b.WriteString("CASE " + a.column)
+		for _, word := range a.words {
+			fmt.Fprintf(&b, " WHEN '%s' THEN %d", word, a.number(word))
+		}
+		parts[i] = b.String() + " ELSE 0 END"
+	}
+	return strings.Join(parts, " + ")
+}
+
+// Product is what the contract groups issue types into.
+type Product int
+
+// The products.
+const (
+	NoProduct Product = iota
+	Code
+	SCA
+	Secrets
+)
+
+// Product of a finding.
+func (a Attr) Product() Product {
+	switch issueType.of(a) {
+	case "sast", "ai_sast":
+		return Code
+	case "sca":
+		return SCA
+	case "secrets":
+		return Secrets
+	}
+	return NoProduct
+}
+
+// Severity numbers the severities from low (1) to critical (4).
+func (a Attr) Severity() int { return int(a>>severity.shift) & (1<<severity.bits - 1) }
+
+// Shown reports whether a policy shows the finding to developers.
+func (a Attr) Shown() bool { return policy.of(a) != "" }

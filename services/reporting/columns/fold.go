@@ -1,0 +1,136 @@
+package columns
+
+import (
+	"runtime"
+	"sync"
+)
+
+// Filter chooses findings.
+type Filter struct {
+	// Places says of each place whether its findings count.
+	Places []bool
+	// Rules says the same of each rule; nil chooses all.
+	Rules []bool
+	// Attrs says the same of each Attr.
+	Attrs *[Attrs]bool
+}
+
+func (f *Filter) chooses(c *chunk, i int) bool {
+	return f.Places[c.place[i]] && f.Attrs[c.attr[i]] && (f.Rules == nil || f.Rules[c.rule[i]])
+}
+
+// Grouping puts each finding into one of several groups: the sum of what the tables say about its place, its rule and its
+// Attr, each nil for 0. A sum below 0 leaves the finding out.
+type Grouping struct {
+	Groups int
+	Place  []int32
+	Rule   []int32
+	Attr   *[Attrs]int32
+}
+
+func (g *Grouping) of(c *chunk, i int) int32 {
+	var n int32
+	if g.Place != nil {
+		n += g.Place[c.place[i]]
+	}
+	if g.Rule != nil {
+		n += g.Rule[c.rule[i]]
+	}
+	if g.Attr != nil {
+		n += g.Attr[c.attr[i]]
+	}
+	return n
+}
+
+// fold gives every chosen finding to add. Processors divide the chunks among them, each with a result of its own; merge
+// takes them together.
+func fold[A any](s *Snapshot, f *Filter, start func() A, add func(into A, c *chunk, i int), merge func(into, from A) A) A {
+	workers := min(runtime.GOMAXPROCS(0), 4, 1+len(s.chunks)/8)
+	results := make([]A, workers)
+	var running sync.WaitGroup
+	for w := range workers {
+		running.Go(func() {
+			result := start()
+			for n := w; n < len(s.chunks); n += workers {
+				c := s.chunks[n]
+				for i := range c.id {
+					if f.chooses(c, i) {
+						add(result, c, i)
+					}
+				}
+			}
+			results[w] = result
+		})
+	}
+	running.Wait()
+	for _, from := range results[1:] {
+		results[0] = merge(results[0], from)
+	}
+	return results[0]
+}
+
+func sum(into, from []int32) []int32 {
+	for i, n := range from {
+		into[i] += n
+	}
+	return into
+}
+
+// forever is the end of what has not ended.
+const forever = ^uint32(0)
+
+// openTimes gives the times during which a finding was open: from inclusive, to exclusive.
+func (c *chunk) openTimes(i int, yield func(from, to uint32)) {
+	at, status := c.history(i)
+	open, from := false, uint32(0)
+	for j, s := range status {
+		if s.Open() == open {
+			continue
+		}
+		if open = !open; open {
+			from = at[j]
+		} else {
+			yield(from, at[j])
+		}
+	}
+	if open {
+		yield(from, forever)
+	}
+}
+
+const day = 24 * 60 * 60
+
+// timeline finds the first of ascending times that is after another.
+type timeline struct {
+	ends    []uint32
+	base    uint32  // day of ends[0]
+	last    uint32  // end
+	firstOf []int32 // by day since base
+}
+
+func newTimeline(ends []uint32) *timeline {
+	t := &timeline{ends: ends, base: ends[0] / day, last: ends[len(ends)-1]}
+	first := 0
+	for d := ends[0] / day; d <= ends[len(ends)-1]/day; d++ {
+		for ends[first] < d*day {
+			first++
+		}
+		t.firstOf = append(t.firstOf, int32(first))
+	}
+	return t
+}
+
+// after returns the number of the first end after at; the number of ends when there is none.
+func (t *timeline) after(at uint32) int {
+	if at < t.ends[0] {
+		return 0
+	}
+	if at >= t.last {
+		return len(t.ends)
+	}
+	n := int(t.firstOf[at/day-t.base])
+	for t.ends[n] <= at {
+		n++
+	}
+	return n
+}

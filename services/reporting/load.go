@@ -1,0 +1,171 @@
+package reporting
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/reporting/columns"
+)
+
+// loader reads columns of one deployment. Its statements are not ent's: a million rows are read for one number. So no
+// policy covers them, and each names the deployment; what a caller may see is decided when columns are filtered.
+type loader struct {
+	store        *store.Store
+	deploymentID int64
+}
+
+// attrs is the expression that packs what findings are told apart by.
+var attrs = columns.AttrSQL()
+
+// row is a finding as it is read, without its history.
+type row struct {
+	id, project, rule int64
+	ref               sql.RawBytes
+	attr              columns.Attr
+}
+
+// transition is the expression that packs what happened to a finding, and when.
+var transition = columns.TransitionSQL()
+
+// event is a change of status as it is read.
+type event struct {
+	finding int64
+	columns.Transition
+}
+
+// all reads every finding with its history into a new snapshot: findings and events at the same time.
+func (l loader) all(ctx context.Context, table *columns.Table) (*columns.Snapshot, error) {
+	reading, readCtx := errgroup.WithContext(ctx)
+	rows := readBatches(readCtx, reading, func(give func(columns.Row) error) error { return l.findings(readCtx, table, "", "", give) })
+	history := readBatches(readCtx, reading, func(give func(event) error) error { return l.events(readCtx, "", "", give) })
+	snapshot := table.Build(joined(rows, history))
+	for history.peek() != nil { // of findings that came after the last one that was read: they are read again
+		history.batch = nil
+	}
+	return snapshot, reading.Wait()
+}
+
+// some reads findings with their history by ids.
+func (l loader) some(ctx context.Context, table *columns.Table, ids []int64) (found []columns.Row, err error) {
+	in, list := l.store.InIDs(ids)
+	var rows cursor[columns.Row]
+	if err := l.findings(ctx, table, " AND id"+in, list, rows.add); err != nil {
+		return nil, err
+	}
+	var history cursor[event]
+	if err := l.events(ctx, " AND finding_id"+in, list, history.add); err != nil {
+		return nil, err
+	}
+	next := joined(&rows, &history)
+	for r, ok := next(); ok; r, ok = next() {
+		r.Transitions = slices.Clone(r.Transitions)
+		found = append(found, r)
+	}
+	return found, nil
+}
+
+func (l loader) findings(ctx context.Context, table *columns.Table, condition, list string, give func(columns.Row) error) error {
+	query := "SELECT id, project_id, rule_id, ref, " + attrs + " FROM findings WHERE deployment_id = ?" + condition + " ORDER BY id"
+	rows, err := l.query(ctx, query, list)
+	if err != nil {
+		return fmt.Errorf("read findings for reports: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	var r row
+	var place uint32
+	var project int64
+	var ref []byte
+	for known := false; rows.Next(); known = true {
+		if err := rows.Scan(&r.id, &r.project, &r.rule, &r.ref, &r.attr); err != nil {
+			return err
+		}
+		// Neighbours are of one scan mostly.
+		if !known || r.project != project || !bytes.Equal(r.ref, ref) {
+			project, ref = r.project, bytes.Clone(r.ref)
+			place = table.Place(project, string(ref))
+		}
+		if err := give(columns.Row{ID: r.id, Place: place, Rule: table.Rule(r.rule), Attr: r.attr}); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (l loader) events(ctx context.Context, condition, list string, give func(event) error) error {
+	query := "SELECT finding_id, " + transition + " FROM finding_events WHERE deployment_id = ?" + condition + " ORDER BY finding_id, id"
+	rows, err := l.query(ctx, query, list)
+	if err != nil {
+		return fmt.Errorf("read events for reports: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	var finding, packed int64
+	for rows.Next() {
+		if err := rows.Scan(&finding, &packed); err != nil {
+			return err
+		}
+		if err := give(event{finding, columns.TransitionOf(packed)}); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// query runs a statement whose first parameter is the deployment and whose second, where there is one, a list of ids.
+func (l loader) query(ctx context.Context, query, list string) (*sql.Rows, error) {
+	args := []any{l.deploymentID}
+	if list != "" {
+		args = append(args, list)
+	}
+	reader, _ := l.store.DB()
+	return reader.QueryContext(ctx, l.placeholders(query), args...)
+}
+
+func (l loader) placeholders(query string) string {
+	if l.store.Postgres() {
+		query = strings.Replace(strings.Replace(query, "?", "$1", 1), "?", "$2", 1)
+	}
+	return query
+}
+
+// changed is an event that may not be part of a snapshot yet.
+type changed struct{ id, finding int64 }
+
+// since reads the events of the deployment with higher ids.
+func (l loader) since(ctx context.Context, id int64) (list []changed, err error) {
+	reader, _ := l.store.DB()
+	// The sum keeps the planner from an index by deployment: the new events of all deployments are fewer than all of one.
+	query := l.placeholders("SELECT id, finding_id FROM finding_events WHERE id > ? AND deployment_id + 0 = ?")
+	rows, err := reader.QueryContext(ctx, query, id, l.deploymentID)
+	if err != nil {
+		return nil, fmt.Errorf("read new events for reports: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var c changed
+		if err := rows.Scan(&c.id, &c.finding); err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return list, rows.Err()
+}
+
+// count is the number of events of the deployment with ids up to one.
+func (l loader) count(ctx context.Context, highest int64) (n int64, err error) {
+	reader, _ := l.store.DB()
+	query := l.placeholders("SELECT COUNT(*) FROM finding_events WHERE deployment_id = ? AND id <= ?")
+	if err := reader.QueryRowContext(ctx, query, l.deploymentID, highest).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count events for reports: %w", err)
+	}
+	return n, nil
+}
+
+// seconds converts the microseconds of tables; columns hold times from 1970 to 2106.
+func seconds(micros int64) uint32 { return uint32(max(0, min(micros/1_000_000, 1<<32-1))) }

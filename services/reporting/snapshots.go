@@ -1,0 +1,176 @@
+package reporting
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/reporting/columns"
+)
+
+// Snapshots keep the columns of the deployments whose reports were asked for lately, and bring them up to date with the
+// events since.
+//
+// Every change of what a finding is told apart by makes an event: scans record what they update, triage and verdicts what
+// they decide. So an event says that its finding has to be read again, whatever has changed. What is not of findings
+// (names, tags, teams, archiving and primary branches of projects, names and categories of rules) is no part of the
+// columns: it is looked up for each report.
+type Snapshots struct {
+	store *store.Store
+
+	mu      sync.Mutex
+	limit   int64
+	bytes   int64
+	entries *simplelru.LRU[int64, *entry]
+}
+
+// entry is the snapshot of one deployment.
+type entry struct {
+	turn chan struct{} // holds one token: whoever has it may change the fields below
+
+	table    *columns.Table
+	snapshot *columns.Snapshot // nil before the first use
+	mark     watermark
+	applied  map[int64]struct{} // events behind the watermark that are part of the snapshot
+	base     base
+
+	bytes int64 // guarded by Snapshots.mu
+}
+
+// NewSnapshots keeps at most about limit bytes, but always what was used last.
+func NewSnapshots(st *store.Store, limit int64) *Snapshots {
+	entries, err := simplelru.NewLRU[int64, *entry](1<<30, nil)
+	if err != nil {
+		panic(err) // only a size below 1 is refused
+	}
+	return &Snapshots{store: st, limit: limit, entries: entries}
+}
+
+// Of returns the columns of a deployment with all events that were committed before the call. Calls for one deployment
+// take turns in bringing it up to date; none waits for those who read a snapshot.
+func (s *Snapshots) Of(ctx context.Context, deploymentID int64) (*columns.Snapshot, error) {
+	e := s.entry(deploymentID)
+	select {
+	case <-e.turn:
+		defer func() { e.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := e.advance(ctx, loader{s.store, deploymentID}); err != nil {
+		return nil, err
+	}
+	s.account(deploymentID, e)
+	return e.snapshot, nil
+}
+
+func (s *Snapshots) entry(deploymentID int64) *entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok := s.entries.Get(deploymentID); ok {
+		return e
+	}
+	e := &entry{turn: make(chan struct{}, 1)}
+	e.turn <- struct{}{}
+	s.entries.Add(deploymentID, e)
+	return e
+}
+
+// account notes the size of an entry, and lets go of those that were not used for the longest time.
+func (s *Snapshots) account(deploymentID int64, e *entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if current, ok := s.entries.Peek(deploymentID); !ok || current != e {
+		return // it was let go of meanwhile
+	}
+	s.bytes += e.snapshot.Bytes() - e.bytes
+	e.bytes = e.snapshot.Bytes()
+	for s.bytes > s.limit && s.entries.Len() > 1 {
+		_, oldest, _ := s.entries.RemoveOldest()
+		s.bytes -= oldest.bytes
+	}
+}
+
+// base is what was known when the snapshot was built: that it holds count events with ids up to highest. Transactions
+// that were open then may add to them until all below xmax have ended.
+type base struct {
+	unsure        bool
+	highest, xmax int64
+	count         int64
+}
+
+// farBehind is how many events, of all deployments, are read to find those of one; beyond it, and beyond the size of the
+// snapshot, reading all findings again is cheaper.
+const farBehind = 500_000
+
+// advance brings the entry up to date; after an error it is as it was.
+func (e *entry) advance(ctx context.Context, l loader) error {
+	now, err := read(ctx, l.store)
+	if err != nil {
+		return err
+	}
+	if e.snapshot == nil || now.highest-e.mark.id > max(farBehind, int64(e.snapshot.Len())) {
+		return e.build(ctx, l, now)
+	}
+	if e.base.unsure {
+		count, err := l.count(ctx, e.base.highest)
+		if err != nil {
+			return err
+		}
+		if count != e.base.count {
+			return e.build(ctx, l, now)
+		}
+		e.base.unsure = now.xmin < e.base.xmax
+	}
+	if now.highest == e.mark.id {
+		return nil
+	}
+	mark := e.mark.take(now)
+	events, err := l.since(ctx, e.mark.id)
+	if err != nil {
+		return err
+	}
+	applied := make(map[int64]struct{})
+	var touched []int64
+	for _, c := range events {
+		if _, done := e.applied[c.id]; !done {
+			touched = append(touched, c.finding)
+		}
+		if c.id > mark.id {
+			applied[c.id] = struct{}{}
+		}
+	}
+	if len(touched) > 0 {
+		rows, err := l.some(ctx, e.table, unique(touched))
+		if err != nil {
+			return err
+		}
+		e.snapshot = e.table.With(e.snapshot, rows)
+	}
+	e.mark, e.applied = mark, applied
+	return nil
+}
+
+// build reads everything. Events that are committed while it does so are behind the watermark, and read again.
+func (e *entry) build(ctx context.Context, l loader, now reading) (err error) {
+	began := base{unsure: now.xmin < now.xmax, highest: now.highest, xmax: now.xmax}
+	if began.unsure {
+		if began.count, err = l.count(ctx, began.highest); err != nil {
+			return err
+		}
+	}
+	table := columns.NewTable()
+	snapshot, err := l.all(ctx, table)
+	if err != nil {
+		return err
+	}
+	e.table, e.snapshot, e.base, e.applied, e.mark = table, snapshot, began, nil, watermark{id: now.highest}
+	return nil
+}
+
+func unique(ids []int64) []int64 {
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

@@ -1,0 +1,178 @@
+package supplychain
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/advisory"
+	"github.com/palisade/palisade/ent/advisorypackage"
+	"github.com/palisade/palisade/ent/tenant"
+	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/supplychain/osv"
+)
+
+// packagesAtOnce bounds the rows of one insert: SQLite takes 32,766 values in a statement.
+const packagesAtOnce = 1000
+
+// ImportAdvisories stores a batch of advisories, in one transaction. The same batch again changes nothing.
+func (s *MalwareFirewall) ImportAdvisories(ctx context.Context, r *supplychainv1.ImportAdvisoriesRequest) (*supplychainv1.ImportAdvisoriesResponse, error) {
+	response := &supplychainv1.ImportAdvisoriesResponse{}
+	newest := readDocuments(r, response)
+	ids := make([]string, 0, len(newest))
+	for id := range newest {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids) // two imports at once lock the rows in the same order
+	skipped := response.GetSkipped()
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		response = &supplychainv1.ImportAdvisoriesResponse{Skipped: skipped}
+		query := tx.Advisory.Query().Where(advisory.OsvIDIn(ids...)).Order(ent.Asc(advisory.FieldOsvID))
+		if s.store.Postgres() {
+			query.ForUpdate()
+		}
+		rows, err := query.All(ctx)
+		if err != nil {
+			return err
+		}
+		stored := make(map[string]*ent.Advisory, len(rows))
+		for _, row := range rows {
+			stored[row.OsvID] = row
+		}
+		return s.put(ctx, tx, ids, newest, stored, response)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// readDocuments reads the batch; of documents with the same id the one that was modified last counts.
+func readDocuments(r *supplychainv1.ImportAdvisoriesRequest, response *supplychainv1.ImportAdvisoriesResponse) map[string]*osv.Advisory {
+	newest := map[string]*osv.Advisory{}
+	for i, given := range r.GetAdvisories() {
+		skip := func(reason string) {
+			id := given.GetFields()["id"].GetStringValue()
+			response.Skipped = append(response.Skipped, &supplychainv1.SkippedAdvisory{Index: int32(i), Id: id, Reason: reason})
+		}
+		parsed, err := parseDocument(given)
+		switch {
+		case err != nil:
+			skip(err.Error())
+		case r.GetMaliciousOnly() && !parsed.Malicious:
+			skip("it calls no package malicious")
+		case newest[parsed.ID] != nil && !newest[parsed.ID].Modified.Before(parsed.Modified):
+			skip("the batch has the same id in this state or a later one")
+		default:
+			newest[parsed.ID] = parsed
+		}
+	}
+	return newest
+}
+
+func parseDocument(given *structpb.Struct) (*osv.Advisory, error) {
+	raw, err := protojson.Marshal(given)
+	if err != nil {
+		return nil, err
+	}
+	return osv.Parse(raw)
+}
+
+// put writes what is new or newer. Advisories and packages are few statements together, whatever the batch; those that change
+// take one each more, for what they become.
+func (s *MalwareFirewall) put(ctx context.Context, tx *ent.Tx, ids []string, newest map[string]*osv.Advisory, stored map[string]*ent.Advisory, response *supplychainv1.ImportAdvisoriesResponse) error {
+	deploymentID, _ := tenant.FromContext(ctx)
+	var creates []*ent.AdvisoryCreate
+	var created []*osv.Advisory
+	var changed []int64
+	rowIDs := map[string]int64{}
+	for _, id := range ids {
+		parsed, old := newest[id], stored[id]
+		switch {
+		case old == nil:
+			creates = append(creates, assignAdvisory(tx.Advisory.Create().SetDeploymentID(deploymentID).SetOsvID(id), parsed))
+			created = append(created, parsed)
+		case old.ModifiedAt >= store.Micros(parsed.Modified):
+			response.Unchanged++
+			delete(newest, id)
+		default:
+			response.Updated++
+			changed, rowIDs[id] = append(changed, old.ID), old.ID
+			if err := updateAdvisory(old.Update(), parsed).Exec(ctx); err != nil {
+				return err
+			}
+			audit.Change(ctx, "advisory", id, convertAdvisory(old), shownAdvisory(parsed))
+		}
+	}
+	if len(changed) > 0 {
+		if _, err := tx.AdvisoryPackage.Delete().Where(advisorypackage.AdvisoryIDIn(changed...)).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	if len(creates) > 0 {
+		rows, err := tx.Advisory.CreateBulk(creates...).Save(ctx)
+		if err != nil {
+			return err
+		}
+		for i, row := range rows {
+			response.Created++
+			rowIDs[row.OsvID] = row.ID
+			audit.Change(ctx, "advisory", row.OsvID, nil, shownAdvisory(created[i]))
+		}
+	}
+	return putPackages(ctx, tx, deploymentID, newest, rowIDs)
+}
+
+func assignAdvisory(create *ent.AdvisoryCreate, parsed *osv.Advisory) *ent.AdvisoryCreate {
+	create.SetTitle(parsed.Title).SetMalicious(parsed.Malicious).SetModifiedAt(store.Micros(parsed.Modified))
+	if !parsed.Withdrawn.IsZero() {
+		create.SetWithdrawnAt(store.Micros(parsed.Withdrawn))
+	}
+	return create
+}
+
+func updateAdvisory(update *ent.AdvisoryUpdateOne, parsed *osv.Advisory) *ent.AdvisoryUpdateOne {
+	update.SetTitle(parsed.Title).SetMalicious(parsed.Malicious).SetModifiedAt(store.Micros(parsed.Modified)).ClearWithdrawnAt()
+	if !parsed.Withdrawn.IsZero() {
+		update.SetWithdrawnAt(store.Micros(parsed.Withdrawn))
+	}
+	return update
+}
+
+// shownAdvisory is what the audit trail keeps: without packages, of which there may be hundreds.
+func shownAdvisory(parsed *osv.Advisory) *supplychainv1.Advisory {
+	out := &supplychainv1.Advisory{
+		Id: parsed.ID, Title: parsed.Title, Malicious: parsed.Malicious, ModifiedAt: timestamppb.New(parsed.Modified),
+	}
+	if !parsed.Withdrawn.IsZero() {
+		out.WithdrawnAt = timestamppb.New(parsed.Withdrawn)
+	}
+	return out
+}
+
+func putPackages(ctx context.Context, tx *ent.Tx, deploymentID int64, newest map[string]*osv.Advisory, rowIDs map[string]int64) error {
+	var rows []*ent.AdvisoryPackageCreate
+	for id, parsed := range newest {
+		for _, p := range parsed.Packages {
+			affected, err := proto.Marshal(p.Affected)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, tx.AdvisoryPackage.Create().SetDeploymentID(deploymentID).SetAdvisoryID(rowIDs[id]).
+				SetEcosystem(p.Ecosystem).SetPackage(p.Name).SetAffected(affected))
+		}
+	}
+	for part := range slices.Chunk(rows, packagesAtOnce) {
+		if err := tx.AdvisoryPackage.CreateBulk(part...).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

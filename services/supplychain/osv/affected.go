@@ -1,0 +1,128 @@
+package osv
+
+import (
+	"slices"
+	"strings"
+
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+)
+
+// zero is the version before all others, in the events of OSV.
+const zero = "0"
+
+// Affects reports whether an advisory about these versions of a package is about one version. It is when the version is listed,
+// or lies in a range, as the schema's evaluation says. A version that the ecosystem cannot read is only in ranges that begin
+// before all versions and never end.
+func Affects(affected *storev1.AffectedVersions, ecosystem, version string) bool {
+	version = strings.TrimSpace(version)
+	compare := order(ecosystem, false)
+	for _, listed := range affected.GetVersions() {
+		if listed == version {
+			return true
+		}
+	}
+	for _, r := range affected.GetRanges() {
+		if inRange(r, version, order(ecosystem, r.GetSemver())) {
+			return true
+		}
+	}
+	if _, err := compare(version, version); err != nil {
+		return false
+	}
+	return slices.ContainsFunc(affected.GetVersions(), func(listed string) bool { // 1.0 is 1.0.0 in PyPI
+		order, err := compare(listed, version)
+		return err == nil && order == 0
+	})
+}
+
+// inRange evaluates one range. Events that cannot be read make it match nothing.
+func inRange(r *storev1.AffectedRange, version string, compare func(a, b string) (int, error)) bool {
+	events := r.GetEvents()
+	if endless(events) {
+		return true
+	}
+	if _, err := compare(version, version); err != nil {
+		return false
+	}
+	events, ok := sorted(events, compare)
+	if !ok {
+		return false
+	}
+	// after says how the version compares to that of an event; sorted has read them all.
+	after := func(other string) int {
+		if other == zero {
+			return 1
+		}
+		order, _ := compare(version, other)
+		return order
+	}
+	inside, limits, within := false, false, false
+	for _, event := range events {
+		switch {
+		case event.GetIntroduced() != "" && after(event.GetIntroduced()) >= 0:
+			inside = true
+		case event.GetFixed() != "" && after(event.GetFixed()) >= 0:
+			inside = false
+		case event.GetLastAffected() != "" && after(event.GetLastAffected()) > 0:
+			inside = false
+		case event.GetLimit() != "":
+			limits = true
+			within = within || event.GetLimit() == "*" || after(event.GetLimit()) < 0
+		}
+	}
+	return inside && (!limits || within)
+}
+
+// endless reports whether the range is about all versions.
+func endless(events []*storev1.AffectedEvent) bool {
+	for _, event := range events {
+		if event.GetIntroduced() != zero {
+			return false
+		}
+	}
+	return len(events) > 0
+}
+
+// sorted puts events into the order of their versions; what is introduced at a version comes before what ends there.
+func sorted(events []*storev1.AffectedEvent, compare func(a, b string) (int, error)) ([]*storev1.AffectedEvent, bool) {
+	readable := true
+	events = slices.Clone(events)
+	for _, event := range events {
+		if at := versionOf(event); at != zero && at != "*" {
+			if _, err := compare(at, at); err != nil {
+				return nil, false
+			}
+		}
+	}
+	slices.SortStableFunc(events, func(a, b *storev1.AffectedEvent) int {
+		left, right := versionOf(a), versionOf(b)
+		order, err := 0, error(nil)
+		switch {
+		case left == right:
+		case left == zero || right == "*":
+			order = -1
+		case right == zero || left == "*":
+			order = 1
+		default:
+			order, err = compare(left, right)
+			readable = readable && err == nil
+		}
+		if order == 0 && (a.GetIntroduced() != "") != (b.GetIntroduced() != "") {
+			if a.GetIntroduced() != "" {
+				return -1
+			}
+			return 1
+		}
+		return order
+	})
+	return events, readable
+}
+
+func versionOf(event *storev1.AffectedEvent) string {
+	for _, version := range []string{event.GetIntroduced(), event.GetFixed(), event.GetLastAffected()} {
+		if version != "" {
+			return version
+		}
+	}
+	return event.GetLimit()
+}
