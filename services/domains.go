@@ -11,21 +11,26 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc"
 
+	aiv1 "github.com/palisade/palisade/gen/palisade/ai/v1"
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
 	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
+	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
+	"github.com/palisade/palisade/services/ai"
 	"github.com/palisade/palisade/services/deployments"
 	"github.com/palisade/palisade/services/findings"
 	"github.com/palisade/palisade/services/identity"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/llm"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
@@ -33,9 +38,14 @@ import (
 	"github.com/palisade/palisade/services/notifications/channel"
 	"github.com/palisade/palisade/services/platform"
 	"github.com/palisade/palisade/services/projects"
+	"github.com/palisade/palisade/services/reporting"
 	"github.com/palisade/palisade/services/scans"
 	"github.com/palisade/palisade/services/scm"
 	"github.com/palisade/palisade/services/supplychain"
+	"github.com/palisade/palisade/services/workflows"
+	"github.com/palisade/palisade/services/workflows/engine"
+	"github.com/palisade/palisade/services/workflows/step"
+	"github.com/palisade/palisade/services/workflows/steps"
 )
 
 // Domain is one service group: its handlers on the gRPC server, and its routes on the HTTP gateway.
@@ -58,6 +68,7 @@ type deps struct {
 	issuer  *access.Issuer
 	metrics *telemetry.Metrics
 	egress  *egress.Guard
+	model   *llm.Provider
 }
 
 // domains is the one list of what the server serves; the functions below are its parts.
@@ -78,11 +89,17 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 		group[supplychainv1.PackageManagerConfigurationsServiceServer](supplychainv1.RegisterPackageManagerConfigurationsServiceServer,
 			supplychain.NewPackageManagers(d.store, d.keyring, d.egress),
 			supplychainv1.RegisterPackageManagerConfigurationsServiceHandlerClient, supplychainv1.NewPackageManagerConfigurationsServiceClient),
+		group[supplychainv1.MalwareFirewallServiceServer](supplychainv1.RegisterMalwareFirewallServiceServer, supplychain.NewMalwareFirewall(d.store),
+			supplychainv1.RegisterMalwareFirewallServiceHandlerClient, supplychainv1.NewMalwareFirewallServiceClient),
+		group[reportingv1.ReportsServiceServer](reportingv1.RegisterReportsServiceServer, reporting.NewReports(d.store, int64(d.config.ReportCache)),
+			reportingv1.RegisterReportsServiceHandlerClient, reportingv1.NewReportsServiceClient),
+		group[reportingv1.MalwareFirewallReportsServiceServer](reportingv1.RegisterMalwareFirewallReportsServiceServer, reporting.NewMalwareFirewall(d.store),
+			reportingv1.RegisterMalwareFirewallReportsServiceHandlerClient, reportingv1.NewMalwareFirewallReportsServiceClient),
 		{RegisterGRPC: func(s grpc.ServiceRegistrar) { scmv1.RegisterIncomingWebhooksServiceServer(s, incoming) }},
 		{RegisterGRPC: func(s grpc.ServiceRegistrar) {
 			scansv1.RegisterReportUploadsServiceServer(s, scans.NewReportUploads(d.store, d.jobs, uploads))
 		}},
-	}, deploymentGroups(d), findingGroups(d), identityGroups(d), notificationGroups(d), scmGroups(d)), nil
+	}, aiGroups(d), deploymentGroups(d), findingGroups(d), identityGroups(d), notificationGroups(d), scmGroups(d), workflowGroups(d)), nil
 }
 
 // deploymentGroups serve organizations and their settings.
@@ -166,14 +183,64 @@ func scmGroups(d deps) []Domain {
 	}
 }
 
+// workflowGroups serve agentic workflows and what they found.
+func workflowGroups(d deps) []Domain {
+	return []Domain{
+		group[workflowsv1.WorkflowCatalogServiceServer](workflowsv1.RegisterWorkflowCatalogServiceServer, workflows.NewCatalog(d.store, stepKinds(d)),
+			workflowsv1.RegisterWorkflowCatalogServiceHandlerClient, workflowsv1.NewWorkflowCatalogServiceClient),
+		group[workflowsv1.AgenticIssuesServiceServer](workflowsv1.RegisterAgenticIssuesServiceServer, workflows.NewAgenticIssues(d.store),
+			workflowsv1.RegisterAgenticIssuesServiceHandlerClient, workflowsv1.NewAgenticIssuesServiceClient),
+		group[workflowsv1.WorkflowJobsServiceServer](workflowsv1.RegisterWorkflowJobsServiceServer, workflows.NewJobReads(d.store),
+			workflowsv1.RegisterWorkflowJobsServiceHandlerClient, workflowsv1.NewWorkflowJobsServiceClient),
+		group[workflowsv1.WorkflowRunsServiceServer](workflowsv1.RegisterWorkflowRunsServiceServer,
+			workflows.NewRuns(d.store, d.jobs, workflowEngine(d), workflows.NewCatalog(d.store, stepKinds(d)).Current),
+			workflowsv1.RegisterWorkflowRunsServiceHandlerClient, workflowsv1.NewWorkflowRunsServiceClient),
+		group[workflowsv1.WorkflowTasksServiceServer](workflowsv1.RegisterWorkflowTasksServiceServer, workflows.NewTasks(d.jobs, workflowEngine(d), d.log),
+			workflowsv1.RegisterWorkflowTasksServiceHandlerClient, workflowsv1.NewWorkflowTasksServiceClient),
+	}
+}
+
+// workflowEngine runs workflows.
+func workflowEngine(d deps) *engine.Engine { return engine.New(d.store, stepKinds(d), d.log) }
+
+// stepKinds is what steps of workflows can do.
+func stepKinds(d deps) step.Registry {
+	return steps.Registry(steps.Needs{Store: d.store, Egress: d.egress, LLM: models(d), Repository: hosts(d).Repository, Dir: d.config.Data})
+}
+
+// aiGroups serve what a language model does with findings.
+func aiGroups(d deps) []Domain {
+	assistant := assistants(d)
+	return []Domain{
+		group[aiv1.AiTasksServiceServer](aiv1.RegisterAiTasksServiceServer, ai.NewTasks(assistant, d.jobs),
+			aiv1.RegisterAiTasksServiceHandlerClient, aiv1.NewAiTasksServiceClient),
+		group[aiv1.AiFixJobsServiceServer](aiv1.RegisterAiFixJobsServiceServer, ai.NewFixJobs(assistant, d.jobs),
+			aiv1.RegisterAiFixJobsServiceHandlerClient, aiv1.NewAiFixJobsServiceClient),
+		group[aiv1.AutofixServiceServer](aiv1.RegisterAutofixServiceServer, ai.NewAutofix(assistant, d.jobs),
+			aiv1.RegisterAutofixServiceHandlerClient, aiv1.NewAutofixServiceClient),
+		group[aiv1.AutotriageFeedbackServiceServer](aiv1.RegisterAutotriageFeedbackServiceServer, ai.NewFeedback(d.store),
+			aiv1.RegisterAutotriageFeedbackServiceHandlerClient, aiv1.NewAutotriageFeedbackServiceClient),
+		group[aiv1.MemoriesServiceServer](aiv1.RegisterMemoriesServiceServer, ai.NewMemories(d.store),
+			aiv1.RegisterMemoriesServiceHandlerClient, aiv1.NewMemoriesServiceClient),
+	}
+}
+
+// assistants make what the service groups of package ai share.
+func assistants(d deps) *ai.Assistant {
+	return ai.NewAssistant(d.store, models(d), ai.Hosts{Covering: scm.Covering, Open: hosts(d).Open}, d.config.AIMonthlyRuns)
+}
+
 // background is the one list of what domains do when nobody calls. There is no queue yet: a job finds its own with
 // jobs.FromContext.
 func background(d deps) []jobs.Work {
 	return []jobs.Work{
+		ai.MemoriesBackground(d.store),
 		scans.Background(d.store, d.log),
 		hosts(d).Background(d.log),
 		scm.IncomingBackground(hosts(d), d.log),
 		notifications.Background(senders(d), d.log),
+		assistants(d).Background(d.log),
+		workflowEngine(d).Background(d.config.WorkflowRetention),
 	}
 }
 

@@ -117,6 +117,7 @@ func (s *Server) makeParts(st *store.Store, who *identities, metrics *telemetry.
 	}
 	parts := deps{
 		config: s.config, log: s.log, store: st, keyring: who.keyring, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics, egress: guard,
+		model: openModel(s.config, guard, metrics),
 	}
 	if s.jobs, err = jobs.New(st, s.log, background(parts)...); err != nil {
 		return deps{}, err

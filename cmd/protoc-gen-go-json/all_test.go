@@ -19,6 +19,7 @@ import (
 	"github.com/palisade/palisade/cmd/protoc-gen-go-json/jsonappend"
 	"github.com/palisade/palisade/cmd/protoc-gen-go-json/plugintest"
 	_ "github.com/palisade/palisade/cmd/protoc-gen-go-json/plugintest/testpb"
+	_ "github.com/palisade/palisade/gen/palisade/ai/v1"
 	_ "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	_ "github.com/palisade/palisade/gen/palisade/errors/v1"
 	_ "github.com/palisade/palisade/gen/palisade/findings/v1"
@@ -27,10 +28,12 @@ import (
 	_ "github.com/palisade/palisade/gen/palisade/options/v1"
 	_ "github.com/palisade/palisade/gen/palisade/platform/v1"
 	_ "github.com/palisade/palisade/gen/palisade/projects/v1"
+	_ "github.com/palisade/palisade/gen/palisade/reporting/v1"
 	_ "github.com/palisade/palisade/gen/palisade/scans/v1"
 	_ "github.com/palisade/palisade/gen/palisade/scm/v1"
 	_ "github.com/palisade/palisade/gen/palisade/store/v1"
 	_ "github.com/palisade/palisade/gen/palisade/supplychain/v1"
+	_ "github.com/palisade/palisade/gen/palisade/workflows/v1"
 )
 
 // TestEveryProtoIsTested checks that the imports above name the package of every proto of ours.

@@ -56,7 +56,7 @@ func (s *DeploymentProducts) PutDeploymentProductConfig(ctx context.Context, r *
 		if err != nil {
 			return err
 		}
-		before, err := details.Products(row)
+		before, err := details.Stored(row)
 		if err != nil {
 			return err
 		}
@@ -65,6 +65,8 @@ func (s *DeploymentProducts) PutDeploymentProductConfig(ctx context.Context, r *
 		if err != nil {
 			return err
 		}
+		details.Complete(before)
+		details.Complete(after)
 		if err := row.Update().SetProducts(blob).Exec(ctx); err != nil {
 			return err
 		}
@@ -97,6 +99,5 @@ func replaceProducts(before *deploymentsv1.DeploymentProductConfig, r *deploymen
 	if r.HasDeveloperTriage != nil {
 		after.HasDeveloperTriage = r.GetHasDeveloperTriage()
 	}
-	details.Complete(after)
 	return after
 }

@@ -165,6 +165,6 @@ func hostConnected(ctx context.Context, db *ent.Client, d *ent.Deployment) (bool
 }
 
 func aiEnabled(_ context.Context, _ *ent.Client, d *ent.Deployment) (bool, error) {
-	products, err := details.Products(d)
+	products, err := details.Stored(d) // not the default: somebody has decided
 	return products.GetAi().GetEnabled(), err
 }

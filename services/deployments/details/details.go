@@ -49,24 +49,37 @@ func Role(word string) deploymentsv1.OrgRole {
 	return deploymentsv1.OrgRole(deploymentsv1.OrgRole_value[word])
 }
 
-// Products returns the configuration of the products of a deployment, the defaults where none was set.
-func Products(row *ent.Deployment) (*deploymentsv1.DeploymentProductConfig, error) {
+// Stored returns the configuration of the products of a deployment as it was set: a product that was not is absent.
+func Stored(row *ent.Deployment) (*deploymentsv1.DeploymentProductConfig, error) {
 	config := &deploymentsv1.DeploymentProductConfig{}
 	if err := proto.Unmarshal(row.Products, config); err != nil {
 		return nil, fmt.Errorf("product configuration of deployment %d: %w", row.ID, err)
+	}
+	return config, nil
+}
+
+// Products returns the configuration of the products of a deployment, the defaults where none was set.
+func Products(row *ent.Deployment) (*deploymentsv1.DeploymentProductConfig, error) {
+	config, err := Stored(row)
+	if err != nil {
+		return nil, err
 	}
 	Complete(config)
 	return config, nil
 }
 
 // Complete fills what a configuration leaves out: for a product that is absent the defaults, which turn on what the server
-// does by itself and nothing that sends code elsewhere or stops anybody; inside a product, what is absent is off.
+// does when it is asked to, and nothing that stops anybody; inside a product, what is absent is off. AI is on by default:
+// the server knows no model until its operator names one.
 func Complete(c *deploymentsv1.DeploymentProductConfig) {
 	if c.Ai == nil {
-		c.Ai = &deploymentsv1.AiProductConfig{}
+		c.Ai = &deploymentsv1.AiProductConfig{Enabled: true}
 	}
 	if c.Sast == nil {
-		c.Sast = &deploymentsv1.SastProductConfig{Enabled: true, HumanAutofixEnabled: true}
+		c.Sast = &deploymentsv1.SastProductConfig{
+			Enabled: true, HumanAutofixEnabled: true,
+			AiAutofix: &deploymentsv1.AiAutofixConfig{Enabled: true}, AiAutotriage: &deploymentsv1.AiAutotriageConfig{Enabled: true},
+		}
 	}
 	if c.Sca == nil {
 		c.Sca = &deploymentsv1.ScaProductConfig{Enabled: true, PrCommentsEnabled: true, MaliciousDependencyAdvisoriesEnabled: true}

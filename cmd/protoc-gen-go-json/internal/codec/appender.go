@@ -56,9 +56,9 @@ var numberForms = map[string]string{
 // appender is a way to append one value: a function func([]byte, T) []byte, the AppendJSON method of a
 // message, or jsonappend.Enum with the names of an enum.
 type appender struct {
-	ident   string // the function, qualified; empty for a method
-	goType  string // the type of the value, qualified; only for methods and enums
-	nameMap string // the map of enum names, qualified; only for enums
+	ident   string        // the function, qualified; empty for a method
+	goType  func() string // the type of the value, qualified (which imports it: only where it is written); for methods and enums
+	nameMap string        // the map of enum names, qualified; only for enums
 }
 
 // appender chooses how values of one field, list item or map value are written.
@@ -73,7 +73,7 @@ func (g *generator) appender(
 		names.GoName += "_name"
 		return appender{
 			ident:   g.QualifiedGoIdent(appendPackage.Ident("Enum")),
-			goType:  g.QualifiedGoIdent(enum.GoIdent),
+			goType:  func() string { return g.QualifiedGoIdent(enum.GoIdent) },
 			nameMap: g.QualifiedGoIdent(names),
 		}
 	case message != nil:
@@ -89,7 +89,7 @@ func (g *generator) messageAppender(message *protogen.Message, number bool) appe
 		return g.named(function, number)
 	}
 	if rootPackage(string(name)) == g.root {
-		return appender{goType: "*" + g.QualifiedGoIdent(message.GoIdent)}
+		return appender{goType: func() string { return "*" + g.QualifiedGoIdent(message.GoIdent) }}
 	}
 	return g.named("Foreign", false)
 }
@@ -115,10 +115,10 @@ func (a appender) call(b, value string) string {
 
 // function gives a Go expression of type func([]byte, T) []byte.
 func (a appender) function() string {
-	if a.goType == "" {
+	if a.goType == nil {
 		return a.ident
 	}
-	return "func(b []byte, v " + a.goType + ") []byte { return " + a.call("b", "v") + " }"
+	return "func(b []byte, v " + a.goType() + ") []byte { return " + a.call("b", "v") + " }"
 }
 
 // isNullValue reports whether a field is google.protobuf.NullValue, whose zero value is a value: null.

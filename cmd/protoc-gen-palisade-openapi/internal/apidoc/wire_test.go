@@ -15,15 +15,18 @@ import (
 	"github.com/palisade/palisade/cmd/protoc-gen-go-json/jsonappend"
 	"github.com/palisade/palisade/cmd/protoc-gen-go-json/plugintest"
 	_ "github.com/palisade/palisade/cmd/protoc-gen-go-json/plugintest/testpb"
+	_ "github.com/palisade/palisade/gen/palisade/ai/v1"
 	_ "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	_ "github.com/palisade/palisade/gen/palisade/findings/v1"
 	_ "github.com/palisade/palisade/gen/palisade/identity/v1"
 	_ "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	_ "github.com/palisade/palisade/gen/palisade/platform/v1"
 	_ "github.com/palisade/palisade/gen/palisade/projects/v1"
+	_ "github.com/palisade/palisade/gen/palisade/reporting/v1"
 	_ "github.com/palisade/palisade/gen/palisade/scans/v1"
 	_ "github.com/palisade/palisade/gen/palisade/scm/v1"
 	_ "github.com/palisade/palisade/gen/palisade/supplychain/v1"
+	_ "github.com/palisade/palisade/gen/palisade/workflows/v1"
 )
 
 // TestDocumentIsTrueToTheWire encodes random responses of every operation with the codec that the gateway
@@ -80,9 +83,29 @@ func closeSchemas(doc *openapi3.T) {
 		}
 		if requests[name] {
 			schema.Value.Required = nil
+			dropWords(name, schema.Value)
 		}
 		for _, property := range schema.Value.Properties {
 			dropLimits(property)
+		}
+	}
+}
+
+// dropWords forgets which texts a request may carry; the words of an enum stay.
+func dropWords(name string, schema *openapi3.Schema) {
+	message, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("palisade." + name))
+	if err != nil {
+		return
+	}
+	fields := message.Descriptor().Fields()
+	for i := range fields.Len() {
+		property := schema.Properties[fields.Get(i).JSONName()]
+		if fields.Get(i).Kind() != protoreflect.StringKind || property == nil {
+			continue
+		}
+		property.Value.Enum = nil
+		if property.Value.Items != nil {
+			property.Value.Items.Value.Enum = nil
 		}
 	}
 }

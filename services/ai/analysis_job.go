@@ -1,0 +1,290 @@
+package ai
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/aianalysis"
+	"github.com/palisade/palisade/ent/tenant"
+	aiv1 "github.com/palisade/palisade/gen/palisade/ai/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/ai/prompt"
+	"github.com/palisade/palisade/services/findings/verdict"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/llm"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/host"
+)
+
+const (
+	// analysisAttempts spread over about a quarter of an hour.
+	analysisAttempts = 6
+	// maxError is how long the stored text of an error is, in runes.
+	maxError = 300
+	// contextLines is how many lines on either side of a match a model sees where the code can be read.
+	contextLines = 40
+	// endTimeout is for storing how something ended.
+	endTimeout = 30 * time.Second
+)
+
+// Background is what this package does when nobody waits.
+func (a *Assistant) Background(log *slog.Logger) jobs.Work {
+	return jobs.Work{
+		Register: func(to *river.Workers) {
+			river.AddWorker(to, &analysisWorker{Assistant: a, log: log})
+			river.AddWorker(to, &fixWorker{Assistant: a, log: log})
+			river.AddWorker(to, &sweepWorker{Assistant: a})
+		},
+		Periodic: []*river.PeriodicJob{jobs.Every(sweepInterval, sweepArgs{})},
+		Queues:   []jobs.Queue{{Name: queue, Workers: workers}, {Name: upkeepQueue, Workers: 1}},
+	}
+}
+
+// analysisArgs order one analysis.
+type analysisArgs struct {
+	DeploymentID int64 `json:"deployment_id"`
+	AnalysisID   int64 `json:"analysis_id"`
+	Verdict      bool  `json:"verdict,omitempty"`
+	Guidance     bool  `json:"guidance,omitempty"`
+	Tags         bool  `json:"tags,omitempty"`
+	// Memory is tried out; MemoryID is 0 when it is not stored.
+	Memory   string `json:"memory,omitempty"`
+	MemoryID int64  `json:"memory_id,omitempty"`
+	// Round is the analysis's while this job makes it.
+	Round int32 `json:"round,omitempty"`
+}
+
+func (a analysisArgs) deployment() int64 { return a.DeploymentID }
+
+func (a analysisArgs) parts() prompt.Parts {
+	return prompt.Parts{Verdict: a.Verdict, Guidance: a.Guidance, Tags: a.Tags}
+}
+
+// Kind is the name in the queue.
+func (analysisArgs) Kind() string { return "ai_analysis" }
+
+// InsertOpts name the queue and bound the tries.
+func (analysisArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: queue, MaxAttempts: analysisAttempts}
+}
+
+type analysisWorker struct {
+	river.WorkerDefaults[analysisArgs]
+	*Assistant
+	log *slog.Logger
+}
+
+// Timeout is for one run.
+func (w *analysisWorker) Timeout(*river.Job[analysisArgs]) time.Duration { return jobTimeout }
+
+// Work asks the model and stores what it says. An analysis that has ended is not made again.
+func (w *analysisWorker) Work(ctx context.Context, job *river.Job[analysisArgs]) error {
+	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
+	row, err := w.store.Reader.AiAnalysis.Get(ctx, job.Args.AnalysisID)
+	if ent.IsNotFound(err) || err == nil && row.Status != pending {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	kept, release, err := w.hold(ctx, func(ctx context.Context, tx *ent.Tx, until int64) (int, error) {
+		return own(tx, row.ID, job.Args.Round).SetLeaseUntil(until).Save(ctx)
+	})
+	if errors.Is(err, errLost) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	if job.Args.Round >= maxRounds {
+		return w.end(ctx, job, row, analysed{}, errDied)
+	}
+	begun := time.Now()
+	found, err := w.analyse(kept, row, job.Args)
+	found.took = time.Since(begun)
+	if err == nil {
+		err = w.keep(ctx, job, row, found)
+	}
+	if errors.Is(context.Cause(kept), errLost) {
+		return river.JobSnooze(leaseTime) // to see whether another has it
+	}
+	return w.end(ctx, job, row, found, err)
+}
+
+// own is an update of an analysis that does nothing when it has ended or another job makes it.
+func own(tx *ent.Tx, id int64, round int32) *ent.AiAnalysisUpdate {
+	return tx.AiAnalysis.Update().Where(aianalysis.ID(id), aianalysis.Status(pending), aianalysis.Round(round))
+}
+
+// end decides what an error means: another try, or the end of the analysis.
+func (w *analysisWorker) end(ctx context.Context, job *river.Job[analysisArgs], row *ent.AiAnalysis, found analysed, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return river.JobSnooze(time.Second) // the server stops; that is no try
+	case !final(err) && job.Attempt < job.MaxAttempts:
+		return err
+	}
+	text := errorText(err)
+	w.log.InfoContext(ctx, "an analysis has failed", "analysis_id", row.ID, "finding_id", row.FindingID, "error", text)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the time of the job may be what is up
+	defer cancel()
+	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		_, err := found.ended(own(tx, row.ID, job.Args.Round)).SetStatus(failed).SetError(text).Save(ctx)
+		return err
+	})
+}
+
+// final reports whether trying again is of no use.
+func final(err error) bool {
+	var hosts *host.Error
+	return llm.IsPermanent(err) || ent.IsNotFound(err) || errors.Is(err, prompt.ErrAnswer) || errors.Is(err, prompt.ErrNoFix) ||
+		errors.Is(err, errDied) || errors.Is(err, errOff) || errors.As(err, &hosts) && !passing(err)
+}
+
+// errorText is what is stored of an error, for people: only texts that were written to be shown. They hold no code and no
+// prompt.
+func errorText(err error) string {
+	var hosts *host.Error
+	switch {
+	case ent.IsNotFound(err):
+		return "the finding is gone"
+	case errors.As(err, &hosts):
+		return verdict.Text("the source-code host: "+hosts.Text, maxError)
+	case llm.IsPermanent(err), errors.Is(err, prompt.ErrAnswer), errors.Is(err, prompt.ErrNoFix), errors.Is(err, errMoved), errors.Is(err, errNewer),
+		errors.Is(err, errDied), errors.Is(err, errOff):
+		return verdict.Text(strings.Join(strings.Fields(err.Error()), " "), maxError)
+	}
+	return "the model did not answer, however often it was asked"
+}
+
+// analysed is what came of asking.
+type analysed struct {
+	verdict string
+	result  *storev1.AiResult
+	answer  llm.Answer
+	took    time.Duration
+}
+
+// analyse asks the model.
+func (w *analysisWorker) analyse(ctx context.Context, row *ent.AiAnalysis, args analysisArgs) (found analysed, err error) {
+	if err := w.permitted(ctx, wanted(args.parts())...); err != nil {
+		return found, err
+	}
+	s, err := w.subject(ctx, row.FindingID)
+	if err != nil {
+		return found, err
+	}
+	about := s.facts()
+	if about.Code, about.Around, err = w.code(ctx, s); err != nil {
+		return found, err
+	}
+	memories, err := w.memories(ctx, s, args.Guidance)
+	if err != nil {
+		return found, err
+	}
+	if args.Memory != "" {
+		memories = tryOut(memories, prompt.Memory{ID: args.MemoryID, Content: args.Memory})
+	}
+	parts := args.parts()
+	q := prompt.Analysis(about, parts, memories)
+	found.answer, err = w.models.Ask(ctx, llm.Question{System: q.System, Prompt: q.Prompt, Schema: q.Schema, SchemaName: q.Name})
+	if err != nil {
+		return found, err
+	}
+	found.verdict, found.result, err = prompt.ReadAnalysis(found.answer.JSON, about, parts, memories)
+	return found, err
+}
+
+// tryOut puts a memory first, in the place of the stored one of its id.
+func tryOut(memories []prompt.Memory, memory prompt.Memory) []prompt.Memory {
+	out := []prompt.Memory{memory}
+	for _, m := range memories {
+		if m.ID != memory.ID {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// code is what a model sees of the code: the stored lines and, where a connection may read it, what is around them. Only a
+// finding without stored lines depends on the host.
+func (a *Assistant) code(ctx context.Context, s *subject) (code, around string, err error) {
+	code = s.content.GetSnippet()
+	at := s.content.GetLocation()
+	needed := needsHost(s.IssueType, s.content)
+	if !aboutCode(s.IssueType) {
+		return code, "", nil
+	}
+	configs, err := a.connections(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	if why := a.unreadable(configs, s.project, s.content); why.reason != aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_UNSPECIFIED {
+		if needed {
+			return "", "", &host.Error{Kind: host.Forbidden, Text: why.text}
+		}
+		return code, "", nil
+	}
+	config, repository, _ := a.reach(configs, s.project)
+	lines, err := a.file(ctx, config, repository, at.GetFilePath(), s.content.GetCommit())
+	if err != nil {
+		if needed {
+			return "", "", err
+		}
+		return code, "", nil
+	}
+	first := max(int(at.GetLine()), 1)
+	last := min(max(int(at.GetEndLine()), first), len(lines))
+	if first > len(lines) {
+		return code, "", nil
+	}
+	if needed {
+		code = strings.Join(lines[first-1:last], "\n")
+	}
+	return code, prompt.Window(lines, first, last, contextLines), nil
+}
+
+// ended sets what an analysis cost.
+func (f analysed) ended(u *ent.AiAnalysisUpdate) *ent.AiAnalysisUpdate {
+	return u.SetFinishedAt(store.Now()).ClearLeaseUntil().
+		SetDurationMs(f.took.Milliseconds()).SetModel(verdict.Text(f.answer.Model, 200)).SetInputTokens(f.answer.InputTokens).
+		SetOutputTokens(f.answer.OutputTokens).SetCostUsd(f.answer.CostUSD)
+}
+
+// keep stores an analysis and what it means for the finding. A second run of the job finds it ended and does nothing.
+func (w *analysisWorker) keep(ctx context.Context, job *river.Job[analysisArgs], row *ent.AiAnalysis, f analysed) error {
+	encoded, err := proto.Marshal(f.result)
+	if err != nil {
+		return err
+	}
+	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		n, err := f.ended(own(tx, row.ID, job.Args.Round)).SetStatus(done).SetVerdict(f.verdict).SetResult(encoded).Save(ctx)
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := addUses(ctx, tx, row, f.result); err != nil || row.Trial {
+			return err
+		}
+		applied, err := verdict.Apply(ctx, w.store, tx, verdict.Verdict{
+			FindingID: row.FindingID, Value: f.verdict, Reason: f.result.GetReason(),
+			GuidanceSummary: f.result.GetGuidanceSummary(), GuidanceText: f.result.GetGuidanceText(),
+			FixCode: f.result.GetFixCode(), FixDiff: f.result.GetFixDiff(), FixExplanation: f.result.GetFixExplanation(),
+			ComponentTag: f.result.GetComponentTag(), ComponentRisk: f.result.GetComponentRisk(),
+			ActorKind: verdict.ActorJob, ActorID: job.ID, ContentHash: row.ContentHash,
+		})
+		if err != nil || !applied {
+			return err
+		}
+		return tx.AiAnalysis.Update().Where(aianalysis.ID(row.ID)).SetApplied(true).Exec(ctx)
+	})
+}

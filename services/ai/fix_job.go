@@ -1,0 +1,259 @@
+package ai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/aifix"
+	"github.com/palisade/palisade/ent/tenant"
+	aiv1 "github.com/palisade/palisade/gen/palisade/ai/v1"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/ai/prompt"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/verdict"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/llm"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/host"
+)
+
+// fixAttempts end before another fix of the same finding may be ordered.
+const fixAttempts = 4
+
+var (
+	// errMoved is a finding that cannot be fixed as the scan saw it.
+	errMoved = errors.New("the code has changed since the scan, or the finding was closed: scan again")
+	// errNewer gives way to a later order.
+	errNewer = errors.New("another fix was ordered since")
+)
+
+// fixArgs order one fix.
+type fixArgs struct {
+	DeploymentID int64 `json:"deployment_id"`
+	FixID        int64 `json:"fix_id"`
+	// Round is the fix's while this job makes it.
+	Round int32 `json:"round,omitempty"`
+}
+
+func (a fixArgs) deployment() int64 { return a.DeploymentID }
+
+// Kind is the name in the queue.
+func (fixArgs) Kind() string { return "ai_fix" }
+
+// InsertOpts name the queue and bound the tries.
+func (fixArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: queue, MaxAttempts: fixAttempts}
+}
+
+type fixWorker struct {
+	river.WorkerDefaults[fixArgs]
+	*Assistant
+	log *slog.Logger
+}
+
+// Timeout is for one run.
+func (w *fixWorker) Timeout(*river.Job[fixArgs]) time.Duration { return jobTimeout }
+
+// Work has the fix written and proposes it. A second run finds the pull request of the first.
+func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
+	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
+	row, err := w.store.Reader.AiFix.Get(ctx, job.Args.FixID)
+	if ent.IsNotFound(err) || err == nil && row.Status != fixRequested {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	kept, release, err := w.hold(ctx, func(ctx context.Context, tx *ent.Tx, until int64) (int, error) {
+		return ownFix(tx, row.ID, job.Args.Round).SetLeaseUntil(until).Save(ctx)
+	})
+	if errors.Is(err, errLost) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	branch := fmt.Sprintf("palisade/fix-%d-%d", row.FindingID, row.ID)
+	var pull host.PullRequest
+	if err = errDied; job.Args.Round < maxRounds {
+		pull, err = w.propose(kept, row, branch)
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the time of the job may be what is up
+	defer cancel()
+	switch {
+	case err == nil:
+		return w.opened(end, job, row, branch, pull)
+	case errors.Is(context.Cause(kept), errLost):
+		return river.JobSnooze(leaseTime) // to see whether another has it
+	case errors.Is(ctx.Err(), context.Canceled):
+		return river.JobSnooze(time.Second)
+	case !final(err) && !errors.Is(err, errMoved) && !errors.Is(err, errNewer) && job.Attempt < job.MaxAttempts:
+		return err
+	}
+	text := errorText(err)
+	w.log.InfoContext(ctx, "a fix has failed", "fix_id", row.ID, "finding_id", row.FindingID, "error", text)
+	return w.failed(end, job, row, text)
+}
+
+// ownFix is an update of a fix that does nothing when it has ended or another job makes it.
+func ownFix(tx *ent.Tx, id int64, round int32) *ent.AiFixUpdate {
+	return tx.AiFix.Update().Where(aifix.ID(id), aifix.Status(fixRequested), aifix.Round(round))
+}
+
+// newest refuses a fix after which another was ordered.
+func (w *fixWorker) newest(ctx context.Context, row *ent.AiFix) error {
+	newer, err := w.store.Reader.AiFix.Query().Where(aifix.FindingID(row.FindingID), aifix.IDGT(row.ID)).Exist(ctx)
+	if err == nil && newer {
+		err = errNewer
+	}
+	return err
+}
+
+// propose reads the file as it is now, asks for other lines, and opens a pull request.
+func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, branch string) (host.PullRequest, error) {
+	if err := errors.Join(w.newest(ctx, row), w.permitted(ctx, fixing)); err != nil {
+		return host.PullRequest{}, err
+	}
+	s, err := w.subject(ctx, row.FindingID)
+	if err != nil {
+		return host.PullRequest{}, err
+	}
+	if !lifecycle.Seen(s.State) || s.TriageState == lifecycle.Ignored {
+		return host.PullRequest{}, errMoved
+	}
+	configs, err := w.connections(ctx)
+	if err != nil {
+		return host.PullRequest{}, err
+	}
+	config, repository, why := w.reach(configs, s.project)
+	if why.reason != aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_UNSPECIFIED {
+		return host.PullRequest{}, &host.Error{Kind: host.Forbidden, Text: why.text}
+	}
+	at, base := s.content.GetLocation(), strings.TrimPrefix(s.Ref, "refs/heads/")
+	lines, err := w.file(ctx, config, repository, at.GetFilePath(), base)
+	if err != nil {
+		return host.PullRequest{}, err
+	}
+	content, explanation, err := w.rewrite(ctx, s, lines)
+	if err != nil {
+		return host.PullRequest{}, err
+	}
+	if err := w.newest(ctx, row); err != nil { // asking took its time
+		return host.PullRequest{}, err
+	}
+	h, err := w.hosts.Open(ctx, config)
+	if err != nil {
+		return host.PullRequest{}, err
+	}
+	return h.Propose(ctx, repository, host.Change{
+		Base: base, Branch: branch, Path: at.GetFilePath(), Content: []byte(content),
+		Title: fixTitle(s), Text: fixText(s, explanation),
+	})
+}
+
+// rewrite asks the model for the lines in the place of the matched ones and returns the whole file.
+func (w *fixWorker) rewrite(ctx context.Context, s *subject, lines []string) (content, explanation string, err error) {
+	ending := ""
+	if slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, "\r") }) {
+		ending = "\r"
+	}
+	plain := make([]string, len(lines))
+	for i, l := range lines {
+		plain[i] = strings.TrimSuffix(l, "\r")
+	}
+	at := s.content.GetLocation()
+	first, last, ok := prompt.Place(plain, s.content.GetSnippet(), int(at.GetLine()), int(max(at.GetEndLine(), at.GetLine())))
+	if !ok {
+		return "", "", errMoved
+	}
+	q := prompt.Fix(s.facts(), plain, first, last)
+	answer, err := w.models.Ask(ctx, llm.Question{System: q.System, Prompt: q.Prompt, Schema: q.Schema, SchemaName: q.Name})
+	if err != nil {
+		return "", "", err
+	}
+	content, explanation, err = prompt.ReadFix(answer.JSON, plain, first, last)
+	if ending != "" {
+		content = strings.ReplaceAll(content, "\n", "\r\n")
+	}
+	return content, explanation, err
+}
+
+// fixTitle is ours, not the model's. Names of rules and files come from reports: they may not mention people at the host.
+func fixTitle(s *subject) string {
+	name := s.rule.GetName()
+	return harmless(fmt.Sprintf("Fix %s in %s", name[strings.LastIndexByte(name, '.')+1:], path.Base(s.content.GetLocation().GetFilePath())), 100)
+}
+
+// fixText shows what the model said as plain text: no links, images or mentions.
+func fixText(s *subject, explanation string) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "This change was written by a language model to fix finding %d. Review it as any other change.\n\n", s.ID)
+	for line := range strings.SplitSeq(explanation, "\n") {
+		out.WriteString("    " + line + "\n")
+	}
+	return out.String()
+}
+
+func harmless(text string, limit int) string {
+	return verdict.Text(strings.Map(func(r rune) rune {
+		if strings.ContainsRune("@#!<>[]`", r) {
+			return -1
+		}
+		return r
+	}, strings.Join(strings.Fields(text), " ")), limit)
+}
+
+// opened records the pull request on the finding.
+func (w *fixWorker) opened(ctx context.Context, job *river.Job[fixArgs], row *ent.AiFix, branch string, pull host.PullRequest) error {
+	made := &findingsv1.ClickToFixPr{CreatedAt: timestamppb.Now(), Url: pull.URL}
+	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		n, err := ownFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixOpened).SetBranch(branch).
+			SetPrURL(pull.URL).SetFinishedAt(store.Now()).Save(ctx)
+		if err != nil || n == 0 {
+			return err
+		}
+		audit.Change(ctx, "ai_fix", row.ID, nil, made)
+		return gone(verdict.Amend(ctx, w.store, tx, row.FindingID, func(content *storev1.FindingContent, update *ent.FindingUpdate) {
+			content.ClickToFixPrs = append(content.ClickToFixPrs, made)
+			update.SetClickToFixState("open")
+		}))
+	})
+}
+
+// maxFailures is how many failures a finding remembers: the latest.
+const maxFailures = 20
+
+// failed records why there is no pull request.
+func (w *fixWorker) failed(ctx context.Context, job *river.Job[fixArgs], row *ent.AiFix, text string) error {
+	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		n, err := ownFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixFailed).SetError(text).
+			SetFinishedAt(store.Now()).Save(ctx)
+		if err != nil || n == 0 {
+			return err
+		}
+		return gone(verdict.Amend(ctx, w.store, tx, row.FindingID, func(content *storev1.FindingContent, _ *ent.FindingUpdate) {
+			all := append(content.GetClickToFixFailures(), &findingsv1.ClickToFixFailure{CreatedAt: timestamppb.Now(), Reason: text})
+			content.ClickToFixFailures = all[max(0, len(all)-maxFailures):]
+		}))
+	})
+}
+
+// gone makes nothing of a finding that was deleted meanwhile.
+func gone(err error) error {
+	if ent.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

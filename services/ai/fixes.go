@@ -1,0 +1,199 @@
+package ai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/aifix"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/tenant"
+	aiv1 "github.com/palisade/palisade/gen/palisade/ai/v1"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// The states of a fix.
+const (
+	fixRequested = "requested"
+	fixOpened    = "opened"
+	fixFailed    = "failed"
+)
+
+// inFlight is how long an ordered fix stands in the way of another (contract facts 3.12, hasInFlightAutofixPr).
+const inFlight = 10 * time.Minute
+
+// hindrance is what stands in the way of a fix. Both service groups have words for it.
+type hindrance struct {
+	kind aiv1.AutofixErrorType
+	// archived and branch are told apart by fix jobs alone.
+	archived, branch bool
+	text             string
+	config           *ent.ScmConfig
+}
+
+func hinder(kind aiv1.AutofixErrorType, format string, args ...any) *hindrance {
+	return &hindrance{kind: kind, text: fmt.Sprintf(format, args...)}
+}
+
+// fixes orders fixes.
+type fixes struct {
+	*Assistant
+	jobs *jobs.Jobs
+}
+
+// fixOrder is what a caller wants.
+type fixOrder struct {
+	findingID int64
+	// job is true for fix jobs, which are about code on the primary branch.
+	job bool
+}
+
+// order stores the order of a fix and enqueues it, unless something stands in the way.
+func (s *fixes) order(ctx context.Context, o fixOrder) (*hindrance, error) {
+	found, err := s.subject(ctx, o.findingID)
+	if ent.IsNotFound(err) || err == nil && found.Status == lifecycle.Removed {
+		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_ISSUE_NOT_FOUND, "finding %d not found", o.findingID), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.permitted(ctx, fixing); errors.Is(err, errOff) {
+		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_AUTOFIX_NOT_ENABLED, "%v", err), nil
+	} else if err != nil {
+		return nil, err
+	}
+	if why := s.unfixable(found, o); why != nil {
+		return why, nil
+	}
+	configs, err := s.connections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if why := s.unwritable(configs, found.project); why != nil {
+		return why, nil
+	}
+	var why *hindrance
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		why, err = s.place(ctx, tx, found)
+		return err
+	})
+	return why, err
+}
+
+// unfixable says what about the finding stands in the way.
+func (s *fixes) unfixable(found *subject, o fixOrder) *hindrance {
+	base, branch := strings.CutPrefix(found.Ref, "refs/heads/")
+	primary := found.project.PrimaryBranch
+	if primary == "" {
+		primary = found.project.DefaultBranch
+	}
+	switch {
+	case !aboutCode(found.IssueType) && (o.job || found.IssueType != "sca"):
+		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_UNSUPPORTED_ISSUE_TYPE, "findings of type %s cannot be fixed by a change of code", found.IssueType)
+	case found.IssueType == "sca" && len(found.content.GetFixRecommendations()) == 0:
+		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_NO_RECOMMENDED_UPGRADE, "no version is known that fixes it")
+	case found.IssueType == "sca" && !manifests[path.Base(found.content.GetLocation().GetFilePath())]:
+		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_UNSUPPORTED_ISSUE_TYPE, "the dependency was found in no manifest that is written by hand: change the manifest and have the lockfile made again")
+	case found.content.GetLocation().GetLine() < 1 || found.content.GetLocation().GetFilePath() == "":
+		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_UNSUPPORTED_ISSUE_TYPE, "the finding names no line of a file")
+	case found.Status != lifecycle.Open && found.Status != lifecycle.Reviewing && found.Status != lifecycle.Fixing:
+		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_INVALID_ISSUE_STATE, "the finding is %s: only open ones are fixed", strings.ReplaceAll(found.Status, "_", " "))
+	case !s.models.Configured():
+		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_AUTOFIX_NOT_ENABLED, "no model is configured: set ai-url and ai-model")
+	case found.project.ArchivedAt != nil:
+		h := hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_INVALID_REPOSITORY, "the project %s is archived", found.project.Name)
+		h.archived = true
+		return h
+	case !branch || base == "" || o.job && primary != "" && found.Ref != primary:
+		h := hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_INVALID_REPOSITORY, "the finding is on %s: a pull request needs a finding on a branch, a fix job one on the primary branch", found.Ref)
+		h.branch = true
+		return h
+	case found.project.URL == "":
+		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_INVALID_REPOSITORY, "the project %s has no repository URL", found.project.Name)
+	}
+	return nil
+}
+
+// manifests are files in which people write which versions they want.
+var manifests = map[string]bool{
+	"package.json": true, "go.mod": true, "requirements.txt": true, "pyproject.toml": true, "pom.xml": true, "build.gradle": true,
+	"build.gradle.kts": true, "Gemfile": true, "Cargo.toml": true, "composer.json": true, "pubspec.yaml": true, "mix.exs": true,
+}
+
+// unwritable says what about the connection stands in the way.
+func (s *fixes) unwritable(configs []*ent.ScmConfig, row *ent.Project) *hindrance {
+	config, _, why := s.reach(configs, row)
+	kind, blocked := map[aiv1.AnalysisFailureReason]aiv1.AutofixErrorType{
+		aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_NO_SCM_CONFIGURED: aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_SCM_CONFIG_NOT_FOUND,
+		aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_NOT_SUPPORTED: aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_SCM_CONFIG_NOT_FOUND,
+		aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_DISCONNECTED:  aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_SCM_TOKEN_FAILED,
+		aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_NO_CODE_ACCESS:    aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_CODE_ACCESS_NOT_GRANTED,
+	}[why.reason]
+	if blocked {
+		return &hindrance{kind: kind, text: why.text, config: config}
+	}
+	if scopes := scopesOf(config); scopes != nil && (!scopes.GetWriteContents() || !scopes.GetWritePullRequest()) {
+		return &hindrance{kind: aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_NO_WRITE_ACCESS, config: config,
+			text: "the credential of the connection to " + config.Namespace + " may not push, or not open pull requests"}
+	}
+	return nil
+}
+
+// place stores the order, if nothing else is under way and the quota allows it.
+func (s *fixes) place(ctx context.Context, tx *ent.Tx, found *subject) (*hindrance, error) {
+	deploymentID, _ := tenant.FromContext(ctx)
+	if err := s.lockQuota(ctx, tx, deploymentID); err != nil {
+		return nil, err
+	}
+	waiting, err := tx.AiFix.Query().Where(aifix.FindingID(found.ID), aifix.Status(fixRequested),
+		aifix.RequestedAtGT(store.Micros(time.Now().Add(-inFlight)))).Exist(ctx)
+	if err != nil {
+		return nil, err
+	}
+	open, err := tx.Finding.Query().Where(finding.ID(found.ID), finding.ClickToFixState("open")).Exist(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if waiting || open {
+		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_IN_FLIGHT_FIX_PENDING, "a fix of finding %d is on its way, or its pull request is open", found.ID), nil
+	}
+	used, err := s.usage(ctx, tx.Client(), deploymentID)
+	if err != nil {
+		return nil, err
+	}
+	if err := used.check(1, s.monthly); err != nil {
+		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_CREDITS_EXHAUSTED, "the quota of analyses is used up: %d of %d this month, %d of %d this hour",
+			used.month, s.monthly, used.hour, hourly), nil
+	}
+	create := tx.AiFix.Create().SetFindingID(found.ID).SetStatus(fixRequested).SetActorKind("").SetActorID(0).SetRequestedAt(store.Now())
+	if p, ok := access.FromContext(ctx); ok {
+		create.SetActorKind(string(p.Kind)).SetActorID(p.ID)
+	}
+	row, err := create.Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	audit.Change(ctx, "ai_fix", row.ID, nil, &findingsv1.BulkTriageResponse{TriagedIssues: []int64{found.ID}})
+	return nil, s.jobs.Enqueue(ctx, fixArgs{DeploymentID: deploymentID, FixID: row.ID}, nil)
+}
+
+// refusedFix is what fix jobs answer where their list of errors has no word.
+func refusedFix(h *hindrance) error {
+	switch h.kind {
+	case aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_ISSUE_NOT_FOUND:
+		return apierr.NotFound("%s", h.text)
+	case aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_IN_FLIGHT_FIX_PENDING:
+		return apierr.Conflict("%s", h.text)
+	}
+	return apierr.FailedPrecondition("%s", h.text)
+}

@@ -1,0 +1,87 @@
+package ai
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/aianalysis"
+	"github.com/palisade/palisade/ent/aifix"
+	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/tenant"
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// hourly is how many analyses a deployment may ask for in an hour (contract facts 2.5).
+const hourly = 1000
+
+// usage is what a deployment asked for in the calendar month and in the hour (both UTC) of a moment. A fix counts as an
+// analysis.
+type usage struct {
+	month, hour int64
+	now         time.Time
+}
+
+// usage counts for the whole deployment, whatever the caller may see of it.
+func (a *Assistant) usage(ctx context.Context, db *ent.Client, deploymentID int64) (usage, error) {
+	u := usage{now: time.Now().UTC()}
+	var err error
+	if u.month, err = ordered(ctx, db, deploymentID, u.monthStart()); err != nil {
+		return u, err
+	}
+	u.hour, err = ordered(ctx, db, deploymentID, u.now.Truncate(time.Hour))
+	return u, err
+}
+
+// ordered counts what was asked for since a time.
+func ordered(ctx context.Context, db *ent.Client, deploymentID int64, since time.Time) (int64, error) {
+	ctx = tenant.System(ctx)
+	analyses, err := db.AiAnalysis.Query().Where(aianalysis.DeploymentID(deploymentID), aianalysis.CreatedAtGTE(store.Micros(since)),
+		aianalysis.Counted(true)).Count(ctx)
+	if err != nil {
+		return 0, err
+	}
+	fixes, err := db.AiFix.Query().Where(aifix.DeploymentID(deploymentID), aifix.StatusIn(fixRequested, fixOpened, fixFailed),
+		aifix.RequestedAtGTE(store.Micros(since))).Count(ctx)
+	return int64(analyses) + int64(fixes), err
+}
+
+func (u usage) monthStart() time.Time {
+	return time.Date(u.now.Year(), u.now.Month(), 1, 0, 0, 0, 0, time.UTC)
+}
+
+// check refuses more analyses than are left. Nothing of a call is done then.
+func (u usage) check(more, monthly int64) error {
+	switch {
+	case u.month+more > monthly:
+		return exhausted("month", u.month, monthly, more, u.now, u.monthStart().AddDate(0, 1, 0))
+	case u.hour+more > hourly:
+		return exhausted("hour", u.hour, hourly, more, u.now, u.now.Truncate(time.Hour).Add(time.Hour))
+	}
+	return nil
+}
+
+func exhausted(period string, used, most, more int64, now, reset time.Time) error {
+	text := fmt.Sprintf("the quota of %d analyses a %s does not suffice: %d are used, %d more were asked for; it resets at %s",
+		most, period, used, more, reset.Format(time.RFC3339))
+	wait := time.Duration(math.Ceil(reset.Sub(now).Seconds())) * time.Second
+	return apierr.New(codes.ResourceExhausted, errorsv1.Reason_REASON_RATE_LIMITED, text, &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
+}
+
+// lockQuota makes callers of one deployment take turns, so that two together cannot ask for more than is left. SQLite has
+// one writer anyway.
+func (a *Assistant) lockQuota(ctx context.Context, tx *ent.Tx, deploymentID int64) error {
+	if !a.store.Postgres() {
+		return nil
+	}
+	_, err := tx.Deployment.Query().Where(deployment.ID(deploymentID)).ForUpdate().OnlyID(ctx)
+	return err
+}

@@ -1,0 +1,54 @@
+package ai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/palisade/palisade/services/ai/prompt"
+	"github.com/palisade/palisade/services/deployments/details"
+)
+
+// errOff is what the deployment has switched off.
+var errOff = errors.New("the deployment has switched it off")
+
+// use is what a model is asked for, in the name of its switch in the configuration of the deployment's products.
+type use string
+
+const (
+	triaging use = "sast.ai_autotriage.enabled"
+	fixing   use = "sast.ai_autofix.enabled"
+)
+
+// wanted are the uses that parts of an analysis need. Tags need none but that AI is on.
+func wanted(parts prompt.Parts) (uses []use) {
+	if parts.Verdict {
+		uses = append(uses, triaging)
+	}
+	if parts.Guidance {
+		uses = append(uses, fixing)
+	}
+	return uses
+}
+
+// permitted refuses what the deployment has switched off, with errOff and the name of the switch.
+func (a *Assistant) permitted(ctx context.Context, uses ...use) error {
+	row, err := a.store.Reader.Deployment.Query().Only(ctx)
+	if err != nil {
+		return err
+	}
+	products, err := details.Products(row)
+	if err != nil {
+		return err
+	}
+	on := map[use]bool{triaging: products.GetSast().GetAiAutotriage().GetEnabled(), fixing: products.GetSast().GetAiAutofix().GetEnabled()}
+	if !products.GetAi().GetEnabled() {
+		return fmt.Errorf("%w: ai.enabled of its products is false", errOff)
+	}
+	for _, u := range uses {
+		if !on[u] {
+			return fmt.Errorf("%w: %s of its products is false", errOff, u)
+		}
+	}
+	return nil
+}

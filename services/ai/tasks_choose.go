@@ -1,0 +1,217 @@
+package ai
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/aianalysis"
+	"github.com/palisade/palisade/ent/aimemory"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/project"
+	aiv1 "github.com/palisade/palisade/gen/palisade/ai/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/ai/memory"
+	"github.com/palisade/palisade/services/findings/issuefilter"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// maxIssues is how many findings one task is about at the most: as many as the hour allows.
+const maxIssues = hourly
+
+// choice is a finding that can be analysed.
+type choice struct{ id, contentHash int64 }
+
+// order reads what to do. A memory that is tried out in the place of a stored one needs that one.
+func (s *Tasks) order(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) (order, error) {
+	o := order{deploymentID: r.GetDeploymentId(), regenerate: r.GetTask().GetRegenerate()}
+	o.parts, o.chains = partsOf(r.GetTask().GetChains())
+	given := r.GetTask().GetMemory()
+	if given == nil {
+		return o, nil
+	}
+	o.trial, o.memory.Content = true, given.GetContent()
+	if given.GetId() == "" || given.GetId() == "0" {
+		return o, nil
+	}
+	id, err := strconv.ParseInt(given.GetId(), 10, 64)
+	if err != nil || id < 0 {
+		return o, apierr.InvalidArgument("task.memory.id", "task.memory.id must be the number of a memory, or left out; got %q", given.GetId())
+	}
+	there, err := s.store.Reader.AiMemory.Query().Where(aimemory.ID(id), aimemory.StageNEQ(memory.Deleted)).Exist(ctx)
+	if err == nil && !there {
+		err = apierr.NotFound("memory %d not found", id)
+	}
+	o.memory.ID = id
+	return o, err
+}
+
+// choose finds the findings of a call and tells those that cannot be analysed.
+func (s *Tasks) choose(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) ([]choice, []*aiv1.AnalysisFailure, error) {
+	rows, err := s.named(ctx, r)
+	if err != nil || len(rows) == 0 {
+		return nil, nil, err
+	}
+	projects, err := s.projectsOf(ctx, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	configs, err := s.connections(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var chosen []choice
+	var failures []*aiv1.AnalysisFailure
+	for _, row := range rows {
+		content := &storev1.FindingContent{}
+		if err := proto.Unmarshal(row.Content, content); err != nil {
+			return nil, nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
+		}
+		why := obstacle{}
+		if needsHost(row.IssueType, content) {
+			why = s.unreadable(configs, projects[row.ProjectID], content)
+		}
+		if why.reason != aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_UNSPECIFIED {
+			failures = append(failures, &aiv1.AnalysisFailure{IssueParentId: row.ID, Reason: why.reason, Message: why.text})
+			continue
+		}
+		chosen = append(chosen, choice{row.ID, row.ContentHash})
+	}
+	return chosen, failures, nil
+}
+
+// named reads the findings that a call names.
+func (s *Tasks) named(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) ([]*ent.Finding, error) {
+	ids := r.GetTask().GetIssueIds()
+	if len(ids) == 0 && r.GetFilter() == nil {
+		return nil, apierr.InvalidArgument("task.issueIds", "task.issueIds or filter must say which findings to analyse")
+	}
+	if err := s.known(ctx, ids); err != nil {
+		return nil, err
+	}
+	var where []predicate.Finding
+	if r.GetFilter() != nil {
+		filter, err := issuefilter.Where(ctx, r.GetFilter(), time.Now())
+		if err != nil {
+			return nil, err
+		}
+		where = filter
+	}
+	if len(ids) > 0 {
+		where = append(where, withIDs(ids))
+	} else {
+		where = append(where, finding.StateIn(lifecycle.Unresolved, lifecycle.Muted))
+	}
+	rows, err := s.store.Reader.Finding.Query().Where(where...).Order(ent.Asc(finding.FieldID)).Limit(maxIssues+1).
+		Select(finding.FieldID, finding.FieldProjectID, finding.FieldIssueType, finding.FieldContentHash, finding.FieldContent).All(ctx)
+	if err == nil && len(rows) > maxIssues {
+		return nil, apierr.InvalidArgument("filter", "filter chooses more than %d findings, which is the most that one task analyses: narrow it", maxIssues)
+	}
+	return rows, err
+}
+
+// known refuses ids of findings that there are not.
+func (s *Tasks) known(ctx context.Context, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	found, err := s.store.Reader.Finding.Query().Where(withIDs(ids), finding.StatusNEQ(lifecycle.Removed)).IDs(ctx)
+	if err != nil {
+		return err
+	}
+	there := make(map[int64]bool, len(found))
+	for _, id := range found {
+		there[id] = true
+	}
+	for _, id := range ids {
+		if !there[id] {
+			return apierr.NotFound("finding %d not found", id)
+		}
+	}
+	return nil
+}
+
+func withIDs(ids []int64) predicate.Finding {
+	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldID), ids)) }
+}
+
+func (s *Tasks) projectsOf(ctx context.Context, rows []*ent.Finding) (map[int64]*ent.Project, error) {
+	ids := make([]int64, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ProjectID
+	}
+	found, err := s.store.Reader.Project.Query().Where(func(q *entsql.Selector) { q.Where(store.InIDs(q.C(project.FieldID), ids)) }).All(ctx)
+	projects := make(map[int64]*ent.Project, len(found))
+	for _, row := range found {
+		projects[row.ID] = row
+	}
+	return projects, err
+}
+
+// needsHost reports whether a finding says nothing without code that is not stored. What is known of a dependency is
+// enough; and a file that holds a secret is not shown to a model.
+func needsHost(issueType string, content *storev1.FindingContent) bool {
+	return aboutCode(issueType) && strings.TrimSpace(content.GetSnippet()) == ""
+}
+
+// aboutCode reports whether lines of code are what a finding is about.
+func aboutCode(issueType string) bool { return issueType == "sast" || issueType == "ai_sast" }
+
+// unreadable says why the code of a finding cannot be read at its host.
+func (a *Assistant) unreadable(configs []*ent.ScmConfig, row *ent.Project, content *storev1.FindingContent) obstacle {
+	if row == nil || row.URL == "" || content.GetCommit() == "" || content.GetLocation().GetFilePath() == "" {
+		return obstacle{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_LOCAL_SCAN,
+			"no code is stored, and the scan named no repository and commit to read it at: scan with the URL and the commit of the repository"}
+	}
+	_, _, why := a.reach(configs, row)
+	return why
+}
+
+// withoutAnalysed leaves out findings that were analysed, or are now.
+func (s *Tasks) withoutAnalysed(ctx context.Context, tx *ent.Tx, o order, chosen []choice, response *aiv1.CreateCombinedTaskResponse) ([]choice, error) {
+	ids := make([]int64, len(chosen))
+	for i, c := range chosen {
+		ids[i] = c.id
+	}
+	var rows []struct {
+		FindingID int64  `sql:"finding_id"`
+		Status    string `sql:"status"`
+	}
+	err := tx.AiAnalysis.Query().Where(func(q *entsql.Selector) { q.Where(store.InIDs(q.C(aianalysis.FieldFindingID), ids)) },
+		aianalysis.Or(
+			aianalysis.And(aianalysis.Status(pending), aianalysis.CreatedAtGT(store.Micros(time.Now().Add(-forgotten)))),
+			aianalysis.And(aianalysis.Status(done), aianalysis.Trial(false)),
+		)).Select(aianalysis.FieldFindingID, aianalysis.FieldStatus).Scan(ctx, &rows)
+	if err != nil {
+		return nil, err
+	}
+	said := map[int64]string{}
+	for _, row := range rows {
+		switch {
+		case row.Status == pending:
+			said[row.FindingID] = "an analysis of it is under way"
+		case said[row.FindingID] == "" && !o.regenerate && !o.trial:
+			said[row.FindingID] = "it was analysed already: set regenerate to have it analysed again"
+		}
+	}
+	var todo []choice
+	for _, c := range chosen {
+		if text, there := said[c.id]; there {
+			response.Failures = append(response.Failures, &aiv1.AnalysisFailure{
+				IssueParentId: c.id, Reason: aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_ALREADY_ANALYZED, Message: text,
+			})
+			continue
+		}
+		todo = append(todo, c)
+	}
+	return todo, nil
+}
