@@ -41,6 +41,15 @@ func TestReportTables(t *testing.T) {
 	}
 	got = palisade(t, "", server.env(), "report", "median-open-age", "--by", "severity", "-o", "chart")
 	wantParts(t, got.out, "high 9", "critical 1", "days, 2026-05-04 to 2026-05-12T10:00:00Z", "┤", "■")
+	marked := map[string]bool{}
+	for _, line := range strings.Split(got.out, "\n") {
+		if mark, _, ok := strings.Cut(strings.ReplaceAll(line, "┼", "┤"), "┤"); ok {
+			if mark = strings.TrimSpace(mark); marked[mark] {
+				t.Errorf("two lines of the chart are for %s:\n%s", mark, got.out)
+			}
+			marked[mark] = true
+		}
+	}
 	if strings.Contains(got.out, "\x1b") {
 		t.Errorf("colours away from a terminal: %q", got.out)
 	}
@@ -66,7 +75,7 @@ func TestReportFilters(t *testing.T) {
 
 // The command against a real server without findings.
 func TestReportOfAServer(t *testing.T) {
-	client := startServer(t, t.TempDir())
+	client := startReadyServer(t, t.TempDir())
 	for _, args := range []string{"median-open-age", "backlog --by rule", "activity", "funnel"} {
 		for _, output := range []string{"chart", "table", "csv", "json"} {
 			got := palisade(t, "", client, append(append([]string{"report"}, strings.Fields(args)...), "-o", output)...)

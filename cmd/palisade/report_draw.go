@@ -173,9 +173,11 @@ func (t *reportTable) draw(std streams, unit string) error {
 	}
 	shown := t.names[:min(len(t.names), maxLines)]
 	lines, legends := make([][]float64, len(shown)), make([]string, len(shown))
+	var lowest, highest int64
 	for i, name := range shown {
 		for _, r := range t.rows {
 			lines[i] = append(lines[i], float64(r.values[i]))
+			lowest, highest = min(lowest, r.values[i]), max(highest, r.values[i])
 		}
 		last := t.rows[len(t.rows)-1].values[i]
 		legends[i] = fmt.Sprintf("%s %d", printable(name), last)
@@ -190,7 +192,8 @@ func (t *reportTable) draw(std streams, unit string) error {
 		}
 	}
 	options := []asciigraph.Option{
-		asciigraph.Height(14), asciigraph.Width(max(20, min(width, 140)-12)), asciigraph.Precision(0), asciigraph.LowerBound(0),
+		// All numbers are whole: more lines than there are numbers would show some twice.
+		asciigraph.Height(int(max(1, min(14, highest-lowest)))), asciigraph.Width(max(20, min(width, 140)-12)), asciigraph.Precision(0), asciigraph.LowerBound(0),
 		asciigraph.Caption(fmt.Sprintf("%s, %s to %s", unit, t.rows[0].label[0], t.rows[len(t.rows)-1].label[1])),
 	}
 	if std.colour(std.out) {

@@ -128,6 +128,9 @@ func (r *report) span(q *reportingv1.GetReportFindingsRequest) (since, until uin
 	}
 	start := q.GetBucketStart().AsTime().Truncate(time.Microsecond)
 	n := slices.IndexFunc(r.buckets, func(b bucket.Period) bool { return b.Since.Equal(start) })
+	if n < 0 && q.GetFilters().GetTimePeriod().GetSince() == nil && bucket.Next(start, r.size).Equal(bucket.Next(r.period.Since, r.size)) {
+		n = 0 // the period moves with the clock, so the report from which the caller has it began a moment earlier
+	}
 	if n < 0 {
 		return 0, 0, apierr.InvalidArgument("bucketStart", "bucketStart: got %s, want the begin of a bucket of the report", start.Format(time.RFC3339))
 	}

@@ -43,13 +43,27 @@ type event struct {
 // all reads every finding with its history into a new snapshot: findings and events at the same time.
 func (l loader) all(ctx context.Context, table *columns.Table) (*columns.Snapshot, error) {
 	reading, readCtx := errgroup.WithContext(ctx)
-	rows := readBatches(readCtx, reading, func(give func(columns.Row) error) error { return l.findings(readCtx, table, "", "", give) })
-	history := readBatches(readCtx, reading, func(give func(event) error) error { return l.events(readCtx, "", "", give) })
+	rows := readBatches(readCtx, reading, func(give func(columns.Row) error) error { return l.allFindings(readCtx, table, give) })
+	history := readBatches(readCtx, reading, func(give func(event) error) error { return l.allEvents(readCtx, give) })
 	snapshot := table.Build(joined(rows, history))
 	for history.peek() != nil { // of findings that came after the last one that was read: they are read again
 		history.batch = nil
 	}
 	return snapshot, reading.Wait()
+}
+
+func (l loader) allFindings(ctx context.Context, table *columns.Table, give func(columns.Row) error) error {
+	if l.store.Postgres() {
+		return l.findings(ctx, table, "", "", give)
+	}
+	return l.packedFindings(ctx, table, give)
+}
+
+func (l loader) allEvents(ctx context.Context, give func(event) error) error {
+	if l.store.Postgres() {
+		return l.events(ctx, "", "", give)
+	}
+	return l.packedEvents(ctx, give)
 }
 
 // some reads findings with their history by ids.

@@ -31,6 +31,7 @@ type report struct {
 	*chosen
 	columns *columns.Snapshot
 	period  bucket.Period
+	size    bucket.Size
 	buckets []bucket.Period
 	now     uint32 // what has happened by now is before it
 }
@@ -43,16 +44,16 @@ func (s *Reports) begin(ctx context.Context, f *reportingv1.ReportFilters, refs 
 	if r.period, err = bucket.Of(timeOf(f.GetTimePeriod().GetSince()), timeOf(f.GetTimePeriod().GetUntil()), now); err != nil {
 		return nil, apierr.InvalidArgument("filters.timePeriod", "filters.timePeriod: %s", err)
 	}
-	size := r.period.Size()
+	r.size = r.period.Size()
 	switch f.GetTimeBucketSize() {
 	case reportingv1.TimeBucketSize_TIME_BUCKET_SIZE_DAY:
-		size = bucket.Day
+		r.size = bucket.Day
 	case reportingv1.TimeBucketSize_TIME_BUCKET_SIZE_WEEK:
-		size = bucket.Week
+		r.size = bucket.Week
 	case reportingv1.TimeBucketSize_TIME_BUCKET_SIZE_MONTH:
-		size = bucket.Month
+		r.size = bucket.Month
 	}
-	if r.buckets, err = bucket.Make(r.period.Since, r.period.Until, size); err != nil {
+	if r.buckets, err = bucket.Make(r.period.Since, r.period.Until, r.size); err != nil {
 		return nil, apierr.InvalidArgument("filters.timePeriod", "filters.timePeriod: %s", err)
 	}
 	deploymentID, _ := tenant.FromContext(ctx)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
 	"github.com/palisade/palisade/services/internal/access"
@@ -124,6 +125,35 @@ func TestDefaults(t *testing.T) {
 			`{"filters":{"timePeriod":{"since":"2026-05-01T00:00:00Z","until":"2056-05-01T00:00:00Z"},"timeBucketSize":"TIME_BUCKET_SIZE_MONTH"}}`, &got)
 		if n := len(got.Buckets); n != 360 || fmt.Sprint(got.Buckets[359]) != "{3 1 0}" {
 			t.Errorf("%d buckets: %v", n, got.Buckets)
+		}
+	})
+}
+
+// The first bucket of the last 30 days begins with them, so a moment later than in the report that was read: it is the same.
+func TestFindingsOfTheFirstBucket(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		newAcme(t, s, s.Tenant)
+		var report struct {
+			Buckets []struct {
+				TimePeriod struct{ Since, Until time.Time }
+				Code, Sca  int
+			}
+		}
+		read(t, s, s.Token, path(s.Tenant, reports["backlog_by_product"]), `{}`, &report)
+		first := report.Buckets[0]
+		for _, c := range []struct {
+			start  time.Time
+			status int
+		}{
+			{first.TimePeriod.Since, http.StatusOK}, {first.TimePeriod.Since.AddDate(0, 0, -1), http.StatusBadRequest},
+			{first.TimePeriod.Until, http.StatusOK}, {first.TimePeriod.Until.Add(time.Hour), http.StatusBadRequest},
+		} {
+			body := fmt.Sprintf(`{"reportType":"REPORT_TYPE_OPEN_BACKLOG","bucketStart":%q}`, c.start.Format(time.RFC3339Nano))
+			answer := s.Do(t, s.Token, http.MethodPost, path(s.Tenant, "findings"), body)
+			total := fmt.Sprintf(`"total":%d,`, first.Code+first.Sca)
+			if answer.Status != c.status || c.status == http.StatusOK && !strings.Contains(answer.Body, total) {
+				t.Errorf("%s: %d %s, want %d and %s", body, answer.Status, answer.Body, c.status, total)
+			}
 		}
 	})
 }

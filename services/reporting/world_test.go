@@ -60,12 +60,10 @@ func history(t testing.TB, text string) []change {
 
 // fact is a finding to store with its history.
 type fact struct {
-	project, ref, rule, kind, severity     string
-	exposure, validation, verdict, policy  string
-	changes                                []change
-	id                                     int64 // of a stored one, to which the changes are added
-	projectID, ruleID                      int64
-	state, triage, fingerprint, issueTitle string
+	project, ref, rule, kind, severity    string
+	exposure, validation, verdict, policy string
+	changes                               []change
+	id                                    int64 // of a stored one, to which the changes are added
 }
 
 // world is a deployment with projects, rules, tags and teams by name.

@@ -30,15 +30,16 @@ func (s *MalwareFirewall) ImportAdvisories(ctx context.Context, r *supplychainv1
 	for id := range newest {
 		ids = append(ids, id)
 	}
-	slices.Sort(ids) // two imports at once lock the rows in the same order
+	slices.Sort(ids)
 	skipped := response.GetSkipped()
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		response = &supplychainv1.ImportAdvisoriesResponse{Skipped: skipped}
-		query := tx.Advisory.Query().Where(advisory.OsvIDIn(ids...)).Order(ent.Asc(advisory.FieldOsvID))
-		if s.store.Postgres() {
-			query.ForUpdate()
+		if s.store.Postgres() { // imports take turns: what one of two at once creates, the other finds stored
+			if _, err := tx.Deployment.Query().ForUpdate().OnlyID(ctx); err != nil {
+				return err
+			}
 		}
-		rows, err := query.All(ctx)
+		rows, err := tx.Advisory.Query().Where(advisory.OsvIDIn(ids...)).All(ctx)
 		if err != nil {
 			return err
 		}

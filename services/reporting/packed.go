@@ -1,0 +1,178 @@
+package reporting
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/palisade/palisade/services/reporting/columns"
+)
+
+// SQLite is a library: to go to the next row, and to fetch it, takes several times as long as to read it from an index. So
+// what is read of all findings comes packed, packedIDs of them in one row: numbers as a list, refs as JSON, since a ref may
+// hold whatever would divide a list.
+
+// packedIDs is how many ids a row stands for.
+const (
+	packedIDs  = 1 << packedBits
+	packedBits = 10
+)
+
+// beginnings is the table expression of the ids at which rows begin. It leaps over ids that the deployment does not have.
+func beginnings(table, id string) string {
+	return fmt.Sprintf(`WITH RECURSIVE part(b) AS (SELECT MIN(%[2]s) FROM %[1]s WHERE deployment_id = ?1 UNION ALL
+		SELECT (SELECT MIN(%[2]s) FROM %[1]s WHERE deployment_id = ?1 AND %[2]s >= part.b + %[3]d) FROM part WHERE part.b IS NOT NULL) `, table, id, packedIDs)
+}
+
+// The order of what is aggregated is that of the inner SELECT.
+var (
+	packedFindings = beginnings("findings", "id") + fmt.Sprintf(`SELECT b, (
+		SELECT group_concat(packed) || char(10) || group_concat(project_id) || char(10) || json_group_array(ref) FROM (
+			SELECT (rule_id * %[2]d + %[1]s) * %[3]d + id - b AS packed, project_id, ref FROM findings
+			WHERE deployment_id = ?1 AND id >= b AND id < b + %[3]d ORDER BY id)) FROM part WHERE b IS NOT NULL`, attrs, columns.Attrs, packedIDs)
+	packedEvents = beginnings("finding_events", "finding_id") + fmt.Sprintf(`SELECT b, (
+		SELECT group_concat(packed) FROM (
+			SELECT (%[1]s) * %[2]d + finding_id - b AS packed FROM finding_events
+			WHERE deployment_id = ?1 AND finding_id >= b AND finding_id < b + %[2]d ORDER BY finding_id, id)) FROM part WHERE b IS NOT NULL`, transition, packedIDs)
+)
+
+// packed gives the rows of a statement to unpack.
+func (l loader) packed(ctx context.Context, query string, unpack func(base int64, text string) error) error {
+	rows, err := l.query(ctx, query, "")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var base int64
+		var text string
+		if err := rows.Scan(&base, &text); err != nil {
+			return err
+		}
+		if err := unpack(base, text); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// errPacked is of a list that is shorter or longer than the one beside it.
+var errPacked = errors.New("lists of different lengths")
+
+// packedFindings reads all findings like findings.
+func (l loader) packedFindings(ctx context.Context, table *columns.Table, give func(columns.Row) error) error {
+	err := l.packed(ctx, packedFindings, func(base int64, text string) error {
+		packed, text, _ := strings.Cut(text, "\n")
+		projects, text, _ := strings.Cut(text, "\n")
+		refs := refList{rest: strings.TrimPrefix(text, "[")}
+		var place uint32
+		var last, rule int64
+		var ruleNumber uint32
+		for known := false; packed != ""; known = true {
+			var p, project int64
+			var same bool
+			var err error
+			if p, packed, err = number(packed); err != nil {
+				return err
+			}
+			if project, projects, err = number(projects); err != nil {
+				return err
+			}
+			if same, err = refs.next(); err != nil {
+				return err
+			}
+			if !known || !same || project != last {
+				last, place = project, table.Place(project, refs.ref)
+			}
+			if id := p / packedIDs / columns.Attrs; !known || id != rule {
+				rule, ruleNumber = id, table.Rule(id)
+			}
+			if err := give(columns.Row{
+				ID: base + p%packedIDs, Place: place, Rule: ruleNumber, Attr: columns.Attr(p / packedIDs % columns.Attrs),
+			}); err != nil {
+				return err
+			}
+		}
+		if projects != "" || refs.rest != "" {
+			return errPacked
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read findings for reports: %w", err)
+	}
+	return nil
+}
+
+// packedEvents reads all events like events.
+func (l loader) packedEvents(ctx context.Context, give func(event) error) error {
+	err := l.packed(ctx, packedEvents, func(base int64, text string) error {
+		for text != "" {
+			p, rest, err := number(text)
+			if err != nil {
+				return err
+			}
+			if err := give(event{base + p&(packedIDs-1), columns.TransitionOf(p >> packedBits)}); err != nil {
+				return err
+			}
+			text = rest
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read events for reports: %w", err)
+	}
+	return nil
+}
+
+// number reads the first number of a list.
+func number(list string) (n int64, rest string, err error) {
+	i := 0
+	for ; i < len(list) && i < 18 && '0' <= list[i] && list[i] <= '9'; i++ {
+		n = n*10 + int64(list[i]-'0')
+	}
+	if i > 0 && i == len(list) {
+		return n, "", nil
+	}
+	if i > 0 && list[i] == ',' {
+		return n, list[i+1:], nil
+	}
+	text, rest, _ := strings.Cut(list, ",") // long, or negative
+	n, err = strconv.ParseInt(text, 10, 64)
+	return n, rest, err
+}
+
+// refList reads refs from the rest of a JSON array.
+type refList struct {
+	rest string
+	raw  string // the one before, as it is written
+	ref  string // the one before
+}
+
+// next reads the next ref; same says that it is the one before.
+func (l *refList) next() (same bool, err error) {
+	if same = l.raw != "" && strings.HasPrefix(l.rest, l.raw); !same {
+		end := 1
+		for ; end < len(l.rest) && l.rest[end] != '"'; end++ {
+			if l.rest[end] == '\\' {
+				end++
+			}
+		}
+		if end >= len(l.rest) {
+			return false, errPacked
+		}
+		l.raw = l.rest[:end+1]
+		if err := json.Unmarshal([]byte(l.raw), &l.ref); err != nil {
+			return false, err
+		}
+	}
+	l.rest = l.rest[len(l.raw):]
+	if l.rest == "" {
+		return false, errPacked
+	}
+	l.rest = l.rest[1:] // a comma, or the bracket
+	return same, nil
+}
