@@ -60,9 +60,13 @@ func (s *Catalog) Current(ctx context.Context, name string) (*ent.WorkflowVersio
 		return nil, err
 	}
 	if !row.Enabled {
-		return nil, apierr.FailedPrecondition("workflow %s is disabled: an administrator can enable it", name)
+		return nil, disabled(name)
 	}
 	return s.store.Reader.WorkflowVersion.Get(ctx, row.VersionID)
+}
+
+func disabled(name string) error {
+	return apierr.FailedPrecondition("workflow %s is disabled: an administrator can enable it", name)
 }
 
 // ListWorkflowTypes lists the catalog.

@@ -26,7 +26,7 @@ func withModel(t *testing.T, answer func() func(llmtest.Request) llmtest.Reply, 
 		t.Parallel()
 		model := llmtest.New(t, answer())
 		f := flow{apitest.Start(t, func(c *services.Config) {
-			c.EgressAllow, c.Database, c.AIURL, c.AIModel = "127.0.0.1", database, model.URL, "test-model"
+			c.EgressAllow, c.Database, c.AIURL, c.AIModel, c.AIInputPrice = "127.0.0.1", database, model.URL, "test-model", 1
 		})}
 		test(t, f, model)
 	}
@@ -233,6 +233,42 @@ func TestCodeAuditWithBadAnswers(t *testing.T) {
 		got := f.issues(t)
 		if len(got) != 100 || got[0].Title != "command_injection" || got[0].DetectionState != "DETECTION_STATE_DETECTED" {
 			t.Errorf("%d issues on the first page, the first is %+v", len(got), got[0])
+		}
+	})
+}
+
+// A budget that is used up ends the run, but the portions that were paid for are kept: issues and a partial report.
+func TestCodeAuditOverBudget(t *testing.T) {
+	look := func() func(llmtest.Request) llmtest.Reply {
+		return func(r llmtest.Request) llmtest.Reply {
+			_, file, _ := strings.Cut(r.Prompt, "\n=== ")
+			file, _, _ = strings.Cut(file, " (lines")
+			return llmtest.JSON(map[string]any{"issues": []map[string]any{{
+				"title": "Bad call", "description": "It is bad.", "reasoning": "It is.", "severity": "high", "file": file,
+				"startLine": 1, "endLine": 1, "evidence": "call(request)", "actions": []string{},
+			}}}).Tokens(1_000_000, 0)
+		}
+	}
+	withModel(t, look, func(t *testing.T, f flow, model *llmtest.Server) {
+		git := clonetest.New(t)
+		files := map[string]string{}
+		for i := range 20 {
+			files[fmt.Sprintf("f%02d.py", i)] = strings.Repeat("call(request)\n", 3000)
+		}
+		git.Commit(t, "acme/shop", "refs/heads/main", files)
+		body := fmt.Sprintf(`{"type":"SCM_TYPE_GITLAB_SELFMANAGED","namespace":"acme","baseUrl":%q,"accessToken":"glpat-made-up"}`, git.URL)
+		f.do(t, http.MethodPost, fmt.Sprintf("/api/scm/deployments/%d/configs", f.DeploymentID), body, http.StatusCreated)
+		f.Upload(t, "acme/shop", "main", backlog())
+		id := f.Store.Reader.Project.Query().Where(project.Name("acme/shop")).OnlyIDX(f.System(t))
+		job := f.trigger(t, fmt.Sprintf(`{"workflowType":"code-audit","repoId":%d,"gitRef":"main","budgetCredits":6000}`, id))
+		f.ended(t, job, "FAILED")
+		asked, found := len(model.Requests()), len(f.issues(t))
+		if asked < 60 || asked > 80 || found < 36 { // a dollar for each question; a few are asked at the same time
+			t.Errorf("%d questions, %d issues", asked, found)
+		}
+		overview := f.do(t, http.MethodGet, f.path("/jobs/id/"+job+"/overview"), "", http.StatusOK)
+		if !strings.Contains(overview, fmt.Sprintf(`"totalFindings":%d`, found)) {
+			t.Errorf("the overview lacks the %d findings: %.300s", found, overview)
 		}
 	})
 }

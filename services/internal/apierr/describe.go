@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
@@ -33,6 +35,9 @@ func describe(violation *protovalidate.Violation, field string) string {
 	case "in":
 		return withGot(field+" must be one of "+words(violation.RuleValue), violation, "; ")
 	case "not_in":
+		if value := violation.FieldValue; value.IsValid() && value.Interface() == protoreflect.EnumNumber(0) {
+			return field + " is required: one of " + enumWords(violation.FieldDescriptor) // the zero value of an enum means "not given"
+		}
 		return withGot(field+" must not be one of "+words(violation.RuleValue), violation, "; ")
 	case "const":
 		return withGot(fmt.Sprintf("%s must be %s", field, show(violation.RuleValue.Interface())), violation, ", ")
@@ -137,9 +142,11 @@ func words(list protoreflect.Value) string {
 	if !ok {
 		return show(list.Interface())
 	}
-	texts := make([]string, items.Len())
-	for i := range texts {
-		texts[i] = fmt.Sprint(items.Get(i).Interface())
+	texts := make([]string, 0, items.Len())
+	for i := range items.Len() {
+		if text := fmt.Sprint(items.Get(i).Interface()); text != "" { // an empty word means "not given"
+			texts = append(texts, text)
+		}
 	}
 	return strings.Join(texts, ", ")
 }
@@ -173,11 +180,14 @@ func withGot(text string, violation *protovalidate.Violation, separator string) 
 		return text
 	}
 	switch value := violation.FieldValue.Interface().(type) {
-	case protoreflect.List, protoreflect.Map, protoreflect.Message, []byte:
+	case protoreflect.List, protoreflect.Map, []byte:
 		return text
-	default:
-		return text + separator + "got " + show(value)
+	case protoreflect.Message:
+		if _, ok := value.Interface().(*timestamppb.Timestamp); !ok {
+			return text
+		}
 	}
+	return text + separator + "got " + show(violation.FieldValue.Interface())
 }
 
 // IsSecret reports a field that holds a credential: its value must not appear in texts.
@@ -194,6 +204,10 @@ func show(value any) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case float32:
 		return strconv.FormatFloat(float64(v), 'g', -1, 32)
+	case protoreflect.Message:
+		if at, ok := v.Interface().(*timestamppb.Timestamp); ok {
+			return at.AsTime().Format(time.RFC3339Nano)
+		}
 	}
 	return fmt.Sprint(value)
 }

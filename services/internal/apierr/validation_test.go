@@ -8,10 +8,13 @@ import (
 
 	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
@@ -39,9 +42,12 @@ func TestValidationTexts(t *testing.T) {
 		"not supported":        {&findingsv1.BulkTriageRequest{IssueType: "sast", NewNote: "n", Ruleset: []string{"a"}}, "INVALID_ARGUMENT", "ruleset is not supported here: leave it out"},
 		"constant":             {&findingsv1.BulkTriageRequest{IssueType: "sast", NewNote: "n", ProOnly: true}, "INVALID_ARGUMENT", "pro_only must be false, got true"},
 		"enum":                 {&findingsv1.ListSecretsRequest{Status: 99}, "INVALID_ARGUMENT", "status must be one of FINDING_STATUS_OPEN, FINDING_STATUS_IGNORED, FINDING_STATUS_FIXED, FINDING_STATUS_REMOVED, FINDING_STATUS_UNKNOWN, FINDING_STATUS_PROVISIONALLY_IGNORED; got 99"},
+		"enum not given":       {&workflowsv1.TriageIssueRequest{}, "INVALID_ARGUMENT", "triageState is required: one of TRIAGE_STATE_IGNORED, TRIAGE_STATE_OPEN, TRIAGE_STATE_REOPENED, TRIAGE_STATE_REVIEWING, TRIAGE_STATE_FIXING, TRIAGE_STATE_PROVISIONALLY_IGNORED, TRIAGE_STATE_FIXED"},
 		"nested":               {&scansv1.UploadReportRequest{Target: &scansv1.UploadReportTarget{Project: "a", Ref: "b", ContentEncoding: "br"}}, "INVALID_ARGUMENT", `target.contentEncoding must be one of gzip, identity; got "br"`},
 		"rule of a field":      {&scansv1.UploadReportRequest{Target: &scansv1.UploadReportTarget{Project: "a", Ref: "b c"}}, "INVALID_ARGUMENT", `target.ref: must have no spaces and no control characters, such as main or refs/pull/7/merge, got "b c"`},
 		"rule of the request":  {&findingsv1.BulkTriageRequest{IssueType: "sast"}, "INVALID_ARGUMENT", "one of new_triage_state and new_note is required"},
+		"range of a time":      {&reportingv1.TimePeriod{Until: &timestamppb.Timestamp{Seconds: 4102444800}}, "INVALID_ARGUMENT", "until must be at least 1970-01-01T00:00:00Z and less than 2100-01-01T00:00:00Z, got 2100-01-01T00:00:00Z"},
+		"word or nothing":      {&reportingv1.GetReportFindingsRequest{DeploymentId: 1, ReportType: 1, GuardrailsState: "x"}, "INVALID_ARGUMENT", `guardrailsState must be one of silenced, open, fixed, ignored, provisionallyIgnored; got "x"`},
 		"two of them":          {&findingsv1.ListFindingsRequest{Page: -1, Status: "x"}, "INVALID_ARGUMENT", `page must be at least 0, got -1; status must be one of open, fixed, ignored, reviewing, fixing, provisionally_ignored; got "x"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -66,7 +66,10 @@ func (c *conversation) say(ctx context.Context, further []openai.ChatCompletionM
 		if errors.As(err, &f) && f.badRequest && format+1 < formats {
 			continue
 		}
-		if err == nil && format > first {
+		switch {
+		case err == nil && format == first:
+			c.provider.proven.Store(true)
+		case err == nil && !c.provider.proven.Load():
 			c.provider.format.CompareAndSwap(first, format)
 		}
 		return text, err

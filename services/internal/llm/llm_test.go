@@ -146,6 +146,24 @@ func TestBadRequestIsNotRemembered(t *testing.T) {
 	}
 }
 
+// One odd schema that the API does not take costs the others nothing, when it has taken schemas before.
+func TestOddSchemaIsNotRemembered(t *testing.T) {
+	server, p := serve(t, func(r llmtest.Request) llmtest.Reply {
+		if r.Prompt == "odd" && r.Format == "json_schema" {
+			return llmtest.Status(http.StatusBadRequest, "")
+		}
+		return good
+	})
+	for _, prompt := range []string{"?", "odd", "?"} {
+		if _, err := p.Ask(t.Context(), llm.Question{Prompt: prompt, Schema: schema}); err != nil {
+			t.Errorf("%s: %v", prompt, err)
+		}
+	}
+	if asked := server.Requests(); len(asked) != 4 || asked[3].Format != "json_schema" {
+		t.Errorf("%d calls: %+v", len(asked), asked)
+	}
+}
+
 func TestWrongAnswerIsAskedForAgain(t *testing.T) {
 	wrong := llmtest.JSON(map[string]any{"verdict": "maybe", "reason": "hunter2"})
 	server, p := serve(t, llmtest.Script(wrong, good))
@@ -358,5 +376,22 @@ func TestConcurrency(t *testing.T) {
 	wg.Wait()
 	if most.Load() != 8 {
 		t.Errorf("%d questions at a time", most.Load())
+	}
+}
+
+func TestNamed(t *testing.T) {
+	for address, names := range map[string]map[string]bool{
+		"https://api.openai.com/v1":  {"openai": true, "OpenAI": true, "api.openai.com": true, "com": false, "open": false, "openai.com": false, "": false},
+		"http://127.0.0.1:8080":      {"127.0.0.1": true, "127": false},
+		"http://localhost:11434/v1":  {"localhost": true, "ollama": false},
+		"https://eu.Mistral.ai./v1/": {"mistral": true},
+		"":                           {"": false, "openai": false},
+	} {
+		p := provider(t, llm.Config{URL: address})
+		for name, want := range names {
+			if p.Named(name) != want {
+				t.Errorf("%q is named %q: %t", address, name, !want)
+			}
+		}
 	}
 }

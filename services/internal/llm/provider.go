@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -49,7 +51,9 @@ type Provider struct {
 	client openai.ChatCompletionService
 	turn   chan struct{}
 	// format is the first of formats that the API is known to take.
-	format  atomic.Int32
+	format atomic.Int32
+	// proven: the API has taken a question in that format, so that what it does not take is odd itself.
+	proven  atomic.Bool
 	metrics metrics
 }
 
@@ -80,6 +84,24 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 
 // Configured reports whether there is a model to ask.
 func (p *Provider) Configured() bool { return p.config.URL != "" && p.config.Model != "" }
+
+// Named reports whether a name means this provider: the host of its URL ("api.openai.com"), or a part of it between dots
+// ("openai") that is not the last. Case does not count.
+func (p *Provider) Named(name string) bool {
+	u, err := url.Parse(p.config.URL)
+	if err != nil || u.Hostname() == "" {
+		return false
+	}
+	host := strings.ToLower(u.Hostname())
+	if name = strings.ToLower(name); name == host {
+		return true
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return false
+	}
+	parts := strings.Split(host, ".")
+	return slices.Contains(parts[:len(parts)-1], name)
+}
 
 // Question is what a model is asked.
 type Question struct {

@@ -39,6 +39,8 @@ type Limits struct {
 	Timeout time.Duration
 	// Pack is the size of Git's pack in bytes; 0 is 512 MiB.
 	Pack int64
+	// Refs is the size of the host's list of refs in bytes, all of which is read into memory; 0 is 64 MiB, a million of them.
+	Refs int64
 	// Inflated is the size of everything in it in bytes; 0 is 2 GiB.
 	Inflated int64
 	// Object is that of the largest thing in it in bytes; 0 is 128 MiB.
@@ -50,6 +52,7 @@ type Limits struct {
 const (
 	defaultTimeout  = 10 * time.Minute
 	defaultPack     = 512 << 20
+	defaultRefs     = 64 << 20
 	defaultInflated = 2 << 30
 	defaultObject   = 128 << 20
 	// cacheSize is what reading a pack keeps of it in memory.
@@ -63,7 +66,7 @@ func (l Limits) withDefaults() Limits {
 	for _, field := range []struct {
 		value *int64
 		other int64
-	}{{&l.Pack, defaultPack}, {&l.Inflated, defaultInflated}, {&l.Object, defaultObject}} {
+	}{{&l.Pack, defaultPack}, {&l.Refs, defaultRefs}, {&l.Inflated, defaultInflated}, {&l.Object, defaultObject}} {
 		if *field.value <= 0 {
 			*field.value = field.other
 		}
@@ -125,7 +128,10 @@ func Fetch(ctx context.Context, guard *egress.Guard, source Source, ref, dir str
 
 // open prepares a session that calls the source alone. Nothing is installed for the whole process.
 func open(guard *egress.Guard, source Source, limits Limits) (transport.UploadPackSession, *confined, error) {
-	connection := &confined{host: hostOf(source.URL), next: guard.Client(egress.Limits{MaxResponse: limits.Pack}).Transport}
+	connection := &confined{
+		host: hostOf(source.URL), next: guard.Client(egress.Limits{MaxResponse: limits.Pack}).Transport,
+		list: guard.Client(egress.Limits{MaxResponse: limits.Refs}).Transport,
+	}
 	endpoint, err := transport.NewEndpoint(source.URL)
 	if err != nil || endpoint.Protocol != "https" && endpoint.Protocol != "http" {
 		return nil, connection, &Error{Text: "the repository's address is no https:// URL", Permanent: true}

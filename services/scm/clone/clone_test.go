@@ -176,6 +176,28 @@ func TestFailures(t *testing.T) {
 				}
 			})
 		}, "", clone.Limits{Pack: 1 << 20}, true, "more than 1 MiB"},
+		"too many refs": {func(s *clonetest.Server, _ *clone.Source) {
+			s.Before = func(w http.ResponseWriter, _ *http.Request) bool {
+				w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+				_, err := io.WriteString(w, "001e# service=git-upload-pack\n0000")
+				capabilities := "\x00ofs-delta shallow"
+				for i := 0; err == nil; i++ { // a host that never stops
+					line := fmt.Sprintf("%s refs/heads/b%09d%s\n", strings.Repeat("ab", 20), i, capabilities)
+					capabilities = ""
+					_, err = fmt.Fprintf(w, "%04x%s", len(line)+4, line)
+				}
+				return true
+			}
+		}, "", clone.Limits{Refs: 1 << 20}, true, "more than 1 MiB"},
+		"endless error": {func(s *clonetest.Server, _ *clone.Source) {
+			s.Before = func(w http.ResponseWriter, _ *http.Request) bool {
+				w.WriteHeader(http.StatusBadGateway)
+				for _, err := w.Write(nil); err == nil; {
+					_, err = w.Write(make([]byte, 1<<16))
+				}
+				return true
+			}
+		}, "", clone.Limits{Timeout: 20 * time.Second}, false, "status 502"},
 		"unpacked too large": {nil, "", clone.Limits{Inflated: 100}, true, "too large"},
 		"one file too large": {nil, "", clone.Limits{Object: 20}, true, "does not leave out"},
 		"cut off": {func(s *clonetest.Server, _ *clone.Source) {

@@ -12,7 +12,8 @@ import (
 // remembers what went wrong, because the library keeps no more than the text of many errors.
 type confined struct {
 	scheme, host string
-	next         http.RoundTripper
+	// list asks for the list of refs, next for all else.
+	list, next http.RoundTripper
 
 	mu      sync.Mutex
 	failure error
@@ -26,12 +27,20 @@ func (c *confined) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, c.failed(errElsewhere)
 	}
-	response, err := c.next.RoundTrip(r)
+	next := c.next
+	if r.Method == http.MethodGet {
+		next = c.list
+	}
+	response, err := next.RoundTrip(r)
 	if err != nil {
 		return nil, c.failed(err)
 	}
 	if response.StatusCode >= 400 {
 		_ = c.failed(statusError(response.StatusCode))
+	}
+	if response.StatusCode >= 300 {
+		_ = response.Body.Close()
+		response.Body = http.NoBody // nobody may read what it says, but the library would, all of it
 	}
 	response.Body = watchedBody{response.Body, c}
 	return response, nil

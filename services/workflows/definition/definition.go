@@ -69,6 +69,8 @@ type parser struct {
 	problems []Problem
 	// expanded counts the nodes that were read: aliases could make a small text as large as memory.
 	expanded int
+	// hints counts what nearest was asked.
+	hints int
 
 	entry  *workflowsv1.WorkflowCatalogEntry
 	plan   *storev1.WorkflowPlan

@@ -51,7 +51,7 @@ func (g *graph) connect() bool {
 	complete := true
 	unknown := func(line int, s *parsedStep, what, name string) {
 		complete = false
-		g.problem(line, s.name, "%s names the step %q, which is not there; the nearest is %q", what, clip(name), nearest(name, g.names()))
+		g.problem(line, s.name, "%s names the step %q, which is not there%s", what, clip(name), g.nearest(name, g.names()))
 	}
 	for _, s := range g.steps {
 		var known []string
@@ -138,7 +138,7 @@ func (g *graph) checkJoins() {
 		line := s.lineOf("matchingJoin")
 		switch join := g.byName[s.matchingJoin]; {
 		case join == nil:
-			g.problem(line, s.name, "matchingJoin names the step %q, which is not there; the nearest is %q", clip(s.matchingJoin), nearest(s.matchingJoin, g.names()))
+			g.problem(line, s.name, "matchingJoin names the step %q, which is not there%s", clip(s.matchingJoin), g.nearest(s.matchingJoin, g.names()))
 		case join.kind != typeJoin:
 			g.problem(line, s.name, "matchingJoin names step %s, which is a %s, not a join", join.name, join.kind)
 		case forkOf[join.name] != nil:

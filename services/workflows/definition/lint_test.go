@@ -175,3 +175,25 @@ func TestTooMany(t *testing.T) {
 		t.Errorf("got %v", problems)
 	}
 }
+
+// A definition whose every name is wrong takes no longer than others: anybody who may read can have one checked.
+func TestManyUnknownNames(t *testing.T) {
+	steps := []string{"{name: first, type: switch, condition: \"1\", cases: {default: first"}
+	for i := range 700 {
+		steps[0] += fmt.Sprintf(", k%d: %s", i, strings.Repeat("y", 190))
+	}
+	steps[0] += "}}"
+	for i := range definition.MaxSteps - 1 {
+		steps = append(steps, fmt.Sprintf("{name: s%d%s}", i, strings.Repeat("x", 55)))
+	}
+	hints := 0
+	_, problems := definition.Parse([]byte(flow(steps...)), kinds)
+	for _, p := range problems {
+		if strings.Contains(p.Text, "the nearest is") {
+			hints++
+		}
+	}
+	if len(problems) < 700 || hints != 30 {
+		t.Errorf("%d problems, %d of them with the nearest name", len(problems), hints)
+	}
+}

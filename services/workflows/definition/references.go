@@ -59,7 +59,7 @@ func (g *graph) checkReferences(s *parsedStep) {
 			other := g.stacks[name]
 			switch line := s.lineOf(t.key); {
 			case g.byName[name] == nil:
-				g.problem(line, s.name, "%s reads steps.%s, which is not there; the nearest is %q", t.key, clip(name), nearest(name, g.names()))
+				g.problem(line, s.name, "%s reads steps.%s, which is not there%s", t.key, clip(name), g.nearest(name, g.names()))
 			case !g.ancestors[s.name][name]:
 				g.problem(line, s.name, "%s reads steps.%s, which does not come before this step", t.key, name)
 			case len(other) > len(stack) || !slices.Equal(other, stack[:len(other)]):

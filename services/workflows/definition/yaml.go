@@ -128,7 +128,7 @@ func (p *parser) object(n *node, step, what string, known ...string) map[string]
 	fields := map[string]*node{}
 	p.members(n, step, what, func(key, value *node) {
 		if !slices.Contains(known, key.Value) {
-			p.problem(key.Line, step, "%s has no key %q; the nearest is %q", what, clip(key.Value), nearest(key.Value, known))
+			p.problem(key.Line, step, "%s has no key %q%s", what, clip(key.Value), p.nearest(key.Value, known))
 			return
 		}
 		fields[key.Value] = value
@@ -334,11 +334,22 @@ func kindOf(n *node) string {
 	return fmt.Sprintf("%q", clip(n.Value))
 }
 
-// nearest returns the candidate with the smallest edit distance to name.
-func nearest(name string, candidates []string) string {
-	return slices.MinFunc(candidates, func(a, b string) int {
-		return levenshtein.Distance(name, a, nil) - levenshtein.Distance(name, b, nil)
-	})
+// maxHints is how often a definition is told what it may have meant: finding that out takes long where there are many steps.
+const maxHints = 30
+
+// nearest says which candidate has the smallest edit distance to name.
+func (p *parser) nearest(name string, candidates []string) string {
+	if p.hints++; p.hints > maxHints {
+		return ""
+	}
+	name = clip(name)
+	best, least := "", math.MaxInt
+	for _, candidate := range candidates {
+		if distance := levenshtein.Distance(name, candidate, nil); distance < least {
+			best, least = candidate, distance
+		}
+	}
+	return fmt.Sprintf("; the nearest is %q", best)
 }
 
 // clip shortens what is repeated in a problem.

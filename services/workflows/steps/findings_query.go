@@ -84,13 +84,15 @@ type foundFinding struct {
 	Snippet  string `json:"snippet"`
 	Project  string `json:"project"`
 	Ref      string `json:"ref"`
+	// ContentHash changes with what scans say of the finding; findings.verdict takes it. A text, as all int64 of the API.
+	ContentHash int64 `json:"contentHash,string"`
 }
 
 // query lists findings, the worst first, and of one severity the newest first. Without a ref in the run these are the
 // findings of each project's primary branch: those of other branches are the same ones again.
 func query(st *store.Store) step.Kind {
 	return step.Kind{
-		Name: "findings.query", Doc: "Lists findings of the run's project, or of all: [{id, ruleName, message, severity, path, line, endLine, snippet, project, ref}].",
+		Name: "findings.query", Doc: "Lists findings of the run's project, or of all: [{id, ruleName, message, severity, path, line, endLine, snippet, project, ref, contentHash}].",
 		Check: checked[queryParameters](),
 		Run: func(ctx context.Context, call step.Call) (step.Result, error) {
 			p, err := given[queryParameters](call)
@@ -107,7 +109,7 @@ func query(st *store.Store) step.Kind {
 				limit = defaultFindings
 			}
 			rows, err := st.Reader.Finding.Query().Where(where...).Order(worstFirst).Limit(limit).
-				Select(finding.FieldID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldRef, finding.FieldSeverity, finding.FieldContent).All(ctx)
+				Select(finding.FieldID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldRef, finding.FieldSeverity, finding.FieldContentHash, finding.FieldContent).All(ctx)
 			if err != nil {
 				return step.Result{}, notStored("the findings could not be read", err)
 			}
@@ -194,6 +196,7 @@ func listed(ctx context.Context, st *store.Store, rows []*ent.Finding) (step.Res
 		encoded, err := json.Marshal(foundFinding{
 			ID: row.ID, RuleName: rules[row.RuleID], Message: clip(content.GetMessage()), Severity: row.Severity, Path: location.GetFilePath(),
 			Line: location.GetLine(), EndLine: location.GetEndLine(), Snippet: clip(content.GetSnippet()), Project: projects[row.ProjectID], Ref: row.Ref,
+			ContentHash: row.ContentHash,
 		})
 		if err != nil {
 			return step.Result{}, err

@@ -116,6 +116,7 @@ func TestFindingsVerdict(t *testing.T) {
 		web, api := w.project(t, w.Tenant, "acme/web", ""), w.project(t, w.Tenant, "acme/api", "")
 		open := w.finding(t, w.Tenant, fact{project: web})
 		ignored := w.finding(t, w.Tenant, fact{project: web, triage: "reviewing"})
+		changed := w.finding(t, w.Tenant, fact{project: web})
 		inAPI := w.finding(t, w.Tenant, fact{project: api})
 		other := w.AddTenant(t, "globex")
 		foreign := w.finding(t, other, fact{project: w.project(t, other, "acme/web", "")})
@@ -143,6 +144,22 @@ func TestFindingsVerdict(t *testing.T) {
 			if row.TriageState != c.triage || row.AutotriageVerdict == nil || *row.AutotriageVerdict != c.verdict {
 				t.Errorf("%+v: %s %v", c, row.TriageState, row.AutotriageVerdict)
 			}
+		}
+		listed, _ := run[[]map[string]any](t, w.kinds, "findings.query", w.call(web, with{"untriagedOnly": true, "withoutVerdict": true}))
+		if len(listed) != 1 || listed[0]["id"] != float64(changed) {
+			t.Fatalf("listed %v", listed)
+		}
+		w.write(t, func(ctx context.Context, tx *ent.Tx) error {
+			return tx.Finding.UpdateOneID(changed).SetContentHash(-2).Exec(ctx)
+		})
+		late := w.call(web, with{"findingId": listed[0]["id"], "verdict": "false_positive", "reason": "constant", "contentHash": listed[0]["contentHash"]})
+		late.RunID = 8
+		if out, _ := run[verdict](t, w.kinds, "findings.verdict", late); out.Applied || w.row(t, changed).TriageState != "untriaged" || w.row(t, changed).AutotriageVerdict == nil {
+			t.Errorf("about a finding that has changed since: %+v", out)
+		}
+		late.With["contentHash"] = "-2"
+		if out, _ := run[verdict](t, w.kinds, "findings.verdict", late); !out.Applied {
+			t.Errorf("about the finding as it is: %+v", out)
 		}
 		for name, call := range map[string]step.Call{
 			"of another project": w.call(web, with{"findingId": inAPI, "verdict": "false_positive"}),

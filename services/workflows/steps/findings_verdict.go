@@ -22,6 +22,8 @@ type verdictParameters struct {
 	// Verdict is true_positive or false_positive.
 	Verdict string `json:"verdict"`
 	Reason  string `json:"reason"`
+	// ContentHash is what findings.query listed. The triage of a finding that has changed since stays as it is.
+	ContentHash id `json:"contentHash"`
 }
 
 func (p verdictParameters) problem(open map[string]bool) string {
@@ -58,6 +60,7 @@ func judge(st *store.Store) step.Kind {
 				}
 				applied, err = verdict.Apply(ctx, st, tx, verdict.Verdict{
 					FindingID: int64(p.FindingID), Value: p.Verdict, Reason: p.Reason, ActorKind: verdict.ActorWorkflow, ActorID: call.RunID,
+					ContentHash: int64(p.ContentHash),
 				})
 				if err != nil {
 					return err
@@ -93,7 +96,7 @@ func report(ctx context.Context, tx *ent.Tx, call step.Call, p verdictParameters
 	}
 	return tx.WorkflowFinding.Create().SetDeploymentID(call.DeploymentID).SetRunID(call.RunID).
 		SetKey(key).SetFile(at.GetFilePath()).SetStartLine(int64(at.GetLine())).SetEndLine(int64(at.GetEndLine())).
-		SetSeverity(row.Severity).SetVulnerable(p.Verdict == verdict.TruePositive).SetReasoning(p.Reason).
+		SetSeverity(row.Severity).SetVulnerable(p.Verdict == verdict.TruePositive).SetReasoning(verdict.Text(p.Reason, verdict.MaxReason)).
 		Exec(ctx)
 }
 
