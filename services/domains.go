@@ -195,7 +195,7 @@ func workflowGroups(d deps) []Domain {
 		group[workflowsv1.WorkflowRunsServiceServer](workflowsv1.RegisterWorkflowRunsServiceServer,
 			workflows.NewRuns(d.store, d.jobs, workflowEngine(d), workflows.NewCatalog(d.store, stepKinds(d)).Current),
 			workflowsv1.RegisterWorkflowRunsServiceHandlerClient, workflowsv1.NewWorkflowRunsServiceClient),
-		group[workflowsv1.WorkflowTasksServiceServer](workflowsv1.RegisterWorkflowTasksServiceServer, workflows.NewTasks(d.jobs, workflowEngine(d), d.log),
+		group[workflowsv1.WorkflowTasksServiceServer](workflowsv1.RegisterWorkflowTasksServiceServer, workflows.NewTasks(d.store, d.jobs, workflowEngine(d), d.log),
 			workflowsv1.RegisterWorkflowTasksServiceHandlerClient, workflowsv1.NewWorkflowTasksServiceClient),
 	}
 }

@@ -70,9 +70,10 @@ func (a analysisArgs) parts() prompt.Parts {
 // Kind is the name in the queue.
 func (analysisArgs) Kind() string { return "ai_analysis" }
 
-// InsertOpts name the queue and bound the tries.
+// InsertOpts name the queue and bound the tries. A thousand analyses keep no fix waiting, which is only in flight for so
+// long.
 func (analysisArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: queue, MaxAttempts: analysisAttempts}
+	return river.InsertOpts{Queue: queue, MaxAttempts: analysisAttempts, Priority: river.PriorityDefault + 1}
 }
 
 type analysisWorker struct {

@@ -88,14 +88,14 @@ func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
 	branch := fmt.Sprintf("palisade/fix-%d-%d", row.FindingID, row.ID)
 	var pull host.PullRequest
 	if err = errDied; job.Args.Round < maxRounds {
-		pull, err = w.propose(kept, row, branch)
+		pull, err = w.propose(kept, row, job.Args.Round, branch, job.Attempt > 1 || job.Args.Round > 0)
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the time of the job may be what is up
 	defer cancel()
 	switch {
 	case err == nil:
 		return w.opened(end, job, row, branch, pull)
-	case errors.Is(context.Cause(kept), errLost):
+	case errors.Is(err, errLost), errors.Is(context.Cause(kept), errLost):
 		return river.JobSnooze(leaseTime) // to see whether another has it
 	case errors.Is(ctx.Err(), context.Canceled):
 		return river.JobSnooze(time.Second)
@@ -112,18 +112,23 @@ func ownFix(tx *ent.Tx, id int64, round int32) *ent.AiFixUpdate {
 	return tx.AiFix.Update().Where(aifix.ID(id), aifix.Status(fixRequested), aifix.Round(round))
 }
 
-// newest refuses a fix after which another was ordered.
-func (w *fixWorker) newest(ctx context.Context, row *ent.AiFix) error {
-	newer, err := w.store.Reader.AiFix.Query().Where(aifix.FindingID(row.FindingID), aifix.IDGT(row.ID)).Exist(ctx)
-	if err == nil && newer {
-		err = errNewer
+// wanted refuses a fix after which another was ordered, and one that another worker has.
+func (w *fixWorker) wanted(ctx context.Context, row *ent.AiFix, round int32) error {
+	latest, err := w.store.Reader.AiFix.Query().Where(aifix.FindingID(row.FindingID)).Order(ent.Desc(aifix.FieldID)).First(ctx)
+	switch {
+	case err != nil:
+		return err
+	case latest.ID != row.ID:
+		return errNewer
+	case latest.Status != fixRequested || latest.Round != round:
+		return errLost
 	}
-	return err
+	return nil
 }
 
 // propose reads the file as it is now, asks for other lines, and opens a pull request.
-func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, branch string) (host.PullRequest, error) {
-	if err := errors.Join(w.newest(ctx, row), w.permitted(ctx, fixing)); err != nil {
+func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, branch string, again bool) (host.PullRequest, error) {
+	if err := errors.Join(w.wanted(ctx, row, round), w.permitted(ctx, fixing)); err != nil {
 		return host.PullRequest{}, err
 	}
 	s, err := w.subject(ctx, row.FindingID)
@@ -146,11 +151,16 @@ func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, branch string) 
 	if err != nil {
 		return host.PullRequest{}, err
 	}
-	content, explanation, err := w.rewrite(ctx, s, lines)
-	if err != nil {
-		return host.PullRequest{}, err
+	content, explanation := "", ""
+	if again {
+		content = w.pushed(ctx, config, repository, at.GetFilePath(), branch, lines)
 	}
-	if err := w.newest(ctx, row); err != nil { // asking took its time
+	if content == "" {
+		if content, explanation, err = w.rewrite(ctx, s, lines); err != nil {
+			return host.PullRequest{}, err
+		}
+	}
+	if err := w.wanted(ctx, row, round); err != nil { // asking took its time
 		return host.PullRequest{}, err
 	}
 	h, err := w.hosts.Open(ctx, config)
@@ -161,6 +171,16 @@ func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, branch string) 
 		Base: base, Branch: branch, Path: at.GetFilePath(), Content: []byte(content),
 		Title: fixTitle(s), Text: fixText(s, explanation),
 	})
+}
+
+// pushed is the file on the branch, if a run before has changed it there: then the model is not asked again, and there is
+// no second commit.
+func (w *fixWorker) pushed(ctx context.Context, config *ent.ScmConfig, repository, path, branch string, base []string) string {
+	lines, err := w.file(ctx, config, repository, path, branch)
+	if err != nil || slices.Equal(lines, base) {
+		return ""
+	}
+	return strings.Join(lines, "\n")
 }
 
 // rewrite asks the model for the lines in the place of the matched ones and returns the whole file.

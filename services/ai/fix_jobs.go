@@ -35,6 +35,8 @@ func (s *FixJobs) CreateFixJob(ctx context.Context, r *aiv1.CreateFixJobRequest)
 		return nil, refusedFix(why)
 	case why.archived:
 		kind = aiv1.FixJobErrorType_FIX_JOB_ERROR_TYPE_ARCHIVED_REPOSITORY
+	case why.provider:
+		kind = aiv1.FixJobErrorType_FIX_JOB_ERROR_TYPE_AI_PROVIDER_NOT_ALLOWED
 	case why.branch:
 		kind = aiv1.FixJobErrorType_FIX_JOB_ERROR_TYPE_NON_PRIMARY_BRANCH_DISABLED
 	}

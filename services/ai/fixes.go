@@ -35,10 +35,10 @@ const inFlight = 10 * time.Minute
 // hindrance is what stands in the way of a fix. Both service groups have words for it.
 type hindrance struct {
 	kind aiv1.AutofixErrorType
-	// archived and branch are told apart by fix jobs alone.
-	archived, branch bool
-	text             string
-	config           *ent.ScmConfig
+	// archived, branch and provider are told apart by fix jobs alone.
+	archived, branch, provider bool
+	text                       string
+	config                     *ent.ScmConfig
 }
 
 func hinder(kind aiv1.AutofixErrorType, format string, args ...any) *hindrance {
@@ -68,7 +68,9 @@ func (s *fixes) order(ctx context.Context, o fixOrder) (*hindrance, error) {
 		return nil, err
 	}
 	if err := s.permitted(ctx, fixing); errors.Is(err, errOff) {
-		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_AUTOFIX_NOT_ENABLED, "%v", err), nil
+		h := hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_AUTOFIX_NOT_ENABLED, "%v", err)
+		h.provider = errors.Is(err, errProvider)
+		return h, nil
 	} else if err != nil {
 		return nil, err
 	}

@@ -62,15 +62,15 @@ func (u usage) monthStart() time.Time {
 func (u usage) check(more, monthly int64) error {
 	switch {
 	case u.month+more > monthly:
-		return exhausted("month", u.month, monthly, more, u.now, u.monthStart().AddDate(0, 1, 0))
+		return exhausted("a month", u.month, monthly, more, u.now, u.monthStart().AddDate(0, 1, 0))
 	case u.hour+more > hourly:
-		return exhausted("hour", u.hour, hourly, more, u.now, u.now.Truncate(time.Hour).Add(time.Hour))
+		return exhausted("an hour", u.hour, hourly, more, u.now, u.now.Truncate(time.Hour).Add(time.Hour))
 	}
 	return nil
 }
 
 func exhausted(period string, used, most, more int64, now, reset time.Time) error {
-	text := fmt.Sprintf("the quota of %d analyses a %s does not suffice: %d are used, %d more were asked for; it resets at %s",
+	text := fmt.Sprintf("the quota of %d analyses %s does not suffice: %d are used, %d more were asked for; it resets at %s",
 		most, period, used, more, reset.Format(time.RFC3339))
 	wait := time.Duration(math.Ceil(reset.Sub(now).Seconds())) * time.Second
 	return apierr.New(codes.ResourceExhausted, errorsv1.Reason_REASON_RATE_LIMITED, text, &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})

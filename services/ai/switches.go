@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/palisade/palisade/services/ai/prompt"
 	"github.com/palisade/palisade/services/deployments/details"
 )
 
-// errOff is what the deployment has switched off.
-var errOff = errors.New("the deployment has switched it off")
+var (
+	// errOff is what the deployment has switched off.
+	errOff = errors.New("the deployment has switched it off")
+	// errProvider is a model that the deployment does not allow.
+	errProvider = fmt.Errorf("%w for the provider of this server", errOff)
+)
 
 // use is what a model is asked for, in the name of its switch in the configuration of the deployment's products.
 type use string
@@ -31,7 +36,8 @@ func wanted(parts prompt.Parts) (uses []use) {
 	return uses
 }
 
-// permitted refuses what the deployment has switched off, with errOff and the name of the switch.
+// permitted refuses what the deployment has switched off, with errOff (or errProvider, which is one) and the name of the
+// switch.
 func (a *Assistant) permitted(ctx context.Context, uses ...use) error {
 	row, err := a.store.Reader.Deployment.Query().Only(ctx)
 	if err != nil {
@@ -44,6 +50,9 @@ func (a *Assistant) permitted(ctx context.Context, uses ...use) error {
 	on := map[use]bool{triaging: products.GetSast().GetAiAutotriage().GetEnabled(), fixing: products.GetSast().GetAiAutofix().GetEnabled()}
 	if !products.GetAi().GetEnabled() {
 		return fmt.Errorf("%w: ai.enabled of its products is false", errOff)
+	}
+	if allowed := products.GetAi().GetAllowedProviders(); len(allowed) > 0 && a.models.Configured() && !slices.ContainsFunc(allowed, a.models.Named) {
+		return fmt.Errorf("%w: ai.allowed_providers of its products name others", errProvider)
 	}
 	for _, u := range uses {
 		if !on[u] {

@@ -13,12 +13,14 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/aianalysis"
 	"github.com/palisade/palisade/ent/aimemory"
+	"github.com/palisade/palisade/ent/aitaskgroup"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/project"
 	aiv1 "github.com/palisade/palisade/gen/palisade/ai/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/ai/memory"
+	"github.com/palisade/palisade/services/ai/prompt"
 	"github.com/palisade/palisade/services/findings/issuefilter"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apierr"
@@ -176,7 +178,25 @@ func (a *Assistant) unreadable(configs []*ent.ScmConfig, row *ent.Project, conte
 	return why
 }
 
-// withoutAnalysed leaves out findings that were analysed, or are now.
+// partsOfGroups are what tasks asked for.
+func partsOfGroups(ctx context.Context, tx *ent.Tx, ids []int64) (map[int64]prompt.Parts, error) {
+	rows, err := tx.AiTaskGroup.Query().Where(func(q *entsql.Selector) { q.Where(store.InIDs(q.C(aitaskgroup.FieldID), ids)) }).All(ctx)
+	parts := make(map[int64]prompt.Parts, len(rows))
+	for _, row := range rows {
+		chains := make([]aiv1.Chain, len(row.Chains))
+		for i, word := range row.Chains {
+			chains[i] = aiv1.Chain(aiv1.Chain_value[word])
+		}
+		parts[row.ID], _ = partsOf(chains)
+	}
+	return parts, err
+}
+
+func covers(made, wanted prompt.Parts) bool {
+	return (made.Verdict || !wanted.Verdict) && (made.Guidance || !wanted.Guidance) && (made.Tags || !wanted.Tags)
+}
+
+// withoutAnalysed leaves out findings that were analysed for all that is asked for now, and those that are being analysed.
 func (s *Tasks) withoutAnalysed(ctx context.Context, tx *ent.Tx, o order, chosen []choice, response *aiv1.CreateCombinedTaskResponse) ([]choice, error) {
 	ids := make([]int64, len(chosen))
 	for i, c := range chosen {
@@ -184,22 +204,35 @@ func (s *Tasks) withoutAnalysed(ctx context.Context, tx *ent.Tx, o order, chosen
 	}
 	var rows []struct {
 		FindingID int64  `sql:"finding_id"`
+		GroupID   int64  `sql:"group_id"`
 		Status    string `sql:"status"`
 	}
 	err := tx.AiAnalysis.Query().Where(func(q *entsql.Selector) { q.Where(store.InIDs(q.C(aianalysis.FieldFindingID), ids)) },
 		aianalysis.Or(
 			aianalysis.And(aianalysis.Status(pending), aianalysis.CreatedAtGT(store.Micros(time.Now().Add(-forgotten)))),
 			aianalysis.And(aianalysis.Status(done), aianalysis.Trial(false)),
-		)).Select(aianalysis.FieldFindingID, aianalysis.FieldStatus).Scan(ctx, &rows)
+		)).Select(aianalysis.FieldFindingID, aianalysis.FieldGroupID, aianalysis.FieldStatus).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
 	}
-	said := map[int64]string{}
+	groups := make([]int64, len(rows))
+	for i, row := range rows {
+		groups[i] = row.GroupID
+	}
+	parts, err := partsOfGroups(ctx, tx, groups)
+	if err != nil {
+		return nil, err
+	}
+	said, made := map[int64]string{}, map[int64]prompt.Parts{}
 	for _, row := range rows {
-		switch {
-		case row.Status == pending:
+		if row.Status == pending {
 			said[row.FindingID] = "an analysis of it is under way"
-		case said[row.FindingID] == "" && !o.regenerate && !o.trial:
+			continue
+		}
+		of, all := parts[row.GroupID], made[row.FindingID]
+		all = prompt.Parts{Verdict: all.Verdict || of.Verdict, Guidance: all.Guidance || of.Guidance, Tags: all.Tags || of.Tags}
+		made[row.FindingID] = all
+		if said[row.FindingID] == "" && !o.regenerate && !o.trial && covers(all, o.parts) {
 			said[row.FindingID] = "it was analysed already: set regenerate to have it analysed again"
 		}
 	}

@@ -41,9 +41,14 @@ type modelled struct {
 // eachModelled runs a test on both databases, with a model that answers so.
 func eachModelled(t *testing.T, answer func(llmtest.Request) llmtest.Reply, adjust func(*services.Config), test func(t *testing.T, s *modelled)) {
 	t.Helper()
+	onBothStores(t, func(t *testing.T, database string) { test(t, startModelled(t, database, answer, adjust)) })
+}
+
+func onBothStores(t *testing.T, test func(t *testing.T, database string)) {
+	t.Helper()
 	start := func(t *testing.T, database string) {
 		t.Parallel()
-		test(t, startModelled(t, database, answer, adjust))
+		test(t, database)
 	}
 	t.Run("sqlite", func(t *testing.T) { start(t, "") })
 	t.Run("postgres", func(t *testing.T) { start(t, pgtest.NewDatabase(t)) })

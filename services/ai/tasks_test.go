@@ -90,6 +90,25 @@ func TestTruePositiveWithEverything(t *testing.T) {
 	})
 }
 
+// An analysis stands in the way of the same again, not of what it was not asked for.
+func TestOtherChains(t *testing.T) {
+	t.Parallel()
+	eachModelled(t, always("true_positive"), nil, func(t *testing.T, s *modelled) {
+		id := s.seed(t, fact{})
+		for _, c := range []struct{ chain, analysed string }{
+			{"CHAIN_ISSUE_TAGS", "1"}, {"CHAIN_AUTOTRIAGE", "1"}, {"CHAIN_ISSUE_TAGS", "0"}, {"CHAIN_AUTOTRIAGE", "0"},
+			{"CHAIN_AUTOTRIAGE_WITH_GUIDANCE_AND_AUTOFIX", "1"}, {"CHAIN_AUTOTRIAGE", "0"},
+		} {
+			var answer struct{ NumAnalyzed string }
+			decode(t, s.task(t, fmt.Sprintf(`{"task":{"issueIds":[%d],"chains":[%q]}}`, id, c.chain), http.StatusOK), &answer)
+			if answer.NumAnalyzed != c.analysed {
+				t.Errorf("%s: %s analysed, want %s", c.chain, answer.NumAnalyzed, c.analysed)
+			}
+			s.analysis(t, id)
+		}
+	})
+}
+
 func TestPeopleAreNotOverruled(t *testing.T) {
 	t.Parallel()
 	eachModelled(t, always("false_positive"), nil, func(t *testing.T, s *modelled) {

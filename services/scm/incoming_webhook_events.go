@@ -33,17 +33,24 @@ func asHost(ctx context.Context, args eventArgs, login string) context.Context {
 
 // closed marks what scans saw on the refs of a pull request that is over as removed, whether it was merged or not: the
 // refs get no more scans, and what was merged is found on the branch (contract facts section 4). What scans saw fixed
-// there stays fixed. A scan of a request that was opened again reopens what it sees.
+// there stays fixed. A scan of a request that was opened again reopens what it sees. If the request was to fix a finding,
+// the finding learns what became of it; its project may have another name than the repository.
 func (w *eventWorker) closed(ctx context.Context, args eventArgs) error {
 	row, err := w.project(ctx, w.store.Reader, args)
-	if err != nil || row == nil {
+	if err != nil {
 		return err
 	}
 	return w.store.Write(asHost(ctx, args, ""), func(ctx context.Context, tx *ent.Tx) error {
-		if err := w.lockProject(ctx, tx, row.ID); err != nil {
-			return ignoreMissing(err) // the project was deleted meanwhile, and its findings with it
+		if row != nil {
+			err := w.lockProject(ctx, tx, row.ID)
+			if err == nil {
+				err = w.removeFindings(ctx, tx, args, row)
+			}
+			if err := ignoreMissing(err); err != nil { // missing: it was deleted meanwhile, and its findings with it
+				return err
+			}
 		}
-		return w.removeFindings(ctx, tx, args, row)
+		return w.endFix(ctx, tx, args)
 	})
 }
 

@@ -75,6 +75,14 @@ func Refs(host Host, number int64) []string {
 	return []string{fmt.Sprintf("refs/pull/%d/head", number), fmt.Sprintf("refs/pull/%d/merge", number)}
 }
 
+// RequestURL is the web page of a pull request, as the API of its host writes it too.
+func RequestURL(host Host, repositoryURL string, number int64) string {
+	if host == GitLab {
+		return fmt.Sprintf("%s/-/merge_requests/%d", repositoryURL, number)
+	}
+	return fmt.Sprintf("%s/pull/%d", repositoryURL, number)
+}
+
 // ErrMalformed says that a body is not what its host sends.
 var ErrMalformed = errors.New("the body is not that of a webhook of this host")
 

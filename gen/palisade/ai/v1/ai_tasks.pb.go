@@ -97,7 +97,7 @@ const (
 	AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_NOT_SUPPORTED AnalysisFailureReason = 3
 	// The connection may not read code.
 	AnalysisFailureReason_ANALYSIS_FAILURE_REASON_NO_CODE_ACCESS AnalysisFailureReason = 4
-	// It was analysed (and regenerate is not set), or is being analysed now.
+	// It was analysed by the same chains (and regenerate is not set), or is being analysed now.
 	AnalysisFailureReason_ANALYSIS_FAILURE_REASON_ALREADY_ANALYZED AnalysisFailureReason = 5
 	// The connection is suspended, or did not work at its last check.
 	AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_DISCONNECTED AnalysisFailureReason = 6

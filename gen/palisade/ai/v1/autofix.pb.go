@@ -34,7 +34,7 @@ const (
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_ISSUE_NOT_FOUND AutofixErrorType = 1
 	// Secrets, and supply-chain findings whose place is not a line of a manifest.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_UNSUPPORTED_ISSUE_TYPE AutofixErrorType = 2
-	// No model is configured.
+	// No model is configured, or the deployment has switched AI or its fixes off.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_AUTOFIX_NOT_ENABLED AutofixErrorType = 3
 	// The project has no repository that a pull request can be opened in.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_INVALID_REPOSITORY AutofixErrorType = 4

@@ -44,11 +44,11 @@ const (
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_CODE_ACCESS_NOT_GRANTED FixJobErrorType = 6
 	// The project is archived.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_ARCHIVED_REPOSITORY FixJobErrorType = 7
-	// No model is configured.
+	// No model is configured, or the deployment has switched AI or its fixes off.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_AUTOFIX_DISABLED FixJobErrorType = 8
 	// The finding is not on the primary branch.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_NON_PRIMARY_BRANCH_DISABLED FixJobErrorType = 9
-	// Never given: the one model that is configured is allowed.
+	// The deployment allows other providers than the configured one.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_AI_PROVIDER_NOT_ALLOWED FixJobErrorType = 10
 	// Never given: a job is about one finding.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_GROUPING_DISABLED FixJobErrorType = 11

@@ -177,11 +177,12 @@ type AiProductConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// True if code may be sent to a provider under the terms of its first version.
 	LegacyAllowOpenaiCodeSharing bool `protobuf:"varint,1,opt,name=legacy_allow_openai_code_sharing,proto3" json:"legacy_allow_openai_code_sharing,omitempty"`
-	// True if it is on.
+	// True if it is on, which it is by default. Off, no code is sent to a model for AI tasks and fixes.
 	Enabled bool `protobuf:"varint,2,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	// True if people are told by e-mail about proposed patches.
 	SendPatchEmails bool `protobuf:"varint,3,opt,name=send_patch_emails,proto3" json:"send_patch_emails,omitempty"`
-	// Names of the providers that may be asked; empty: all that the operator configured.
+	// Names of the providers that may be asked; empty: all that the operator configured. A name is the host of the setting
+	// ai-url ("api.openai.com"), or a part of it between dots ("openai").
 	AllowedProviders []string `protobuf:"bytes,4,rep,name=allowed_providers,proto3" json:"allowed_providers,omitempty"`
 	// True if managed detection and response is on.
 	MdrEnabled    bool `protobuf:"varint,5,opt,name=mdr_enabled,proto3" json:"mdr_enabled,omitempty"`

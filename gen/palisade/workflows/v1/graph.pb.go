@@ -1745,7 +1745,7 @@ type WorkflowJobMetadata struct {
 	GitRef string `protobuf:"bytes,6,opt,name=git_ref,json=gitRef,proto3" json:"git_ref,omitempty"`
 	// When its first task began.
 	StartedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
-	// Where it is, in words.
+	// Where it is, in words: submitted, running, completed, cancelled, or failed with the reason, as "failed: …".
 	Status string `protobuf:"bytes,8,opt,name=status,proto3" json:"status,omitempty"`
 	// Number of the pull request; empty without one.
 	PrId string `protobuf:"bytes,9,opt,name=pr_id,json=prId,proto3" json:"pr_id,omitempty"`
