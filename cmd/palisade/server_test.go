@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -40,6 +41,20 @@ func startServer(t *testing.T, dir string) []string {
 		}
 	})
 	return []string{"PALISADE_URL=http://" + address, "PALISADE_TOKEN=" + testToken}
+}
+
+// startReadyServer is startServer for commands that do not wait for the server themselves.
+func startReadyServer(t *testing.T, dir string) []string {
+	t.Helper()
+	environ := startServer(t, dir)
+	client, err := (&clientFlags{}).newClient(streams{environ: environ, err: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.waitReady(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	return environ
 }
 
 // The whole way of a newcomer: serve, upload a real report, look at the findings, manage tokens beside the server.

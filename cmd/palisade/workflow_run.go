@@ -133,6 +133,8 @@ type workflowJob struct {
 	FinishedAt       string  `json:"finishedAt"`
 	TotalFindings    int64   `json:"totalFindings"`
 	TotalCostCredits float64 `json:"totalCostCredits"`
+	// words is the state with the reason of a failure, where it is known.
+	words string
 }
 
 func (j workflowJob) state() string {
@@ -140,7 +142,11 @@ func (j workflowJob) state() string {
 }
 
 func (j workflowJob) line() string {
-	return fmt.Sprintf("job %s of %s: %s", printable(j.JobID), printable(j.WorkflowType), printable(j.state()))
+	words := j.words
+	if words == "" {
+		words = j.state()
+	}
+	return fmt.Sprintf("job %s of %s: %s", printable(j.JobID), printable(j.WorkflowType), printable(words))
 }
 
 // jobs sends a request about runs.

@@ -34,7 +34,10 @@ func (r *registry) follow(ctx context.Context, std streams, output, job string) 
 	shown := map[string]string{}
 	for {
 		// The state comes first: the graph is at least as far on.
-		var overview struct{ Summary workflowJob }
+		var overview struct {
+			Summary  workflowJob
+			Metadata struct{ Status string }
+		}
 		raw, err := r.jobs(ctx, http.MethodGet, nil, nil, &overview, "jobs", "id", job, "overview")
 		if err != nil {
 			return err
@@ -46,6 +49,7 @@ func (r *registry) follow(ctx context.Context, std streams, output, job string) 
 		graph.Graph.progress(std.err, shown)
 		if state := overview.Summary.state(); state != "submitted" && state != "running" {
 			graph.Graph.failures(std.err)
+			overview.Summary.words = overview.Metadata.Status
 			if err := printJob(std.out, output, raw, overview.Summary); err != nil || state == "completed" {
 				return err
 			}

@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 const runnableWorkflow = `name: greeting
@@ -22,12 +21,7 @@ steps:
 
 // The way of one who runs a workflow: start it, see it through, look back, try again, stop it.
 func TestWorkflowRunCommands(t *testing.T) {
-	client := startServer(t, t.TempDir())
-	for deadline := time.Now().Add(time.Minute); palisade(t, "", client, "workflow", "jobs").status != exitOK; { // it is still starting
-		if time.Now().After(deadline) {
-			t.Fatal("the server does not answer")
-		}
-	}
+	client := startReadyServer(t, t.TempDir())
 	must := func(status int, args ...string) outcome {
 		t.Helper()
 		got := palisade(t, "", client, append([]string{"workflow"}, args...)...)
@@ -55,7 +49,7 @@ func TestWorkflowRunCommands(t *testing.T) {
 	}
 	more := must(exitOK, "jobs", "--limit", "1")
 	wantParts(t, more.err, "There are more: --cursor ")
-	must(exitNo, "retry", "2", "--wait")
+	wantParts(t, must(exitNo, "retry", "2", "--wait").out, "job 3 of greeting: failed: step bad failed: ", "division by zero")
 
 	if got := must(exitOK, "run", "outside", "--idempotency-key", "k").out; got != "job 4 of outside: submitted\n" {
 		t.Errorf("printed: %q", got)

@@ -2,12 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 const (
@@ -26,14 +24,7 @@ func writeFile(t *testing.T, name, text string) string {
 
 // The way of one who writes a workflow: lint, publish, look, change, take away.
 func TestWorkflowCommands(t *testing.T) {
-	client, good, bad := startServer(t, t.TempDir()), writeFile(t, "good.yaml", goodWorkflow), writeFile(t, "bad.yaml", badWorkflow)
-	asked, err := (&clientFlags{}).newClient(streams{environ: client, err: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := asked.waitReady(t.Context(), time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	client, good, bad := startReadyServer(t, t.TempDir()), writeFile(t, "good.yaml", goodWorkflow), writeFile(t, "bad.yaml", badWorkflow)
 	must := func(args ...string) outcome {
 		t.Helper()
 		got := palisade(t, "", client, append([]string{"workflow"}, args...)...)

@@ -17,7 +17,7 @@ import (
 
 // overviewColumns are those of a run that its overview shows.
 var overviewColumns = append(slices.Clone(summaryColumns), workflowrun.FieldJobName, workflowrun.FieldRepoName, workflowrun.FieldPrID,
-	workflowrun.FieldRepoScmType, workflowrun.FieldCommit, workflowrun.FieldReport)
+	workflowrun.FieldRepoScmType, workflowrun.FieldCommit, workflowrun.FieldReport, workflowrun.FieldError)
 
 // GetPlatformAgenticWorkflowJobOverview returns the summary, the skeleton and the report of a run (contract operation 1). It
 // reads two rows, each by its id: those of the run and of its workflow version.
@@ -36,7 +36,7 @@ func (s *JobReads) GetPlatformAgenticWorkflowJobOverview(ctx context.Context, r 
 		ReportSummary: &workflowsv1.WorkflowReportSummary{Repository: row.RepoName, Commit: row.Commit},
 		Metadata: &workflowsv1.WorkflowJobMetadata{
 			JobName: row.JobName, WorkflowType: row.Workflow, DeploymentId: strconv.FormatInt(row.DeploymentID, 10), RepoId: projectText(row),
-			RepoName: row.RepoName, GitRef: row.GitRef, StartedAt: shownTime(row.StartedAt), Status: row.Status, PrId: row.PrID,
+			RepoName: row.RepoName, GitRef: row.GitRef, StartedAt: shownTime(row.StartedAt), Status: statusText(row), PrId: row.PrID,
 			RepoUrl: row.RepoURL, RepoScmType: row.RepoScmType,
 		},
 	}
@@ -51,6 +51,14 @@ func (s *JobReads) GetPlatformAgenticWorkflowJobOverview(ctx context.Context, r 
 		}
 	}
 	return response, nil
+}
+
+// statusText is the status in words. It is the one place where the contract has room for the reason of a failure.
+func statusText(row *ent.WorkflowRun) string {
+	if row.Error == "" {
+		return row.Status
+	}
+	return row.Status + ": " + row.Error
 }
 
 // readVersion returns the version that a run took, nil when it is gone.

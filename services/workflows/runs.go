@@ -12,7 +12,9 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/workflow"
 	"github.com/palisade/palisade/ent/workflowrun"
+	"github.com/palisade/palisade/ent/workflowversion"
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
@@ -238,8 +240,22 @@ func (s *Runs) RetryWorkflowJob(ctx context.Context, r *workflowsv1.RetryWorkflo
 	return &workflowsv1.RetryWorkflowJobResponse{Summary: convertSummary(row)}, nil
 }
 
-// stillThere refuses to work on a project that was deleted since.
+// stillThere refuses what was deleted or disabled since: a second try must not bring back a workflow that was withdrawn, nor
+// work on a project that is gone.
 func stillThere(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) error {
+	row, err := tx.Workflow.Query().Where(workflow.Name(run.Workflow)).Only(ctx)
+	if err != nil && !ent.IsNotFound(err) {
+		return err
+	}
+	published, err := tx.WorkflowVersion.Query().Where(workflowversion.ID(run.VersionID), workflowversion.Published(true)).Exist(ctx)
+	switch {
+	case err != nil:
+		return err
+	case row == nil || !published:
+		return apierr.FailedPrecondition("job %d is a run of workflow %q, which does not exist any more", run.ID, run.Workflow)
+	case !row.Enabled:
+		return disabled(run.Workflow)
+	}
 	if run.ProjectID == nil {
 		return nil
 	}

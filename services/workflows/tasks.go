@@ -11,8 +11,12 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/palisade/palisade/ent/tenant"
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/workflows/engine"
 )
 
@@ -22,18 +26,41 @@ const defaultLease = 60
 // Tasks is the service group "agentic workflows", the part that internal services do external steps through.
 type Tasks struct {
 	workflowsv1.UnimplementedWorkflowTasksServiceServer
+	store  *store.Store
 	jobs   *jobs.Jobs
 	engine *engine.Engine
 	log    *slog.Logger
 }
 
 // NewTasks serves the external tasks of an engine.
-func NewTasks(queue *jobs.Jobs, e *engine.Engine, log *slog.Logger) *Tasks {
-	return &Tasks{jobs: queue, engine: e, log: log}
+func NewTasks(st *store.Store, queue *jobs.Jobs, e *engine.Engine, log *slog.Logger) *Tasks {
+	return &Tasks{store: st, jobs: queue, engine: e, log: log}
+}
+
+// limit lets who is no administrator do only tasks of runs about projects that he may triage. The permission to upload
+// alone does not say that, because who uploads reads nothing: here he gets what the run knows of the project.
+func (s *Tasks) limit(ctx context.Context) (context.Context, error) {
+	grant, ok := access.GrantFromContext(ctx)
+	caller, known := access.FromContext(ctx)
+	if !ok || !known {
+		return nil, apierr.Internal(fmt.Errorf("a task is asked for by nobody"))
+	}
+	if grant.Role == access.RoleAdmin {
+		return ctx, nil
+	}
+	teams, err := access.TeamsOf(ctx, s.store.Reader, grant.DeploymentID, caller.UserID)
+	if err != nil || !teams.Enabled {
+		return ctx, err
+	}
+	return tenant.WithTeams(ctx, teams.IDs(access.TeamTriage)), nil
 }
 
 // ClaimWorkflowTask takes a task.
 func (s *Tasks) ClaimWorkflowTask(ctx context.Context, r *workflowsv1.ClaimWorkflowTaskRequest) (*workflowsv1.ClaimWorkflowTaskResponse, error) {
+	ctx, err := s.limit(ctx)
+	if err != nil {
+		return nil, err
+	}
 	claim, err := s.engine.Claim(ctx, s.jobs, engine.Wanted{
 		Workflow: r.GetWorkflowType(), Steps: r.GetStepNames(), Lease: leaseOf(r.LeaseSeconds), Wait: time.Duration(r.GetWaitSeconds()) * time.Second,
 	})
@@ -74,6 +101,10 @@ func leaseOf(seconds *int32) time.Duration {
 
 // HeartbeatWorkflowTask keeps a claim.
 func (s *Tasks) HeartbeatWorkflowTask(ctx context.Context, r *workflowsv1.HeartbeatWorkflowTaskRequest) (*workflowsv1.HeartbeatWorkflowTaskResponse, error) {
+	ctx, err := s.limit(ctx)
+	if err != nil {
+		return nil, err
+	}
 	until, err := s.engine.Heartbeat(ctx, r.GetTaskId(), r.GetClaimToken(), leaseOf(r.LeaseSeconds))
 	if err != nil {
 		return nil, err
@@ -83,6 +114,10 @@ func (s *Tasks) HeartbeatWorkflowTask(ctx context.Context, r *workflowsv1.Heartb
 
 // PutWorkflowArtifact stores an artifact of a claimed task.
 func (s *Tasks) PutWorkflowArtifact(ctx context.Context, r *workflowsv1.PutWorkflowArtifactRequest) (*workflowsv1.PutWorkflowArtifactResponse, error) {
+	ctx, err := s.limit(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.engine.Put(ctx, r.GetTaskId(), r.GetClaimToken(), r.GetName(), r.GetContent()); err != nil {
 		return nil, err
 	}
@@ -91,13 +126,16 @@ func (s *Tasks) PutWorkflowArtifact(ctx context.Context, r *workflowsv1.PutWorkf
 
 // CompleteWorkflowTask ends a claimed attempt.
 func (s *Tasks) CompleteWorkflowTask(ctx context.Context, r *workflowsv1.CompleteWorkflowTaskRequest) (*workflowsv1.CompleteWorkflowTaskResponse, error) {
+	ctx, err := s.limit(ctx)
+	if err != nil {
+		return nil, err
+	}
 	report := engine.Report{
 		Succeeded: r.GetResult() == workflowsv1.WorkflowTaskResult_WORKFLOW_TASK_RESULT_SUCCEEDED,
 		Permanent: r.GetResult() == workflowsv1.WorkflowTaskResult_WORKFLOW_TASK_RESULT_FAILED_PERMANENTLY,
 		CostUSD:   r.GetCostUsd(), Summary: r.GetErrorSummary(),
 	}
 	if r.GetOutput() != nil {
-		var err error
 		if report.Output, err = r.GetOutput().MarshalJSON(); err != nil {
 			return nil, fmt.Errorf("output of task %d: %w", r.GetTaskId(), err)
 		}

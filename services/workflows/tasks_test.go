@@ -206,3 +206,27 @@ func TestExternalOverGRPC(t *testing.T) {
 		}
 	})
 }
+
+// Calls with one claim come one after the other: none of them finds the name taken.
+func TestArtifactsAtOnce(t *testing.T) {
+	onEachServer(t, func(t *testing.T, f flow) {
+		f.publish(t, strings.Replace(outside, "[1, 2, 3, 4, 5, 6]", "[1]", 1))
+		f.trigger(t, `{"workflowType":"outside"}`)
+		claim, _ := f.claim(t, `{"waitSeconds":30,"leaseSeconds":600}`)
+		id, _ := strconv.ParseInt(claim.TaskID, 10, 64)
+		client, ctx := workflowsv1.NewWorkflowTasksServiceClient(f.Conn), f.Context(t, f.Token)
+		answers := make(chan error, 24)
+		for range cap(answers) {
+			go func() {
+				_, err := client.PutWorkflowArtifact(ctx, &workflowsv1.PutWorkflowArtifactRequest{
+					DeploymentId: f.DeploymentID, TaskId: id, ClaimToken: claim.ClaimToken, Name: "log.txt", Content: []byte("log of the work")})
+				answers <- err
+			}()
+		}
+		for range cap(answers) {
+			if err := <-answers; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -178,7 +178,7 @@ func (w *writing) attempts(ctx context.Context, wait time.Duration, index int32,
 		if row.External {
 			continue
 		}
-		opts := &river.InsertOpts{Queue: attemptQueue}
+		opts := &river.InsertOpts{Queue: attemptQueue, Priority: w.priority(row.Step)}
 		if wait > 0 {
 			opts.ScheduledAt = due
 		}
@@ -187,6 +187,16 @@ func (w *writing) attempts(ctx context.Context, wait time.Duration, index int32,
 		}
 	}
 	return nil
+}
+
+// priority lets joins, and the step right after each, go before what begins more work: a run that is stopped in the middle
+// of a wide foreach has then brought the results of the branches that it paid for.
+func (w *writing) priority(name string) int {
+	gathers := func(name string) bool { return w.graph.Step(name).GetType() == schedule.Join }
+	if gathers(name) || slices.ContainsFunc(w.graph.Before(name), gathers) {
+		return river.PriorityDefault
+	}
+	return river.PriorityDefault + 1
 }
 
 func argsOf(row *ent.WorkflowAttempt) attemptArgs {

@@ -68,7 +68,7 @@ func (e *Engine) attempt(ctx context.Context, id int64) error {
 // settleSurely ends the attempt also while the server stops and when the database is busy for a moment. Of one that is not
 // the worker's any more only the cost is counted.
 func (e *Engine) settleSurely(ctx context.Context, h *held, done outcome) error {
-	const tries, patience = 3, 4 * time.Second
+	const tries, patience, pause = 3, 4 * time.Second, time.Second
 	for try := 1; ; try++ {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(try)*patience)
 		settled, err := false, error(nil)
@@ -83,6 +83,10 @@ func (e *Engine) settleSurely(ctx context.Context, h *held, done outcome) error 
 			return err
 		}
 		e.log.WarnContext(ctx, "the end of a workflow attempt could not be stored; trying again", "attempt", h.attempt.ID, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(try) * pause):
+		}
 	}
 }
 

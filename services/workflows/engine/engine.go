@@ -30,6 +30,8 @@ const (
 	grace = 10 * time.Second
 	// defaultTimeout is for steps that say none.
 	defaultTimeout = 10 * time.Minute
+	// maxAttempts bounds a run, whatever its graph: a foreach in a foreach may have more places than a database has room.
+	maxAttempts = 1_000_000
 	// maxLost is how many attempts of a task may end without a result before the task does.
 	maxLost = 3
 	// firstRetry is the wait before the second attempt; it doubles with each up to lastRetry.

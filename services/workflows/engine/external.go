@@ -9,10 +9,14 @@ import (
 	"errors"
 	"time"
 
+	entsql "entgo.io/ent/dialect/sql"
+
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/workflowartifact"
 	"github.com/palisade/palisade/ent/workflowattempt"
+	"github.com/palisade/palisade/ent/workflowrun"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
@@ -77,6 +81,9 @@ func (e *Engine) claimOne(ctx context.Context, queue *jobs.Jobs, want Wanted) (*
 	if len(want.Steps) > 0 {
 		where = append(where, workflowattempt.StepIn(want.Steps...))
 	}
+	if _, limited := tenant.Teams(ctx); limited {
+		where = append(where, ofVisibleRuns(ctx))
+	}
 	ids, err := e.store.Reader.WorkflowAttempt.Query().Where(where...).Order(ent.Asc(workflowattempt.FieldID)).Limit(claimBatch).IDs(ctx)
 	if err != nil {
 		return nil, err
@@ -104,6 +111,18 @@ func (e *Engine) claimOne(ctx context.Context, queue *jobs.Jobs, want Wanted) (*
 	return nil, nil
 }
 
+// ofVisibleRuns is the condition that an attempt belongs to a run that the caller sees (see tenant.WithTeams).
+func ofVisibleRuns(ctx context.Context) predicate.WorkflowAttempt {
+	return func(s *entsql.Selector) {
+		deploymentID, _ := tenant.FromContext(ctx)
+		runs := entsql.Table(workflowrun.Table).As("visible_runs")
+		s.Where(entsql.In(s.C(workflowattempt.FieldRunID), entsql.Dialect(s.Dialect()).Select(runs.C(workflowrun.FieldID)).From(runs).Where(entsql.And(
+			entsql.EQ(runs.C(workflowrun.FieldDeploymentID), deploymentID),
+			tenant.InVisibleProjects(ctx, s, runs.C(workflowrun.FieldProjectID)),
+		))))
+	}
+}
+
 func hashOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
@@ -112,16 +131,23 @@ func hashOf(token string) string {
 // claimed finds the attempt that a token claims. What is over is refused: the task may be another's by now.
 func (e *Engine) claimed(ctx context.Context, db *ent.Client, taskID int64, token string) (*ent.WorkflowAttempt, error) {
 	task, err := db.WorkflowTask.Get(ctx, taskID)
+	if err == nil { // the run is not there for who does not see its project
+		_, err = db.WorkflowRun.Query().Where(workflowrun.ID(task.RunID)).OnlyID(ctx)
+	}
 	if ent.IsNotFound(err) || err == nil && !task.External {
 		return nil, apierr.NotFound("task %d not found", taskID)
 	}
 	if err != nil {
 		return nil, err
 	}
-	attempt, err := db.WorkflowAttempt.Query().Where(
+	query := db.WorkflowAttempt.Query().Where(
 		workflowattempt.TaskID(taskID), workflowattempt.Status(Running), workflowattempt.Worker(hashOf(token)),
 		workflowattempt.LeaseUntilGT(store.Now()), workflowattempt.DeadlineGT(store.Now()),
-	).Only(ctx)
+	)
+	if _, inside := e.store.Tx(ctx); inside && e.store.Postgres() {
+		query.ForUpdate() // calls with one claim come one after the other, and none after its end
+	}
+	attempt, err := query.Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, claimOver(taskID)
 	}

@@ -53,7 +53,8 @@ func TestCostOfDroppedAttempt(t *testing.T) {
 func TestSuccessDuringStop(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		run := f.run(workflow(`
-  - {name: each, type: foreach, uses: late, foreach: steps.each.output, next: [work], matchingJoin: end}
+  - {name: start, with: {output: [0]}, next: [each]}
+  - {name: each, type: foreach, uses: late, foreach: steps.start.output + steps.each.output, next: [work], matchingJoin: end}
   - {name: work, with: {output: "${{ item }}"}, next: [end]}
   - {name: end, type: join, with: {output: "${{ branches.map(b, b.output) }}"}}
 `), 0)
@@ -64,7 +65,7 @@ func TestSuccessDuringStop(t *testing.T) {
 		f.same("attempts", f.attempts(run, "each"), []string{"0 succeeded: "})
 		f.start(f.store)
 		run = f.ended(run, Completed)
-		if got := f.output(run, "end", ""); got != "[1,2]" {
+		if got := f.output(run, "end", ""); got != "[0,1,2]" {
 			t.Errorf("end: %s", got)
 		}
 	})
@@ -85,5 +86,25 @@ func TestUnreadableScope(t *testing.T) {
 		f.ended(run, Failed)
 		unread := " error: " + errUnread.Error()
 		f.same("attempts", f.attempts(run, "only"), []string{"0" + unread, "1" + unread, "2" + unread})
+	})
+}
+
+// A run without a budget ends, too.
+func TestMaxAttempts(t *testing.T) {
+	onEachStore(t, func(t *testing.T, f *fixture) {
+		if err := f.stop(patience); err != nil {
+			t.Fatal(err)
+		}
+		run := f.run(workflow("  - {name: begin, next: [end]}\n  - {name: end}\n"), 0)
+		_, writer := f.store.DB()
+		if _, err := writer.ExecContext(f.ctx, "UPDATE workflow_runs SET revision = 2000000"); err != nil {
+			t.Fatal(err)
+		}
+		f.start(f.store)
+		run = f.ended(run, Failed)
+		f.same("tasks", f.tasks(run), []string{"begin succeeded"})
+		if run.Error != "the run has made more than 1000000 attempts" {
+			t.Errorf("error: %q", run.Error)
+		}
 	})
 }

@@ -228,9 +228,8 @@ func (w *writing) settle(ctx context.Context, done outcome, cost float64) error 
 	if err != nil {
 		return err
 	}
-	budget := w.run.BudgetCredits
-	spent := budget > 0 && w.run.CostCredits > budget
-	if again && !spent {
+	stop := w.exhausted()
+	if again && stop == "" {
 		attempts := w.task.Attempts
 		if err := change.SetStatus(Pending).AddAttempts(1).Exec(ctx); err != nil {
 			return err
@@ -240,13 +239,25 @@ func (w *writing) settle(ctx context.Context, done outcome, cost float64) error 
 	if err := change.SetStatus(done.status).SetFinishedAt(store.Now()).Exec(ctx); err != nil {
 		return err
 	}
-	if spent {
-		return w.engine.end(ctx, w.tx, w.run, Failed, fmt.Sprintf("the budget of %g credits is used up", budget))
+	if stop != "" {
+		return w.engine.end(ctx, w.tx, w.run, Failed, stop)
 	}
 	if done.status != Succeeded && !w.step.GetContinueOnError() {
 		return w.engine.end(ctx, w.tx, w.run, Failed, oneLine(fmt.Sprintf("step %s failed: %s", w.label(), done.summary)))
 	}
 	return w.advance(ctx, done)
+}
+
+// exhausted says why a run may not go on, if so.
+func (w *writing) exhausted() string {
+	budget := w.run.BudgetCredits
+	switch {
+	case budget > 0 && w.run.CostCredits > budget:
+		return fmt.Sprintf("the budget of %g credits is used up", budget)
+	case w.run.Revision > 2*maxAttempts: // it grows when an attempt begins, and when it ends
+		return fmt.Sprintf("the run has made more than %d attempts", maxAttempts)
+	}
+	return ""
 }
 
 func (w *writing) label() string {
