@@ -15,10 +15,9 @@ import (
 
 // holding is a model that answers the first question only when it may; asked hears of every question.
 type holding struct {
-	answer llmtest.Reply
-	asked  chan struct{}
-	may    chan struct{}
-	first  chan struct{}
+	asked chan struct{}
+	may   chan struct{}
+	first chan struct{}
 }
 
 func newHolding() *holding {
