@@ -80,13 +80,28 @@ func (g workflowJobGraph) progress(out io.Writer, shown map[string]string) {
 	}
 }
 
-// failures prints why tasks failed.
+// failures prints why tasks failed: one line for each reason, however many tasks have it.
 func (g workflowJobGraph) failures(out io.Writer) {
+	var reasons []string
+	tasks := map[string][]string{}
 	for _, task := range g.Tasks {
 		failed := strings.HasSuffix(task.Status, "_FAILED") || strings.HasSuffix(task.Status, "_ERROR")
-		if n := len(task.Attempts); failed && n > 0 {
-			_, _ = fmt.Fprintf(out, "  %s: %s\n", printable(task.DisplayName), printable(task.Attempts[n-1].ErrorSummary))
+		n := len(task.Attempts)
+		if !failed || n == 0 {
+			continue
 		}
+		reason := task.Attempts[n-1].ErrorSummary
+		if tasks[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		tasks[reason] = append(tasks[reason], task.DisplayName)
+	}
+	for _, reason := range reasons {
+		who := printable(tasks[reason][0])
+		if more := len(tasks[reason]) - 1; more > 0 {
+			who += fmt.Sprintf(" and %d more", more)
+		}
+		_, _ = fmt.Fprintf(out, "  %s: %s\n", who, printable(reason))
 	}
 }
 

@@ -93,6 +93,7 @@ func TestTriggerRefuses(t *testing.T) {
 			status int
 		}{
 			"no_workflow":      {`{}`, 400},
+			"no_model":         {`{"workflowType":"triage-backlog"}`, 400},
 			"unknown_workflow": {`{"workflowType":"nothing"}`, 404},
 			"disabled":         {`{"workflowType":"retired","inputs":{"who":"x"}}`, 400},
 			"no_input":         {`{"workflowType":"greeting"}`, 400},

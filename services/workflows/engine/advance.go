@@ -21,8 +21,23 @@ func (e *Engine) Begin(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, run *e
 	if err != nil {
 		return err
 	}
+	if err := e.ready(p); err != nil {
+		return err
+	}
 	w := &writing{engine: e, tx: tx, queue: queueOf(ctx, queue), held: &held{program: p}, run: run}
 	return w.begin(ctx, []newTask{{step: p.graph.Start()}})
+}
+
+// ready refuses a plan with steps that cannot be done on this server.
+func (e *Engine) ready(p *program) error {
+	for _, name := range p.graph.Names() {
+		if kind := e.kinds[p.graph.Step(name).GetUses()]; kind.Ready != nil {
+			if err := kind.Ready(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Budget is what a run of a version may cost when nobody says, in credits; 0 is no bound.

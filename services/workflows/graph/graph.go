@@ -49,6 +49,7 @@ type Run struct {
 //
 //   - RUNNING when a task of it runs, else PENDING when one waits.
 //   - ERROR, else FAILED, when a task ended so and the run does not go on after such.
+//   - ERROR or FAILED also when none of its tasks succeeded, although the run went on.
 //   - SUCCEEDED when tasks of it are done and no more can come; RUNNING when more can: the other branches of a foreach.
 //   - SKIPPED when nothing can lead to it any more, PENDING when something can. What can is a live task, over the steps that
 //     follow it, and an open fork, over its join.
@@ -76,6 +77,10 @@ func statusOf(tasks Tasks, tolerant, reachable bool) workflowsv1.WorkflowStepSta
 	switch {
 	case done > 0 && reachable:
 		return workflowsv1.WorkflowStepStatus_WORKFLOW_STEP_STATUS_RUNNING
+	case done > 0 && done == tasks.Error:
+		return workflowsv1.WorkflowStepStatus_WORKFLOW_STEP_STATUS_ERROR
+	case done > 0 && tasks.Succeeded == 0:
+		return workflowsv1.WorkflowStepStatus_WORKFLOW_STEP_STATUS_FAILED
 	case done > 0:
 		return workflowsv1.WorkflowStepStatus_WORKFLOW_STEP_STATUS_SUCCEEDED
 	case reachable:

@@ -59,6 +59,8 @@ func TestStatuses(t *testing.T) {
 			list(succeeded, succeeded, running, pending, pending)},
 		{"tolerated failures", Run{Steps: each, Open: open, Tasks: map[string]Tasks{"units": one, "read": {Succeeded: 2, Failed: 1}, "judge": {Running: 3}}},
 			list(succeeded, succeeded, running, pending, pending)},
+		{"nothing but tolerated failures", Run{Steps: each, Tasks: map[string]Tasks{"units": one, "read": {Failed: 2, Error: 1}, "judge": {Error: 3}, "all": {Running: 1}}},
+			list(succeeded, failed, broken, running, pending)},
 		{"a foreach over nothing", Run{Steps: each, Tasks: map[string]Tasks{"units": one, "all": {Pending: 1}}},
 			list(succeeded, skipped, skipped, pending, pending)},
 	} {

@@ -18,6 +18,9 @@ type Kind struct {
 	Doc string
 	// Check refuses parameters with which the step can never work. Texts may still hold ${{ expressions }}.
 	Check func(with map[string]any) error
+	// Ready refuses, with the error of a call, to start runs that have such a step while the server lacks what it needs. Nil:
+	// it needs nothing.
+	Ready func() error
 	// Run does the step. It is nil for external steps: an internal service claims them.
 	Run func(ctx context.Context, call Call) (Result, error)
 }

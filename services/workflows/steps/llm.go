@@ -68,6 +68,12 @@ func ask(model *llm.Provider) step.Kind {
 	return step.Kind{
 		Name: "llm", Doc: "Asks the language model; with a schema, the output is an answer that fits it, else the text.",
 		Check: checked[askParameters](),
+		Ready: func() error {
+			if !model.Configured() {
+				return llm.ErrNotConfigured
+			}
+			return nil
+		},
 		Run: func(ctx context.Context, call step.Call) (step.Result, error) {
 			p, err := given[askParameters](call)
 			if err != nil {
