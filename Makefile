@@ -9,7 +9,7 @@ export CGO_ENABLED := 1
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS := -X github.com/palisade/palisade/services.Version=$(VERSION)
-FUZZTIME ?= 10s
+FUZZTIME ?= 5s
 TOOLS := $(CURDIR)/bin/tools
 BUF := $(TOOLS)/buf
 BASELINE := proto/baseline.binpb
@@ -84,7 +84,7 @@ migration: ## write the migrations from the last ones to ent/schema: make migrat
 
 # Without a bound a worker may spend all of its time on making one input smaller, and the run ends in "context deadline
 # exceeded" although nothing was found.
-fuzz: ## run every fuzz target for FUZZTIME (10s)
+fuzz: ## run every fuzz target for FUZZTIME (5s)
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' cmd services ent | sort | while IFS=: read -r file func; do \
 		echo "fuzz $${func#func } in $${file%/*}"; \
 		$(GO) test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "./$${file%/*}" </dev/null; \
