@@ -36,12 +36,15 @@ func Of(projectID int64, file, class, evidence string) string {
 
 // File is the path of a file as repositories write it: with slashes, from the root of the repository. Empty stays empty.
 func File(name string) string {
-	name = norm.NFC.String(strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(name, "\x00", ""), "\uFFFD")))
+	name = norm.NFC.String(strings.ToValidUTF8(strings.ReplaceAll(name, "\x00", ""), "\uFFFD"))
 	name = strings.ReplaceAll(name, `\`, "/")
-	if name == "" {
-		return ""
+	for { // what is cut from one end may bring a blank or a slash to it
+		clean := strings.TrimSpace(strings.TrimPrefix(path.Clean("/"+strings.TrimSpace(name)), "/"))
+		if clean == name {
+			return name
+		}
+		name = clean
 	}
-	return strings.TrimPrefix(path.Clean("/"+name), "/")
 }
 
 // Class is a class of weakness in lower case, its words joined by hyphens: "SQL Injection" and "sql_injection" are one.
