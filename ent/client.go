@@ -30,9 +30,12 @@ import (
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
+	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
@@ -47,9 +50,15 @@ import (
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/remediationpolicy"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
+	"github.com/palisade/palisade/ent/rulealias"
+	"github.com/palisade/palisade/ent/ruledocument"
+	"github.com/palisade/palisade/ent/ruleversion"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scancoverage"
+	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/setting"
@@ -59,6 +68,7 @@ import (
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
+	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/ent/workflow"
@@ -110,12 +120,18 @@ type Client struct {
 	Delivery *DeliveryClient
 	// DeliveryAttempt is the client for interacting with the DeliveryAttempt builders.
 	DeliveryAttempt *DeliveryAttemptClient
+	// Dependency is the client for interacting with the Dependency builders.
+	Dependency *DependencyClient
 	// Deployment is the client for interacting with the Deployment builders.
 	Deployment *DeploymentClient
 	// Finding is the client for interacting with the Finding builders.
 	Finding *FindingClient
 	// FindingEvent is the client for interacting with the FindingEvent builders.
 	FindingEvent *FindingEventClient
+	// FindingMatch is the client for interacting with the FindingMatch builders.
+	FindingMatch *FindingMatchClient
+	// IdentityChange is the client for interacting with the IdentityChange builders.
+	IdentityChange *IdentityChangeClient
 	// InstallCheck is the client for interacting with the InstallCheck builders.
 	InstallCheck *InstallCheckClient
 	// InstallScan is the client for interacting with the InstallScan builders.
@@ -144,12 +160,24 @@ type Client struct {
 	Project *ProjectClient
 	// ProjectTag is the client for interacting with the ProjectTag builders.
 	ProjectTag *ProjectTagClient
+	// RemediationPolicy is the client for interacting with the RemediationPolicy builders.
+	RemediationPolicy *RemediationPolicyClient
 	// ReviewCommentContent is the client for interacting with the ReviewCommentContent builders.
 	ReviewCommentContent *ReviewCommentContentClient
 	// Rule is the client for interacting with the Rule builders.
 	Rule *RuleClient
+	// RuleAlias is the client for interacting with the RuleAlias builders.
+	RuleAlias *RuleAliasClient
+	// RuleDocument is the client for interacting with the RuleDocument builders.
+	RuleDocument *RuleDocumentClient
+	// RuleVersion is the client for interacting with the RuleVersion builders.
+	RuleVersion *RuleVersionClient
 	// Scan is the client for interacting with the Scan builders.
 	Scan *ScanClient
+	// ScanCoverage is the client for interacting with the ScanCoverage builders.
+	ScanCoverage *ScanCoverageClient
+	// ScanPayload is the client for interacting with the ScanPayload builders.
+	ScanPayload *ScanPayloadClient
 	// ScmApp is the client for interacting with the ScmApp builders.
 	ScmApp *ScmAppClient
 	// ScmConfig is the client for interacting with the ScmConfig builders.
@@ -168,6 +196,8 @@ type Client struct {
 	TeamProject *TeamProjectClient
 	// Token is the client for interacting with the Token builders.
 	Token *TokenClient
+	// TokenRequest is the client for interacting with the TokenRequest builders.
+	TokenRequest *TokenRequestClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
 	// WebhookReceipt is the client for interacting with the WebhookReceipt builders.
@@ -215,9 +245,12 @@ func (c *Client) init() {
 	c.AuditHead = NewAuditHeadClient(c.config)
 	c.Delivery = NewDeliveryClient(c.config)
 	c.DeliveryAttempt = NewDeliveryAttemptClient(c.config)
+	c.Dependency = NewDependencyClient(c.config)
 	c.Deployment = NewDeploymentClient(c.config)
 	c.Finding = NewFindingClient(c.config)
 	c.FindingEvent = NewFindingEventClient(c.config)
+	c.FindingMatch = NewFindingMatchClient(c.config)
+	c.IdentityChange = NewIdentityChangeClient(c.config)
 	c.InstallCheck = NewInstallCheckClient(c.config)
 	c.InstallScan = NewInstallScanClient(c.config)
 	c.Invitation = NewInvitationClient(c.config)
@@ -232,9 +265,15 @@ func (c *Client) init() {
 	c.ProductFeedback = NewProductFeedbackClient(c.config)
 	c.Project = NewProjectClient(c.config)
 	c.ProjectTag = NewProjectTagClient(c.config)
+	c.RemediationPolicy = NewRemediationPolicyClient(c.config)
 	c.ReviewCommentContent = NewReviewCommentContentClient(c.config)
 	c.Rule = NewRuleClient(c.config)
+	c.RuleAlias = NewRuleAliasClient(c.config)
+	c.RuleDocument = NewRuleDocumentClient(c.config)
+	c.RuleVersion = NewRuleVersionClient(c.config)
 	c.Scan = NewScanClient(c.config)
+	c.ScanCoverage = NewScanCoverageClient(c.config)
+	c.ScanPayload = NewScanPayloadClient(c.config)
 	c.ScmApp = NewScmAppClient(c.config)
 	c.ScmConfig = NewScmConfigClient(c.config)
 	c.Setting = NewSettingClient(c.config)
@@ -244,6 +283,7 @@ func (c *Client) init() {
 	c.TeamMember = NewTeamMemberClient(c.config)
 	c.TeamProject = NewTeamProjectClient(c.config)
 	c.Token = NewTokenClient(c.config)
+	c.TokenRequest = NewTokenRequestClient(c.config)
 	c.User = NewUserClient(c.config)
 	c.WebhookReceipt = NewWebhookReceiptClient(c.config)
 	c.Workflow = NewWorkflowClient(c.config)
@@ -362,9 +402,12 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		AuditHead:            NewAuditHeadClient(cfg),
 		Delivery:             NewDeliveryClient(cfg),
 		DeliveryAttempt:      NewDeliveryAttemptClient(cfg),
+		Dependency:           NewDependencyClient(cfg),
 		Deployment:           NewDeploymentClient(cfg),
 		Finding:              NewFindingClient(cfg),
 		FindingEvent:         NewFindingEventClient(cfg),
+		FindingMatch:         NewFindingMatchClient(cfg),
+		IdentityChange:       NewIdentityChangeClient(cfg),
 		InstallCheck:         NewInstallCheckClient(cfg),
 		InstallScan:          NewInstallScanClient(cfg),
 		Invitation:           NewInvitationClient(cfg),
@@ -379,9 +422,15 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		ProductFeedback:      NewProductFeedbackClient(cfg),
 		Project:              NewProjectClient(cfg),
 		ProjectTag:           NewProjectTagClient(cfg),
+		RemediationPolicy:    NewRemediationPolicyClient(cfg),
 		ReviewCommentContent: NewReviewCommentContentClient(cfg),
 		Rule:                 NewRuleClient(cfg),
+		RuleAlias:            NewRuleAliasClient(cfg),
+		RuleDocument:         NewRuleDocumentClient(cfg),
+		RuleVersion:          NewRuleVersionClient(cfg),
 		Scan:                 NewScanClient(cfg),
+		ScanCoverage:         NewScanCoverageClient(cfg),
+		ScanPayload:          NewScanPayloadClient(cfg),
 		ScmApp:               NewScmAppClient(cfg),
 		ScmConfig:            NewScmConfigClient(cfg),
 		Setting:              NewSettingClient(cfg),
@@ -391,6 +440,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		TeamMember:           NewTeamMemberClient(cfg),
 		TeamProject:          NewTeamProjectClient(cfg),
 		Token:                NewTokenClient(cfg),
+		TokenRequest:         NewTokenRequestClient(cfg),
 		User:                 NewUserClient(cfg),
 		WebhookReceipt:       NewWebhookReceiptClient(cfg),
 		Workflow:             NewWorkflowClient(cfg),
@@ -436,9 +486,12 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		AuditHead:            NewAuditHeadClient(cfg),
 		Delivery:             NewDeliveryClient(cfg),
 		DeliveryAttempt:      NewDeliveryAttemptClient(cfg),
+		Dependency:           NewDependencyClient(cfg),
 		Deployment:           NewDeploymentClient(cfg),
 		Finding:              NewFindingClient(cfg),
 		FindingEvent:         NewFindingEventClient(cfg),
+		FindingMatch:         NewFindingMatchClient(cfg),
+		IdentityChange:       NewIdentityChangeClient(cfg),
 		InstallCheck:         NewInstallCheckClient(cfg),
 		InstallScan:          NewInstallScanClient(cfg),
 		Invitation:           NewInvitationClient(cfg),
@@ -453,9 +506,15 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		ProductFeedback:      NewProductFeedbackClient(cfg),
 		Project:              NewProjectClient(cfg),
 		ProjectTag:           NewProjectTagClient(cfg),
+		RemediationPolicy:    NewRemediationPolicyClient(cfg),
 		ReviewCommentContent: NewReviewCommentContentClient(cfg),
 		Rule:                 NewRuleClient(cfg),
+		RuleAlias:            NewRuleAliasClient(cfg),
+		RuleDocument:         NewRuleDocumentClient(cfg),
+		RuleVersion:          NewRuleVersionClient(cfg),
 		Scan:                 NewScanClient(cfg),
+		ScanCoverage:         NewScanCoverageClient(cfg),
+		ScanPayload:          NewScanPayloadClient(cfg),
 		ScmApp:               NewScmAppClient(cfg),
 		ScmConfig:            NewScmConfigClient(cfg),
 		Setting:              NewSettingClient(cfg),
@@ -465,6 +524,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		TeamMember:           NewTeamMemberClient(cfg),
 		TeamProject:          NewTeamProjectClient(cfg),
 		Token:                NewTokenClient(cfg),
+		TokenRequest:         NewTokenRequestClient(cfg),
 		User:                 NewUserClient(cfg),
 		WebhookReceipt:       NewWebhookReceiptClient(cfg),
 		Workflow:             NewWorkflowClient(cfg),
@@ -507,13 +567,15 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
 		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
 		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
-		c.Delivery, c.DeliveryAttempt, c.Deployment, c.Finding, c.FindingEvent,
-		c.InstallCheck, c.InstallScan, c.Invitation, c.Membership, c.Notification,
-		c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
-		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
-		c.ProductFeedback, c.Project, c.ProjectTag, c.ReviewCommentContent, c.Rule,
-		c.Scan, c.ScmApp, c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team,
-		c.TeamMember, c.TeamProject, c.Token, c.User, c.WebhookReceipt, c.Workflow,
+		c.Delivery, c.DeliveryAttempt, c.Dependency, c.Deployment, c.Finding,
+		c.FindingEvent, c.FindingMatch, c.IdentityChange, c.InstallCheck,
+		c.InstallScan, c.Invitation, c.Membership, c.Notification, c.NotificationEvent,
+		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
+		c.OnboardingTask, c.PackageManagerConfig, c.ProductFeedback, c.Project,
+		c.ProjectTag, c.RemediationPolicy, c.ReviewCommentContent, c.Rule, c.RuleAlias,
+		c.RuleDocument, c.RuleVersion, c.Scan, c.ScanCoverage, c.ScanPayload, c.ScmApp,
+		c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember,
+		c.TeamProject, c.Token, c.TokenRequest, c.User, c.WebhookReceipt, c.Workflow,
 		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
 		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
 	} {
@@ -528,13 +590,15 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
 		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
 		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
-		c.Delivery, c.DeliveryAttempt, c.Deployment, c.Finding, c.FindingEvent,
-		c.InstallCheck, c.InstallScan, c.Invitation, c.Membership, c.Notification,
-		c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
-		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
-		c.ProductFeedback, c.Project, c.ProjectTag, c.ReviewCommentContent, c.Rule,
-		c.Scan, c.ScmApp, c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team,
-		c.TeamMember, c.TeamProject, c.Token, c.User, c.WebhookReceipt, c.Workflow,
+		c.Delivery, c.DeliveryAttempt, c.Dependency, c.Deployment, c.Finding,
+		c.FindingEvent, c.FindingMatch, c.IdentityChange, c.InstallCheck,
+		c.InstallScan, c.Invitation, c.Membership, c.Notification, c.NotificationEvent,
+		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
+		c.OnboardingTask, c.PackageManagerConfig, c.ProductFeedback, c.Project,
+		c.ProjectTag, c.RemediationPolicy, c.ReviewCommentContent, c.Rule, c.RuleAlias,
+		c.RuleDocument, c.RuleVersion, c.Scan, c.ScanCoverage, c.ScanPayload, c.ScmApp,
+		c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember,
+		c.TeamProject, c.Token, c.TokenRequest, c.User, c.WebhookReceipt, c.Workflow,
 		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
 		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
 	} {
@@ -577,12 +641,18 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Delivery.mutate(ctx, m)
 	case *DeliveryAttemptMutation:
 		return c.DeliveryAttempt.mutate(ctx, m)
+	case *DependencyMutation:
+		return c.Dependency.mutate(ctx, m)
 	case *DeploymentMutation:
 		return c.Deployment.mutate(ctx, m)
 	case *FindingMutation:
 		return c.Finding.mutate(ctx, m)
 	case *FindingEventMutation:
 		return c.FindingEvent.mutate(ctx, m)
+	case *FindingMatchMutation:
+		return c.FindingMatch.mutate(ctx, m)
+	case *IdentityChangeMutation:
+		return c.IdentityChange.mutate(ctx, m)
 	case *InstallCheckMutation:
 		return c.InstallCheck.mutate(ctx, m)
 	case *InstallScanMutation:
@@ -611,12 +681,24 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Project.mutate(ctx, m)
 	case *ProjectTagMutation:
 		return c.ProjectTag.mutate(ctx, m)
+	case *RemediationPolicyMutation:
+		return c.RemediationPolicy.mutate(ctx, m)
 	case *ReviewCommentContentMutation:
 		return c.ReviewCommentContent.mutate(ctx, m)
 	case *RuleMutation:
 		return c.Rule.mutate(ctx, m)
+	case *RuleAliasMutation:
+		return c.RuleAlias.mutate(ctx, m)
+	case *RuleDocumentMutation:
+		return c.RuleDocument.mutate(ctx, m)
+	case *RuleVersionMutation:
+		return c.RuleVersion.mutate(ctx, m)
 	case *ScanMutation:
 		return c.Scan.mutate(ctx, m)
+	case *ScanCoverageMutation:
+		return c.ScanCoverage.mutate(ctx, m)
+	case *ScanPayloadMutation:
+		return c.ScanPayload.mutate(ctx, m)
 	case *ScmAppMutation:
 		return c.ScmApp.mutate(ctx, m)
 	case *ScmConfigMutation:
@@ -635,6 +717,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.TeamProject.mutate(ctx, m)
 	case *TokenMutation:
 		return c.Token.mutate(ctx, m)
+	case *TokenRequestMutation:
+		return c.TokenRequest.mutate(ctx, m)
 	case *UserMutation:
 		return c.User.mutate(ctx, m)
 	case *WebhookReceiptMutation:
@@ -2804,6 +2888,140 @@ func (c *DeliveryAttemptClient) mutate(ctx context.Context, m *DeliveryAttemptMu
 	}
 }
 
+// DependencyClient is a client for the Dependency schema.
+type DependencyClient struct {
+	config
+}
+
+// NewDependencyClient returns a client for the Dependency from the given config.
+func NewDependencyClient(c config) *DependencyClient {
+	return &DependencyClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `dependency.Hooks(f(g(h())))`.
+func (c *DependencyClient) Use(hooks ...Hook) {
+	c.hooks.Dependency = append(c.hooks.Dependency, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `dependency.Intercept(f(g(h())))`.
+func (c *DependencyClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Dependency = append(c.inters.Dependency, interceptors...)
+}
+
+// Create returns a builder for creating a Dependency entity.
+func (c *DependencyClient) Create() *DependencyCreate {
+	mutation := newDependencyMutation(c.config, OpCreate)
+	return &DependencyCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Dependency entities.
+func (c *DependencyClient) CreateBulk(builders ...*DependencyCreate) *DependencyCreateBulk {
+	return &DependencyCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *DependencyClient) MapCreateBulk(slice any, setFunc func(*DependencyCreate, int)) *DependencyCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &DependencyCreateBulk{err: fmt.Errorf("calling to DependencyClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*DependencyCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &DependencyCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Dependency.
+func (c *DependencyClient) Update() *DependencyUpdate {
+	mutation := newDependencyMutation(c.config, OpUpdate)
+	return &DependencyUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *DependencyClient) UpdateOne(_m *Dependency) *DependencyUpdateOne {
+	mutation := newDependencyMutation(c.config, OpUpdateOne, withDependency(_m))
+	return &DependencyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *DependencyClient) UpdateOneID(id int64) *DependencyUpdateOne {
+	mutation := newDependencyMutation(c.config, OpUpdateOne, withDependencyID(id))
+	return &DependencyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Dependency.
+func (c *DependencyClient) Delete() *DependencyDelete {
+	mutation := newDependencyMutation(c.config, OpDelete)
+	return &DependencyDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *DependencyClient) DeleteOne(_m *Dependency) *DependencyDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *DependencyClient) DeleteOneID(id int64) *DependencyDeleteOne {
+	builder := c.Delete().Where(dependency.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &DependencyDeleteOne{builder}
+}
+
+// Query returns a query builder for Dependency.
+func (c *DependencyClient) Query() *DependencyQuery {
+	return &DependencyQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeDependency},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Dependency entity by its id.
+func (c *DependencyClient) Get(ctx context.Context, id int64) (*Dependency, error) {
+	return c.Query().Where(dependency.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *DependencyClient) GetX(ctx context.Context, id int64) *Dependency {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *DependencyClient) Hooks() []Hook {
+	hooks := c.hooks.Dependency
+	return append(hooks[:len(hooks):len(hooks)], dependency.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *DependencyClient) Interceptors() []Interceptor {
+	return c.inters.Dependency
+}
+
+func (c *DependencyClient) mutate(ctx context.Context, m *DependencyMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&DependencyCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&DependencyUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&DependencyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&DependencyDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Dependency mutation op: %q", m.Op())
+	}
+}
+
 // DeploymentClient is a client for the Deployment schema.
 type DeploymentClient struct {
 	config
@@ -3203,6 +3421,274 @@ func (c *FindingEventClient) mutate(ctx context.Context, m *FindingEventMutation
 		return (&FindingEventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown FindingEvent mutation op: %q", m.Op())
+	}
+}
+
+// FindingMatchClient is a client for the FindingMatch schema.
+type FindingMatchClient struct {
+	config
+}
+
+// NewFindingMatchClient returns a client for the FindingMatch from the given config.
+func NewFindingMatchClient(c config) *FindingMatchClient {
+	return &FindingMatchClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `findingmatch.Hooks(f(g(h())))`.
+func (c *FindingMatchClient) Use(hooks ...Hook) {
+	c.hooks.FindingMatch = append(c.hooks.FindingMatch, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `findingmatch.Intercept(f(g(h())))`.
+func (c *FindingMatchClient) Intercept(interceptors ...Interceptor) {
+	c.inters.FindingMatch = append(c.inters.FindingMatch, interceptors...)
+}
+
+// Create returns a builder for creating a FindingMatch entity.
+func (c *FindingMatchClient) Create() *FindingMatchCreate {
+	mutation := newFindingMatchMutation(c.config, OpCreate)
+	return &FindingMatchCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of FindingMatch entities.
+func (c *FindingMatchClient) CreateBulk(builders ...*FindingMatchCreate) *FindingMatchCreateBulk {
+	return &FindingMatchCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *FindingMatchClient) MapCreateBulk(slice any, setFunc func(*FindingMatchCreate, int)) *FindingMatchCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &FindingMatchCreateBulk{err: fmt.Errorf("calling to FindingMatchClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*FindingMatchCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &FindingMatchCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for FindingMatch.
+func (c *FindingMatchClient) Update() *FindingMatchUpdate {
+	mutation := newFindingMatchMutation(c.config, OpUpdate)
+	return &FindingMatchUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *FindingMatchClient) UpdateOne(_m *FindingMatch) *FindingMatchUpdateOne {
+	mutation := newFindingMatchMutation(c.config, OpUpdateOne, withFindingMatch(_m))
+	return &FindingMatchUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *FindingMatchClient) UpdateOneID(id int64) *FindingMatchUpdateOne {
+	mutation := newFindingMatchMutation(c.config, OpUpdateOne, withFindingMatchID(id))
+	return &FindingMatchUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for FindingMatch.
+func (c *FindingMatchClient) Delete() *FindingMatchDelete {
+	mutation := newFindingMatchMutation(c.config, OpDelete)
+	return &FindingMatchDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *FindingMatchClient) DeleteOne(_m *FindingMatch) *FindingMatchDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *FindingMatchClient) DeleteOneID(id int64) *FindingMatchDeleteOne {
+	builder := c.Delete().Where(findingmatch.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &FindingMatchDeleteOne{builder}
+}
+
+// Query returns a query builder for FindingMatch.
+func (c *FindingMatchClient) Query() *FindingMatchQuery {
+	return &FindingMatchQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeFindingMatch},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a FindingMatch entity by its id.
+func (c *FindingMatchClient) Get(ctx context.Context, id int64) (*FindingMatch, error) {
+	return c.Query().Where(findingmatch.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *FindingMatchClient) GetX(ctx context.Context, id int64) *FindingMatch {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *FindingMatchClient) Hooks() []Hook {
+	hooks := c.hooks.FindingMatch
+	return append(hooks[:len(hooks):len(hooks)], findingmatch.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *FindingMatchClient) Interceptors() []Interceptor {
+	return c.inters.FindingMatch
+}
+
+func (c *FindingMatchClient) mutate(ctx context.Context, m *FindingMatchMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&FindingMatchCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&FindingMatchUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&FindingMatchUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&FindingMatchDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown FindingMatch mutation op: %q", m.Op())
+	}
+}
+
+// IdentityChangeClient is a client for the IdentityChange schema.
+type IdentityChangeClient struct {
+	config
+}
+
+// NewIdentityChangeClient returns a client for the IdentityChange from the given config.
+func NewIdentityChangeClient(c config) *IdentityChangeClient {
+	return &IdentityChangeClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `identitychange.Hooks(f(g(h())))`.
+func (c *IdentityChangeClient) Use(hooks ...Hook) {
+	c.hooks.IdentityChange = append(c.hooks.IdentityChange, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `identitychange.Intercept(f(g(h())))`.
+func (c *IdentityChangeClient) Intercept(interceptors ...Interceptor) {
+	c.inters.IdentityChange = append(c.inters.IdentityChange, interceptors...)
+}
+
+// Create returns a builder for creating a IdentityChange entity.
+func (c *IdentityChangeClient) Create() *IdentityChangeCreate {
+	mutation := newIdentityChangeMutation(c.config, OpCreate)
+	return &IdentityChangeCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of IdentityChange entities.
+func (c *IdentityChangeClient) CreateBulk(builders ...*IdentityChangeCreate) *IdentityChangeCreateBulk {
+	return &IdentityChangeCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *IdentityChangeClient) MapCreateBulk(slice any, setFunc func(*IdentityChangeCreate, int)) *IdentityChangeCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &IdentityChangeCreateBulk{err: fmt.Errorf("calling to IdentityChangeClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*IdentityChangeCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &IdentityChangeCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for IdentityChange.
+func (c *IdentityChangeClient) Update() *IdentityChangeUpdate {
+	mutation := newIdentityChangeMutation(c.config, OpUpdate)
+	return &IdentityChangeUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *IdentityChangeClient) UpdateOne(_m *IdentityChange) *IdentityChangeUpdateOne {
+	mutation := newIdentityChangeMutation(c.config, OpUpdateOne, withIdentityChange(_m))
+	return &IdentityChangeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *IdentityChangeClient) UpdateOneID(id int64) *IdentityChangeUpdateOne {
+	mutation := newIdentityChangeMutation(c.config, OpUpdateOne, withIdentityChangeID(id))
+	return &IdentityChangeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for IdentityChange.
+func (c *IdentityChangeClient) Delete() *IdentityChangeDelete {
+	mutation := newIdentityChangeMutation(c.config, OpDelete)
+	return &IdentityChangeDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *IdentityChangeClient) DeleteOne(_m *IdentityChange) *IdentityChangeDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *IdentityChangeClient) DeleteOneID(id int64) *IdentityChangeDeleteOne {
+	builder := c.Delete().Where(identitychange.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &IdentityChangeDeleteOne{builder}
+}
+
+// Query returns a query builder for IdentityChange.
+func (c *IdentityChangeClient) Query() *IdentityChangeQuery {
+	return &IdentityChangeQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeIdentityChange},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a IdentityChange entity by its id.
+func (c *IdentityChangeClient) Get(ctx context.Context, id int64) (*IdentityChange, error) {
+	return c.Query().Where(identitychange.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *IdentityChangeClient) GetX(ctx context.Context, id int64) *IdentityChange {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *IdentityChangeClient) Hooks() []Hook {
+	hooks := c.hooks.IdentityChange
+	return append(hooks[:len(hooks):len(hooks)], identitychange.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *IdentityChangeClient) Interceptors() []Interceptor {
+	return c.inters.IdentityChange
+}
+
+func (c *IdentityChangeClient) mutate(ctx context.Context, m *IdentityChangeMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&IdentityChangeCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&IdentityChangeUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&IdentityChangeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&IdentityChangeDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown IdentityChange mutation op: %q", m.Op())
 	}
 }
 
@@ -5082,6 +5568,140 @@ func (c *ProjectTagClient) mutate(ctx context.Context, m *ProjectTagMutation) (V
 	}
 }
 
+// RemediationPolicyClient is a client for the RemediationPolicy schema.
+type RemediationPolicyClient struct {
+	config
+}
+
+// NewRemediationPolicyClient returns a client for the RemediationPolicy from the given config.
+func NewRemediationPolicyClient(c config) *RemediationPolicyClient {
+	return &RemediationPolicyClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `remediationpolicy.Hooks(f(g(h())))`.
+func (c *RemediationPolicyClient) Use(hooks ...Hook) {
+	c.hooks.RemediationPolicy = append(c.hooks.RemediationPolicy, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `remediationpolicy.Intercept(f(g(h())))`.
+func (c *RemediationPolicyClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RemediationPolicy = append(c.inters.RemediationPolicy, interceptors...)
+}
+
+// Create returns a builder for creating a RemediationPolicy entity.
+func (c *RemediationPolicyClient) Create() *RemediationPolicyCreate {
+	mutation := newRemediationPolicyMutation(c.config, OpCreate)
+	return &RemediationPolicyCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RemediationPolicy entities.
+func (c *RemediationPolicyClient) CreateBulk(builders ...*RemediationPolicyCreate) *RemediationPolicyCreateBulk {
+	return &RemediationPolicyCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RemediationPolicyClient) MapCreateBulk(slice any, setFunc func(*RemediationPolicyCreate, int)) *RemediationPolicyCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RemediationPolicyCreateBulk{err: fmt.Errorf("calling to RemediationPolicyClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RemediationPolicyCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RemediationPolicyCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RemediationPolicy.
+func (c *RemediationPolicyClient) Update() *RemediationPolicyUpdate {
+	mutation := newRemediationPolicyMutation(c.config, OpUpdate)
+	return &RemediationPolicyUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RemediationPolicyClient) UpdateOne(_m *RemediationPolicy) *RemediationPolicyUpdateOne {
+	mutation := newRemediationPolicyMutation(c.config, OpUpdateOne, withRemediationPolicy(_m))
+	return &RemediationPolicyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RemediationPolicyClient) UpdateOneID(id int64) *RemediationPolicyUpdateOne {
+	mutation := newRemediationPolicyMutation(c.config, OpUpdateOne, withRemediationPolicyID(id))
+	return &RemediationPolicyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RemediationPolicy.
+func (c *RemediationPolicyClient) Delete() *RemediationPolicyDelete {
+	mutation := newRemediationPolicyMutation(c.config, OpDelete)
+	return &RemediationPolicyDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RemediationPolicyClient) DeleteOne(_m *RemediationPolicy) *RemediationPolicyDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RemediationPolicyClient) DeleteOneID(id int64) *RemediationPolicyDeleteOne {
+	builder := c.Delete().Where(remediationpolicy.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RemediationPolicyDeleteOne{builder}
+}
+
+// Query returns a query builder for RemediationPolicy.
+func (c *RemediationPolicyClient) Query() *RemediationPolicyQuery {
+	return &RemediationPolicyQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRemediationPolicy},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RemediationPolicy entity by its id.
+func (c *RemediationPolicyClient) Get(ctx context.Context, id int64) (*RemediationPolicy, error) {
+	return c.Query().Where(remediationpolicy.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RemediationPolicyClient) GetX(ctx context.Context, id int64) *RemediationPolicy {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RemediationPolicyClient) Hooks() []Hook {
+	hooks := c.hooks.RemediationPolicy
+	return append(hooks[:len(hooks):len(hooks)], remediationpolicy.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *RemediationPolicyClient) Interceptors() []Interceptor {
+	return c.inters.RemediationPolicy
+}
+
+func (c *RemediationPolicyClient) mutate(ctx context.Context, m *RemediationPolicyMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RemediationPolicyCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RemediationPolicyUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RemediationPolicyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RemediationPolicyDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown RemediationPolicy mutation op: %q", m.Op())
+	}
+}
+
 // ReviewCommentContentClient is a client for the ReviewCommentContent schema.
 type ReviewCommentContentClient struct {
 	config
@@ -5350,6 +5970,408 @@ func (c *RuleClient) mutate(ctx context.Context, m *RuleMutation) (Value, error)
 	}
 }
 
+// RuleAliasClient is a client for the RuleAlias schema.
+type RuleAliasClient struct {
+	config
+}
+
+// NewRuleAliasClient returns a client for the RuleAlias from the given config.
+func NewRuleAliasClient(c config) *RuleAliasClient {
+	return &RuleAliasClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `rulealias.Hooks(f(g(h())))`.
+func (c *RuleAliasClient) Use(hooks ...Hook) {
+	c.hooks.RuleAlias = append(c.hooks.RuleAlias, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `rulealias.Intercept(f(g(h())))`.
+func (c *RuleAliasClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RuleAlias = append(c.inters.RuleAlias, interceptors...)
+}
+
+// Create returns a builder for creating a RuleAlias entity.
+func (c *RuleAliasClient) Create() *RuleAliasCreate {
+	mutation := newRuleAliasMutation(c.config, OpCreate)
+	return &RuleAliasCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RuleAlias entities.
+func (c *RuleAliasClient) CreateBulk(builders ...*RuleAliasCreate) *RuleAliasCreateBulk {
+	return &RuleAliasCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RuleAliasClient) MapCreateBulk(slice any, setFunc func(*RuleAliasCreate, int)) *RuleAliasCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RuleAliasCreateBulk{err: fmt.Errorf("calling to RuleAliasClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RuleAliasCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RuleAliasCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RuleAlias.
+func (c *RuleAliasClient) Update() *RuleAliasUpdate {
+	mutation := newRuleAliasMutation(c.config, OpUpdate)
+	return &RuleAliasUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RuleAliasClient) UpdateOne(_m *RuleAlias) *RuleAliasUpdateOne {
+	mutation := newRuleAliasMutation(c.config, OpUpdateOne, withRuleAlias(_m))
+	return &RuleAliasUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RuleAliasClient) UpdateOneID(id int64) *RuleAliasUpdateOne {
+	mutation := newRuleAliasMutation(c.config, OpUpdateOne, withRuleAliasID(id))
+	return &RuleAliasUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RuleAlias.
+func (c *RuleAliasClient) Delete() *RuleAliasDelete {
+	mutation := newRuleAliasMutation(c.config, OpDelete)
+	return &RuleAliasDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RuleAliasClient) DeleteOne(_m *RuleAlias) *RuleAliasDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RuleAliasClient) DeleteOneID(id int64) *RuleAliasDeleteOne {
+	builder := c.Delete().Where(rulealias.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RuleAliasDeleteOne{builder}
+}
+
+// Query returns a query builder for RuleAlias.
+func (c *RuleAliasClient) Query() *RuleAliasQuery {
+	return &RuleAliasQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRuleAlias},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RuleAlias entity by its id.
+func (c *RuleAliasClient) Get(ctx context.Context, id int64) (*RuleAlias, error) {
+	return c.Query().Where(rulealias.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RuleAliasClient) GetX(ctx context.Context, id int64) *RuleAlias {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RuleAliasClient) Hooks() []Hook {
+	hooks := c.hooks.RuleAlias
+	return append(hooks[:len(hooks):len(hooks)], rulealias.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *RuleAliasClient) Interceptors() []Interceptor {
+	return c.inters.RuleAlias
+}
+
+func (c *RuleAliasClient) mutate(ctx context.Context, m *RuleAliasMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RuleAliasCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RuleAliasUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RuleAliasUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RuleAliasDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown RuleAlias mutation op: %q", m.Op())
+	}
+}
+
+// RuleDocumentClient is a client for the RuleDocument schema.
+type RuleDocumentClient struct {
+	config
+}
+
+// NewRuleDocumentClient returns a client for the RuleDocument from the given config.
+func NewRuleDocumentClient(c config) *RuleDocumentClient {
+	return &RuleDocumentClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `ruledocument.Hooks(f(g(h())))`.
+func (c *RuleDocumentClient) Use(hooks ...Hook) {
+	c.hooks.RuleDocument = append(c.hooks.RuleDocument, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `ruledocument.Intercept(f(g(h())))`.
+func (c *RuleDocumentClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RuleDocument = append(c.inters.RuleDocument, interceptors...)
+}
+
+// Create returns a builder for creating a RuleDocument entity.
+func (c *RuleDocumentClient) Create() *RuleDocumentCreate {
+	mutation := newRuleDocumentMutation(c.config, OpCreate)
+	return &RuleDocumentCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RuleDocument entities.
+func (c *RuleDocumentClient) CreateBulk(builders ...*RuleDocumentCreate) *RuleDocumentCreateBulk {
+	return &RuleDocumentCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RuleDocumentClient) MapCreateBulk(slice any, setFunc func(*RuleDocumentCreate, int)) *RuleDocumentCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RuleDocumentCreateBulk{err: fmt.Errorf("calling to RuleDocumentClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RuleDocumentCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RuleDocumentCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RuleDocument.
+func (c *RuleDocumentClient) Update() *RuleDocumentUpdate {
+	mutation := newRuleDocumentMutation(c.config, OpUpdate)
+	return &RuleDocumentUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RuleDocumentClient) UpdateOne(_m *RuleDocument) *RuleDocumentUpdateOne {
+	mutation := newRuleDocumentMutation(c.config, OpUpdateOne, withRuleDocument(_m))
+	return &RuleDocumentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RuleDocumentClient) UpdateOneID(id int64) *RuleDocumentUpdateOne {
+	mutation := newRuleDocumentMutation(c.config, OpUpdateOne, withRuleDocumentID(id))
+	return &RuleDocumentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RuleDocument.
+func (c *RuleDocumentClient) Delete() *RuleDocumentDelete {
+	mutation := newRuleDocumentMutation(c.config, OpDelete)
+	return &RuleDocumentDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RuleDocumentClient) DeleteOne(_m *RuleDocument) *RuleDocumentDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RuleDocumentClient) DeleteOneID(id int64) *RuleDocumentDeleteOne {
+	builder := c.Delete().Where(ruledocument.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RuleDocumentDeleteOne{builder}
+}
+
+// Query returns a query builder for RuleDocument.
+func (c *RuleDocumentClient) Query() *RuleDocumentQuery {
+	return &RuleDocumentQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRuleDocument},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RuleDocument entity by its id.
+func (c *RuleDocumentClient) Get(ctx context.Context, id int64) (*RuleDocument, error) {
+	return c.Query().Where(ruledocument.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RuleDocumentClient) GetX(ctx context.Context, id int64) *RuleDocument {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RuleDocumentClient) Hooks() []Hook {
+	hooks := c.hooks.RuleDocument
+	return append(hooks[:len(hooks):len(hooks)], ruledocument.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *RuleDocumentClient) Interceptors() []Interceptor {
+	return c.inters.RuleDocument
+}
+
+func (c *RuleDocumentClient) mutate(ctx context.Context, m *RuleDocumentMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RuleDocumentCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RuleDocumentUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RuleDocumentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RuleDocumentDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown RuleDocument mutation op: %q", m.Op())
+	}
+}
+
+// RuleVersionClient is a client for the RuleVersion schema.
+type RuleVersionClient struct {
+	config
+}
+
+// NewRuleVersionClient returns a client for the RuleVersion from the given config.
+func NewRuleVersionClient(c config) *RuleVersionClient {
+	return &RuleVersionClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `ruleversion.Hooks(f(g(h())))`.
+func (c *RuleVersionClient) Use(hooks ...Hook) {
+	c.hooks.RuleVersion = append(c.hooks.RuleVersion, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `ruleversion.Intercept(f(g(h())))`.
+func (c *RuleVersionClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RuleVersion = append(c.inters.RuleVersion, interceptors...)
+}
+
+// Create returns a builder for creating a RuleVersion entity.
+func (c *RuleVersionClient) Create() *RuleVersionCreate {
+	mutation := newRuleVersionMutation(c.config, OpCreate)
+	return &RuleVersionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RuleVersion entities.
+func (c *RuleVersionClient) CreateBulk(builders ...*RuleVersionCreate) *RuleVersionCreateBulk {
+	return &RuleVersionCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RuleVersionClient) MapCreateBulk(slice any, setFunc func(*RuleVersionCreate, int)) *RuleVersionCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RuleVersionCreateBulk{err: fmt.Errorf("calling to RuleVersionClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RuleVersionCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RuleVersionCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RuleVersion.
+func (c *RuleVersionClient) Update() *RuleVersionUpdate {
+	mutation := newRuleVersionMutation(c.config, OpUpdate)
+	return &RuleVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RuleVersionClient) UpdateOne(_m *RuleVersion) *RuleVersionUpdateOne {
+	mutation := newRuleVersionMutation(c.config, OpUpdateOne, withRuleVersion(_m))
+	return &RuleVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RuleVersionClient) UpdateOneID(id int64) *RuleVersionUpdateOne {
+	mutation := newRuleVersionMutation(c.config, OpUpdateOne, withRuleVersionID(id))
+	return &RuleVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RuleVersion.
+func (c *RuleVersionClient) Delete() *RuleVersionDelete {
+	mutation := newRuleVersionMutation(c.config, OpDelete)
+	return &RuleVersionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RuleVersionClient) DeleteOne(_m *RuleVersion) *RuleVersionDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RuleVersionClient) DeleteOneID(id int64) *RuleVersionDeleteOne {
+	builder := c.Delete().Where(ruleversion.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RuleVersionDeleteOne{builder}
+}
+
+// Query returns a query builder for RuleVersion.
+func (c *RuleVersionClient) Query() *RuleVersionQuery {
+	return &RuleVersionQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRuleVersion},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RuleVersion entity by its id.
+func (c *RuleVersionClient) Get(ctx context.Context, id int64) (*RuleVersion, error) {
+	return c.Query().Where(ruleversion.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RuleVersionClient) GetX(ctx context.Context, id int64) *RuleVersion {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RuleVersionClient) Hooks() []Hook {
+	hooks := c.hooks.RuleVersion
+	return append(hooks[:len(hooks):len(hooks)], ruleversion.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *RuleVersionClient) Interceptors() []Interceptor {
+	return c.inters.RuleVersion
+}
+
+func (c *RuleVersionClient) mutate(ctx context.Context, m *RuleVersionMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RuleVersionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RuleVersionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RuleVersionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RuleVersionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown RuleVersion mutation op: %q", m.Op())
+	}
+}
+
 // ScanClient is a client for the Scan schema.
 type ScanClient struct {
 	config
@@ -5481,6 +6503,274 @@ func (c *ScanClient) mutate(ctx context.Context, m *ScanMutation) (Value, error)
 		return (&ScanDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Scan mutation op: %q", m.Op())
+	}
+}
+
+// ScanCoverageClient is a client for the ScanCoverage schema.
+type ScanCoverageClient struct {
+	config
+}
+
+// NewScanCoverageClient returns a client for the ScanCoverage from the given config.
+func NewScanCoverageClient(c config) *ScanCoverageClient {
+	return &ScanCoverageClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `scancoverage.Hooks(f(g(h())))`.
+func (c *ScanCoverageClient) Use(hooks ...Hook) {
+	c.hooks.ScanCoverage = append(c.hooks.ScanCoverage, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `scancoverage.Intercept(f(g(h())))`.
+func (c *ScanCoverageClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ScanCoverage = append(c.inters.ScanCoverage, interceptors...)
+}
+
+// Create returns a builder for creating a ScanCoverage entity.
+func (c *ScanCoverageClient) Create() *ScanCoverageCreate {
+	mutation := newScanCoverageMutation(c.config, OpCreate)
+	return &ScanCoverageCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ScanCoverage entities.
+func (c *ScanCoverageClient) CreateBulk(builders ...*ScanCoverageCreate) *ScanCoverageCreateBulk {
+	return &ScanCoverageCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ScanCoverageClient) MapCreateBulk(slice any, setFunc func(*ScanCoverageCreate, int)) *ScanCoverageCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ScanCoverageCreateBulk{err: fmt.Errorf("calling to ScanCoverageClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ScanCoverageCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ScanCoverageCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ScanCoverage.
+func (c *ScanCoverageClient) Update() *ScanCoverageUpdate {
+	mutation := newScanCoverageMutation(c.config, OpUpdate)
+	return &ScanCoverageUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ScanCoverageClient) UpdateOne(_m *ScanCoverage) *ScanCoverageUpdateOne {
+	mutation := newScanCoverageMutation(c.config, OpUpdateOne, withScanCoverage(_m))
+	return &ScanCoverageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ScanCoverageClient) UpdateOneID(id int64) *ScanCoverageUpdateOne {
+	mutation := newScanCoverageMutation(c.config, OpUpdateOne, withScanCoverageID(id))
+	return &ScanCoverageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ScanCoverage.
+func (c *ScanCoverageClient) Delete() *ScanCoverageDelete {
+	mutation := newScanCoverageMutation(c.config, OpDelete)
+	return &ScanCoverageDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ScanCoverageClient) DeleteOne(_m *ScanCoverage) *ScanCoverageDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ScanCoverageClient) DeleteOneID(id int64) *ScanCoverageDeleteOne {
+	builder := c.Delete().Where(scancoverage.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ScanCoverageDeleteOne{builder}
+}
+
+// Query returns a query builder for ScanCoverage.
+func (c *ScanCoverageClient) Query() *ScanCoverageQuery {
+	return &ScanCoverageQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeScanCoverage},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ScanCoverage entity by its id.
+func (c *ScanCoverageClient) Get(ctx context.Context, id int64) (*ScanCoverage, error) {
+	return c.Query().Where(scancoverage.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ScanCoverageClient) GetX(ctx context.Context, id int64) *ScanCoverage {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ScanCoverageClient) Hooks() []Hook {
+	hooks := c.hooks.ScanCoverage
+	return append(hooks[:len(hooks):len(hooks)], scancoverage.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ScanCoverageClient) Interceptors() []Interceptor {
+	return c.inters.ScanCoverage
+}
+
+func (c *ScanCoverageClient) mutate(ctx context.Context, m *ScanCoverageMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ScanCoverageCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ScanCoverageUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ScanCoverageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ScanCoverageDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ScanCoverage mutation op: %q", m.Op())
+	}
+}
+
+// ScanPayloadClient is a client for the ScanPayload schema.
+type ScanPayloadClient struct {
+	config
+}
+
+// NewScanPayloadClient returns a client for the ScanPayload from the given config.
+func NewScanPayloadClient(c config) *ScanPayloadClient {
+	return &ScanPayloadClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `scanpayload.Hooks(f(g(h())))`.
+func (c *ScanPayloadClient) Use(hooks ...Hook) {
+	c.hooks.ScanPayload = append(c.hooks.ScanPayload, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `scanpayload.Intercept(f(g(h())))`.
+func (c *ScanPayloadClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ScanPayload = append(c.inters.ScanPayload, interceptors...)
+}
+
+// Create returns a builder for creating a ScanPayload entity.
+func (c *ScanPayloadClient) Create() *ScanPayloadCreate {
+	mutation := newScanPayloadMutation(c.config, OpCreate)
+	return &ScanPayloadCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ScanPayload entities.
+func (c *ScanPayloadClient) CreateBulk(builders ...*ScanPayloadCreate) *ScanPayloadCreateBulk {
+	return &ScanPayloadCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ScanPayloadClient) MapCreateBulk(slice any, setFunc func(*ScanPayloadCreate, int)) *ScanPayloadCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ScanPayloadCreateBulk{err: fmt.Errorf("calling to ScanPayloadClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ScanPayloadCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ScanPayloadCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ScanPayload.
+func (c *ScanPayloadClient) Update() *ScanPayloadUpdate {
+	mutation := newScanPayloadMutation(c.config, OpUpdate)
+	return &ScanPayloadUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ScanPayloadClient) UpdateOne(_m *ScanPayload) *ScanPayloadUpdateOne {
+	mutation := newScanPayloadMutation(c.config, OpUpdateOne, withScanPayload(_m))
+	return &ScanPayloadUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ScanPayloadClient) UpdateOneID(id int64) *ScanPayloadUpdateOne {
+	mutation := newScanPayloadMutation(c.config, OpUpdateOne, withScanPayloadID(id))
+	return &ScanPayloadUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ScanPayload.
+func (c *ScanPayloadClient) Delete() *ScanPayloadDelete {
+	mutation := newScanPayloadMutation(c.config, OpDelete)
+	return &ScanPayloadDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ScanPayloadClient) DeleteOne(_m *ScanPayload) *ScanPayloadDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ScanPayloadClient) DeleteOneID(id int64) *ScanPayloadDeleteOne {
+	builder := c.Delete().Where(scanpayload.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ScanPayloadDeleteOne{builder}
+}
+
+// Query returns a query builder for ScanPayload.
+func (c *ScanPayloadClient) Query() *ScanPayloadQuery {
+	return &ScanPayloadQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeScanPayload},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ScanPayload entity by its id.
+func (c *ScanPayloadClient) Get(ctx context.Context, id int64) (*ScanPayload, error) {
+	return c.Query().Where(scanpayload.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ScanPayloadClient) GetX(ctx context.Context, id int64) *ScanPayload {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ScanPayloadClient) Hooks() []Hook {
+	hooks := c.hooks.ScanPayload
+	return append(hooks[:len(hooks):len(hooks)], scanpayload.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ScanPayloadClient) Interceptors() []Interceptor {
+	return c.inters.ScanPayload
+}
+
+func (c *ScanPayloadClient) mutate(ctx context.Context, m *ScanPayloadMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ScanPayloadCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ScanPayloadUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ScanPayloadUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ScanPayloadDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ScanPayload mutation op: %q", m.Op())
 	}
 }
 
@@ -6687,6 +7977,140 @@ func (c *TokenClient) mutate(ctx context.Context, m *TokenMutation) (Value, erro
 		return (&TokenDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Token mutation op: %q", m.Op())
+	}
+}
+
+// TokenRequestClient is a client for the TokenRequest schema.
+type TokenRequestClient struct {
+	config
+}
+
+// NewTokenRequestClient returns a client for the TokenRequest from the given config.
+func NewTokenRequestClient(c config) *TokenRequestClient {
+	return &TokenRequestClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `tokenrequest.Hooks(f(g(h())))`.
+func (c *TokenRequestClient) Use(hooks ...Hook) {
+	c.hooks.TokenRequest = append(c.hooks.TokenRequest, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `tokenrequest.Intercept(f(g(h())))`.
+func (c *TokenRequestClient) Intercept(interceptors ...Interceptor) {
+	c.inters.TokenRequest = append(c.inters.TokenRequest, interceptors...)
+}
+
+// Create returns a builder for creating a TokenRequest entity.
+func (c *TokenRequestClient) Create() *TokenRequestCreate {
+	mutation := newTokenRequestMutation(c.config, OpCreate)
+	return &TokenRequestCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of TokenRequest entities.
+func (c *TokenRequestClient) CreateBulk(builders ...*TokenRequestCreate) *TokenRequestCreateBulk {
+	return &TokenRequestCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *TokenRequestClient) MapCreateBulk(slice any, setFunc func(*TokenRequestCreate, int)) *TokenRequestCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &TokenRequestCreateBulk{err: fmt.Errorf("calling to TokenRequestClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*TokenRequestCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &TokenRequestCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for TokenRequest.
+func (c *TokenRequestClient) Update() *TokenRequestUpdate {
+	mutation := newTokenRequestMutation(c.config, OpUpdate)
+	return &TokenRequestUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *TokenRequestClient) UpdateOne(_m *TokenRequest) *TokenRequestUpdateOne {
+	mutation := newTokenRequestMutation(c.config, OpUpdateOne, withTokenRequest(_m))
+	return &TokenRequestUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *TokenRequestClient) UpdateOneID(id int64) *TokenRequestUpdateOne {
+	mutation := newTokenRequestMutation(c.config, OpUpdateOne, withTokenRequestID(id))
+	return &TokenRequestUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for TokenRequest.
+func (c *TokenRequestClient) Delete() *TokenRequestDelete {
+	mutation := newTokenRequestMutation(c.config, OpDelete)
+	return &TokenRequestDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *TokenRequestClient) DeleteOne(_m *TokenRequest) *TokenRequestDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *TokenRequestClient) DeleteOneID(id int64) *TokenRequestDeleteOne {
+	builder := c.Delete().Where(tokenrequest.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &TokenRequestDeleteOne{builder}
+}
+
+// Query returns a query builder for TokenRequest.
+func (c *TokenRequestClient) Query() *TokenRequestQuery {
+	return &TokenRequestQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeTokenRequest},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a TokenRequest entity by its id.
+func (c *TokenRequestClient) Get(ctx context.Context, id int64) (*TokenRequest, error) {
+	return c.Query().Where(tokenrequest.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *TokenRequestClient) GetX(ctx context.Context, id int64) *TokenRequest {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *TokenRequestClient) Hooks() []Hook {
+	hooks := c.hooks.TokenRequest
+	return append(hooks[:len(hooks):len(hooks)], tokenrequest.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *TokenRequestClient) Interceptors() []Interceptor {
+	return c.inters.TokenRequest
+}
+
+func (c *TokenRequestClient) mutate(ctx context.Context, m *TokenRequestMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&TokenRequestCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&TokenRequestUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&TokenRequestUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&TokenRequestDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown TokenRequest mutation op: %q", m.Op())
 	}
 }
 
@@ -8036,27 +9460,29 @@ type (
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
 		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Delivery, DeliveryAttempt,
-		Deployment, Finding, FindingEvent, InstallCheck, InstallScan, Invitation,
-		Membership, Notification, NotificationEvent, NotificationRule,
-		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
-		ProductFeedback, Project, ProjectTag, ReviewCommentContent, Rule, Scan, ScmApp,
-		ScmConfig, Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Token,
-		User, WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt,
-		WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
-		WorkflowVersion []ent.Hook
+		Dependency, Deployment, Finding, FindingEvent, FindingMatch, IdentityChange,
+		InstallCheck, InstallScan, Invitation, Membership, Notification,
+		NotificationEvent, NotificationRule, NotificationSeen, NotificationWebhook,
+		OnboardingTask, PackageManagerConfig, ProductFeedback, Project, ProjectTag,
+		RemediationPolicy, ReviewCommentContent, Rule, RuleAlias, RuleDocument,
+		RuleVersion, Scan, ScanCoverage, ScanPayload, ScmApp, ScmConfig, Setting,
+		SigningKey, Tag, Team, TeamMember, TeamProject, Token, TokenRequest, User,
+		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
+		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Hook
 	}
 	inters struct {
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
 		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Delivery, DeliveryAttempt,
-		Deployment, Finding, FindingEvent, InstallCheck, InstallScan, Invitation,
-		Membership, Notification, NotificationEvent, NotificationRule,
-		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
-		ProductFeedback, Project, ProjectTag, ReviewCommentContent, Rule, Scan, ScmApp,
-		ScmConfig, Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Token,
-		User, WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt,
-		WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
-		WorkflowVersion []ent.Interceptor
+		Dependency, Deployment, Finding, FindingEvent, FindingMatch, IdentityChange,
+		InstallCheck, InstallScan, Invitation, Membership, Notification,
+		NotificationEvent, NotificationRule, NotificationSeen, NotificationWebhook,
+		OnboardingTask, PackageManagerConfig, ProductFeedback, Project, ProjectTag,
+		RemediationPolicy, ReviewCommentContent, Rule, RuleAlias, RuleDocument,
+		RuleVersion, Scan, ScanCoverage, ScanPayload, ScmApp, ScmConfig, Setting,
+		SigningKey, Tag, Team, TeamMember, TeamProject, Token, TokenRequest, User,
+		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
+		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Interceptor
 	}
 )
 

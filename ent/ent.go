@@ -28,9 +28,12 @@ import (
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
+	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
@@ -45,9 +48,15 @@ import (
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/remediationpolicy"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
+	"github.com/palisade/palisade/ent/rulealias"
+	"github.com/palisade/palisade/ent/ruledocument"
+	"github.com/palisade/palisade/ent/ruleversion"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scancoverage"
+	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/setting"
@@ -57,6 +66,7 @@ import (
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
+	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/ent/workflow"
@@ -143,9 +153,12 @@ func checkColumn(t, c string) error {
 			audithead.Table:            audithead.ValidColumn,
 			delivery.Table:             delivery.ValidColumn,
 			deliveryattempt.Table:      deliveryattempt.ValidColumn,
+			dependency.Table:           dependency.ValidColumn,
 			deployment.Table:           deployment.ValidColumn,
 			finding.Table:              finding.ValidColumn,
 			findingevent.Table:         findingevent.ValidColumn,
+			findingmatch.Table:         findingmatch.ValidColumn,
+			identitychange.Table:       identitychange.ValidColumn,
 			installcheck.Table:         installcheck.ValidColumn,
 			installscan.Table:          installscan.ValidColumn,
 			invitation.Table:           invitation.ValidColumn,
@@ -160,9 +173,15 @@ func checkColumn(t, c string) error {
 			productfeedback.Table:      productfeedback.ValidColumn,
 			project.Table:              project.ValidColumn,
 			projecttag.Table:           projecttag.ValidColumn,
+			remediationpolicy.Table:    remediationpolicy.ValidColumn,
 			reviewcommentcontent.Table: reviewcommentcontent.ValidColumn,
 			rule.Table:                 rule.ValidColumn,
+			rulealias.Table:            rulealias.ValidColumn,
+			ruledocument.Table:         ruledocument.ValidColumn,
+			ruleversion.Table:          ruleversion.ValidColumn,
 			scan.Table:                 scan.ValidColumn,
+			scancoverage.Table:         scancoverage.ValidColumn,
+			scanpayload.Table:          scanpayload.ValidColumn,
 			scmapp.Table:               scmapp.ValidColumn,
 			scmconfig.Table:            scmconfig.ValidColumn,
 			setting.Table:              setting.ValidColumn,
@@ -172,6 +191,7 @@ func checkColumn(t, c string) error {
 			teammember.Table:           teammember.ValidColumn,
 			teamproject.Table:          teamproject.ValidColumn,
 			token.Table:                token.ValidColumn,
+			tokenrequest.Table:         tokenrequest.ValidColumn,
 			user.Table:                 user.ValidColumn,
 			webhookreceipt.Table:       webhookreceipt.ValidColumn,
 			workflow.Table:             workflow.ValidColumn,

@@ -19,9 +19,12 @@ import (
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
+	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
@@ -36,9 +39,15 @@ import (
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/remediationpolicy"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
+	"github.com/palisade/palisade/ent/rulealias"
+	"github.com/palisade/palisade/ent/ruledocument"
+	"github.com/palisade/palisade/ent/ruleversion"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scancoverage"
+	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/setting"
@@ -48,6 +57,7 @@ import (
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
+	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/ent/workflow"
@@ -67,7 +77,7 @@ import (
 
 // schemaGraph holds a representation of ent/schema at runtime.
 var schemaGraph = func() *sqlgraph.Schema {
-	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 55)}
+	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 65)}
 	graph.Nodes[0] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   advisory.Table,
@@ -422,6 +432,30 @@ var schemaGraph = func() *sqlgraph.Schema {
 	}
 	graph.Nodes[16] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
+			Table:   dependency.Table,
+			Columns: dependency.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: dependency.FieldID,
+			},
+		},
+		Type: "Dependency",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			dependency.FieldDeploymentID: {Type: field.TypeInt64, Column: dependency.FieldDeploymentID},
+			dependency.FieldProjectID:    {Type: field.TypeInt64, Column: dependency.FieldProjectID},
+			dependency.FieldScanID:       {Type: field.TypeInt64, Column: dependency.FieldScanID},
+			dependency.FieldLockfile:     {Type: field.TypeString, Column: dependency.FieldLockfile},
+			dependency.FieldEcosystem:    {Type: field.TypeString, Column: dependency.FieldEcosystem},
+			dependency.FieldPackage:      {Type: field.TypeString, Column: dependency.FieldPackage},
+			dependency.FieldVersion:      {Type: field.TypeString, Column: dependency.FieldVersion},
+			dependency.FieldTransitivity: {Type: field.TypeString, Column: dependency.FieldTransitivity},
+			dependency.FieldLicense:      {Type: field.TypeString, Column: dependency.FieldLicense},
+			dependency.FieldContent:      {Type: field.TypeBytes, Column: dependency.FieldContent},
+			dependency.FieldSeenAt:       {Type: field.TypeInt64, Column: dependency.FieldSeenAt},
+		},
+	}
+	graph.Nodes[17] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
 			Table:   deployment.Table,
 			Columns: deployment.Columns,
 			ID: &sqlgraph.FieldSpec{
@@ -441,7 +475,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			deployment.FieldCreatedAt:         {Type: field.TypeInt64, Column: deployment.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[17] = &sqlgraph.Node{
+	graph.Nodes[18] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   finding.Table,
 			Columns: finding.Columns,
@@ -460,6 +494,9 @@ var schemaGraph = func() *sqlgraph.Schema {
 			finding.FieldTool:              {Type: field.TypeString, Column: finding.FieldTool},
 			finding.FieldAnalysisCategory:  {Type: field.TypeString, Column: finding.FieldAnalysisCategory},
 			finding.FieldFingerprint:       {Type: field.TypeString, Column: finding.FieldFingerprint},
+			finding.FieldEvidence:          {Type: field.TypeBytes, Column: finding.FieldEvidence},
+			finding.FieldMatchKey:          {Type: field.TypeInt64, Column: finding.FieldMatchKey},
+			finding.FieldMergedInto:        {Type: field.TypeInt64, Column: finding.FieldMergedInto},
 			finding.FieldIssueType:         {Type: field.TypeString, Column: finding.FieldIssueType},
 			finding.FieldSeverity:          {Type: field.TypeString, Column: finding.FieldSeverity},
 			finding.FieldState:             {Type: field.TypeString, Column: finding.FieldState},
@@ -488,7 +525,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			finding.FieldContent:           {Type: field.TypeBytes, Column: finding.FieldContent},
 		},
 	}
-	graph.Nodes[18] = &sqlgraph.Node{
+	graph.Nodes[19] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   findingevent.Table,
 			Columns: findingevent.Columns,
@@ -513,7 +550,50 @@ var schemaGraph = func() *sqlgraph.Schema {
 			findingevent.FieldAt:           {Type: field.TypeInt64, Column: findingevent.FieldAt},
 		},
 	}
-	graph.Nodes[19] = &sqlgraph.Node{
+	graph.Nodes[20] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   findingmatch.Table,
+			Columns: findingmatch.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: findingmatch.FieldID,
+			},
+		},
+		Type: "FindingMatch",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			findingmatch.FieldDeploymentID: {Type: field.TypeInt64, Column: findingmatch.FieldDeploymentID},
+			findingmatch.FieldFindingID:    {Type: field.TypeInt64, Column: findingmatch.FieldFindingID},
+			findingmatch.FieldScanID:       {Type: field.TypeInt64, Column: findingmatch.FieldScanID},
+			findingmatch.FieldRung:         {Type: field.TypeString, Column: findingmatch.FieldRung},
+			findingmatch.FieldContent:      {Type: field.TypeBytes, Column: findingmatch.FieldContent},
+			findingmatch.FieldAt:           {Type: field.TypeInt64, Column: findingmatch.FieldAt},
+		},
+	}
+	graph.Nodes[21] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   identitychange.Table,
+			Columns: identitychange.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: identitychange.FieldID,
+			},
+		},
+		Type: "IdentityChange",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			identitychange.FieldDeploymentID: {Type: field.TypeInt64, Column: identitychange.FieldDeploymentID},
+			identitychange.FieldProjectID:    {Type: field.TypeInt64, Column: identitychange.FieldProjectID},
+			identitychange.FieldKind:         {Type: field.TypeString, Column: identitychange.FieldKind},
+			identitychange.FieldFindingID:    {Type: field.TypeInt64, Column: identitychange.FieldFindingID},
+			identitychange.FieldOtherID:      {Type: field.TypeInt64, Column: identitychange.FieldOtherID},
+			identitychange.FieldNote:         {Type: field.TypeString, Column: identitychange.FieldNote},
+			identitychange.FieldBefore:       {Type: field.TypeBytes, Column: identitychange.FieldBefore},
+			identitychange.FieldActorKind:    {Type: field.TypeString, Column: identitychange.FieldActorKind},
+			identitychange.FieldActorID:      {Type: field.TypeInt64, Column: identitychange.FieldActorID},
+			identitychange.FieldAt:           {Type: field.TypeInt64, Column: identitychange.FieldAt},
+			identitychange.FieldUndoneAt:     {Type: field.TypeInt64, Column: identitychange.FieldUndoneAt},
+		},
+	}
+	graph.Nodes[22] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   installcheck.Table,
 			Columns: installcheck.Columns,
@@ -534,7 +614,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			installcheck.FieldAt:           {Type: field.TypeInt64, Column: installcheck.FieldAt},
 		},
 	}
-	graph.Nodes[20] = &sqlgraph.Node{
+	graph.Nodes[23] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   installscan.Table,
 			Columns: installscan.Columns,
@@ -553,7 +633,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			installscan.FieldAt:           {Type: field.TypeInt64, Column: installscan.FieldAt},
 		},
 	}
-	graph.Nodes[21] = &sqlgraph.Node{
+	graph.Nodes[24] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   invitation.Table,
 			Columns: invitation.Columns,
@@ -571,7 +651,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			invitation.FieldAcceptedAt:   {Type: field.TypeInt64, Column: invitation.FieldAcceptedAt},
 		},
 	}
-	graph.Nodes[22] = &sqlgraph.Node{
+	graph.Nodes[25] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   membership.Table,
 			Columns: membership.Columns,
@@ -589,7 +669,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			membership.FieldUpdatedAt:    {Type: field.TypeInt64, Column: membership.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[23] = &sqlgraph.Node{
+	graph.Nodes[26] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notification.Table,
 			Columns: notification.Columns,
@@ -612,7 +692,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notification.FieldCreatedAt:      {Type: field.TypeInt64, Column: notification.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[24] = &sqlgraph.Node{
+	graph.Nodes[27] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationevent.Table,
 			Columns: notificationevent.Columns,
@@ -630,7 +710,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationevent.FieldCreatedAt:      {Type: field.TypeInt64, Column: notificationevent.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[25] = &sqlgraph.Node{
+	graph.Nodes[28] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationrule.Table,
 			Columns: notificationrule.Columns,
@@ -654,7 +734,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationrule.FieldUpdatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[26] = &sqlgraph.Node{
+	graph.Nodes[29] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationseen.Table,
 			Columns: notificationseen.Columns,
@@ -671,7 +751,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationseen.FieldAt:             {Type: field.TypeInt64, Column: notificationseen.FieldAt},
 		},
 	}
-	graph.Nodes[27] = &sqlgraph.Node{
+	graph.Nodes[30] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationwebhook.Table,
 			Columns: notificationwebhook.Columns,
@@ -691,7 +771,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationwebhook.FieldUpdatedAt:        {Type: field.TypeInt64, Column: notificationwebhook.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[28] = &sqlgraph.Node{
+	graph.Nodes[31] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   onboardingtask.Table,
 			Columns: onboardingtask.Columns,
@@ -709,7 +789,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			onboardingtask.FieldUpdatedAt:    {Type: field.TypeInt64, Column: onboardingtask.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[29] = &sqlgraph.Node{
+	graph.Nodes[32] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   packagemanagerconfig.Table,
 			Columns: packagemanagerconfig.Columns,
@@ -734,7 +814,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			packagemanagerconfig.FieldUpdatedAt:        {Type: field.TypeInt64, Column: packagemanagerconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[30] = &sqlgraph.Node{
+	graph.Nodes[33] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   productfeedback.Table,
 			Columns: productfeedback.Columns,
@@ -753,7 +833,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			productfeedback.FieldCreatedAt:     {Type: field.TypeInt64, Column: productfeedback.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[31] = &sqlgraph.Node{
+	graph.Nodes[34] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   project.Table,
 			Columns: project.Columns,
@@ -779,7 +859,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			project.FieldArchivedAt:      {Type: field.TypeInt64, Column: project.FieldArchivedAt},
 		},
 	}
-	graph.Nodes[32] = &sqlgraph.Node{
+	graph.Nodes[35] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   projecttag.Table,
 			Columns: projecttag.Columns,
@@ -795,7 +875,27 @@ var schemaGraph = func() *sqlgraph.Schema {
 			projecttag.FieldTagID:        {Type: field.TypeInt64, Column: projecttag.FieldTagID},
 		},
 	}
-	graph.Nodes[33] = &sqlgraph.Node{
+	graph.Nodes[36] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   remediationpolicy.Table,
+			Columns: remediationpolicy.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: remediationpolicy.FieldID,
+			},
+		},
+		Type: "RemediationPolicy",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			remediationpolicy.FieldDeploymentID: {Type: field.TypeInt64, Column: remediationpolicy.FieldDeploymentID},
+			remediationpolicy.FieldSlug:         {Type: field.TypeString, Column: remediationpolicy.FieldSlug},
+			remediationpolicy.FieldPosition:     {Type: field.TypeInt32, Column: remediationpolicy.FieldPosition},
+			remediationpolicy.FieldActive:       {Type: field.TypeBool, Column: remediationpolicy.FieldActive},
+			remediationpolicy.FieldContent:      {Type: field.TypeBytes, Column: remediationpolicy.FieldContent},
+			remediationpolicy.FieldCreatedAt:    {Type: field.TypeInt64, Column: remediationpolicy.FieldCreatedAt},
+			remediationpolicy.FieldUpdatedAt:    {Type: field.TypeInt64, Column: remediationpolicy.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[37] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   reviewcommentcontent.Table,
 			Columns: reviewcommentcontent.Columns,
@@ -814,7 +914,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			reviewcommentcontent.FieldUpdatedAt:    {Type: field.TypeInt64, Column: reviewcommentcontent.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[34] = &sqlgraph.Node{
+	graph.Nodes[38] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rule.Table,
 			Columns: rule.Columns,
@@ -833,7 +933,71 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rule.FieldContent:      {Type: field.TypeBytes, Column: rule.FieldContent},
 		},
 	}
-	graph.Nodes[35] = &sqlgraph.Node{
+	graph.Nodes[39] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   rulealias.Table,
+			Columns: rulealias.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: rulealias.FieldID,
+			},
+		},
+		Type: "RuleAlias",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			rulealias.FieldDeploymentID: {Type: field.TypeInt64, Column: rulealias.FieldDeploymentID},
+			rulealias.FieldTool:         {Type: field.TypeString, Column: rulealias.FieldTool},
+			rulealias.FieldName:         {Type: field.TypeString, Column: rulealias.FieldName},
+			rulealias.FieldCanonical:    {Type: field.TypeString, Column: rulealias.FieldCanonical},
+			rulealias.FieldSource:       {Type: field.TypeString, Column: rulealias.FieldSource},
+			rulealias.FieldCreatedAt:    {Type: field.TypeInt64, Column: rulealias.FieldCreatedAt},
+		},
+	}
+	graph.Nodes[40] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   ruledocument.Table,
+			Columns: ruledocument.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: ruledocument.FieldID,
+			},
+		},
+		Type: "RuleDocument",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			ruledocument.FieldDeploymentID: {Type: field.TypeInt64, Column: ruledocument.FieldDeploymentID},
+			ruledocument.FieldName:         {Type: field.TypeString, Column: ruledocument.FieldName},
+			ruledocument.FieldOrigin:       {Type: field.TypeString, Column: ruledocument.FieldOrigin},
+			ruledocument.FieldProduct:      {Type: field.TypeString, Column: ruledocument.FieldProduct},
+			ruledocument.FieldSeverity:     {Type: field.TypeString, Column: ruledocument.FieldSeverity},
+			ruledocument.FieldLanguages:    {Type: field.TypeJSON, Column: ruledocument.FieldLanguages},
+			ruledocument.FieldMode:         {Type: field.TypeString, Column: ruledocument.FieldMode},
+			ruledocument.FieldVisibility:   {Type: field.TypeString, Column: ruledocument.FieldVisibility},
+			ruledocument.FieldVersion:      {Type: field.TypeInt32, Column: ruledocument.FieldVersion},
+			ruledocument.FieldCreatedAt:    {Type: field.TypeInt64, Column: ruledocument.FieldCreatedAt},
+			ruledocument.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ruledocument.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[41] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   ruleversion.Table,
+			Columns: ruleversion.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: ruleversion.FieldID,
+			},
+		},
+		Type: "RuleVersion",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			ruleversion.FieldDeploymentID:   {Type: field.TypeInt64, Column: ruleversion.FieldDeploymentID},
+			ruleversion.FieldRuleDocumentID: {Type: field.TypeInt64, Column: ruleversion.FieldRuleDocumentID},
+			ruleversion.FieldVersion:        {Type: field.TypeInt32, Column: ruleversion.FieldVersion},
+			ruleversion.FieldDigest:         {Type: field.TypeBytes, Column: ruleversion.FieldDigest},
+			ruleversion.FieldDocument:       {Type: field.TypeBytes, Column: ruleversion.FieldDocument},
+			ruleversion.FieldActorKind:      {Type: field.TypeString, Column: ruleversion.FieldActorKind},
+			ruleversion.FieldActorID:        {Type: field.TypeInt64, Column: ruleversion.FieldActorID},
+			ruleversion.FieldCreatedAt:      {Type: field.TypeInt64, Column: ruleversion.FieldCreatedAt},
+		},
+	}
+	graph.Nodes[42] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scan.Table,
 			Columns: scan.Columns,
@@ -851,6 +1015,9 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scan.FieldStatus:           {Type: field.TypeString, Column: scan.FieldStatus},
 			scan.FieldProducts:         {Type: field.TypeInt32, Column: scan.FieldProducts},
 			scan.FieldIsFullScan:       {Type: field.TypeBool, Column: scan.FieldIsFullScan},
+			scan.FieldUniqueID:         {Type: field.TypeString, Column: scan.FieldUniqueID},
+			scan.FieldResultsState:     {Type: field.TypeString, Column: scan.FieldResultsState},
+			scan.FieldScanner:          {Type: field.TypeBytes, Column: scan.FieldScanner},
 			scan.FieldExitCode:         {Type: field.TypeInt32, Column: scan.FieldExitCode},
 			scan.FieldTotalCount:       {Type: field.TypeInt32, Column: scan.FieldTotalCount},
 			scan.FieldCodeCount:        {Type: field.TypeInt32, Column: scan.FieldCodeCount},
@@ -862,7 +1029,46 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scan.FieldCompletedAt:      {Type: field.TypeInt64, Column: scan.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[36] = &sqlgraph.Node{
+	graph.Nodes[43] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   scancoverage.Table,
+			Columns: scancoverage.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: scancoverage.FieldID,
+			},
+		},
+		Type: "ScanCoverage",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			scancoverage.FieldDeploymentID:     {Type: field.TypeInt64, Column: scancoverage.FieldDeploymentID},
+			scancoverage.FieldScanID:           {Type: field.TypeInt64, Column: scancoverage.FieldScanID},
+			scancoverage.FieldProjectID:        {Type: field.TypeInt64, Column: scancoverage.FieldProjectID},
+			scancoverage.FieldRef:              {Type: field.TypeString, Column: scancoverage.FieldRef},
+			scancoverage.FieldTool:             {Type: field.TypeString, Column: scancoverage.FieldTool},
+			scancoverage.FieldAnalysisCategory: {Type: field.TypeString, Column: scancoverage.FieldAnalysisCategory},
+			scancoverage.FieldIsFullScan:       {Type: field.TypeBool, Column: scancoverage.FieldIsFullScan},
+			scancoverage.FieldContent:          {Type: field.TypeBytes, Column: scancoverage.FieldContent},
+			scancoverage.FieldAt:               {Type: field.TypeInt64, Column: scancoverage.FieldAt},
+		},
+	}
+	graph.Nodes[44] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   scanpayload.Table,
+			Columns: scanpayload.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: scanpayload.FieldID,
+			},
+		},
+		Type: "ScanPayload",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			scanpayload.FieldDeploymentID: {Type: field.TypeInt64, Column: scanpayload.FieldDeploymentID},
+			scanpayload.FieldScanID:       {Type: field.TypeInt64, Column: scanpayload.FieldScanID},
+			scanpayload.FieldPosition:     {Type: field.TypeInt32, Column: scanpayload.FieldPosition},
+			scanpayload.FieldContent:      {Type: field.TypeBytes, Column: scanpayload.FieldContent},
+		},
+	}
+	graph.Nodes[45] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmapp.Table,
 			Columns: scmapp.Columns,
@@ -901,7 +1107,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmapp.FieldCompletedAt:           {Type: field.TypeInt64, Column: scmapp.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[37] = &sqlgraph.Node{
+	graph.Nodes[46] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmconfig.Table,
 			Columns: scmconfig.Columns,
@@ -940,7 +1146,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmconfig.FieldUpdatedAt:             {Type: field.TypeInt64, Column: scmconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[38] = &sqlgraph.Node{
+	graph.Nodes[47] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   setting.Table,
 			Columns: setting.Columns,
@@ -955,7 +1161,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			setting.FieldValue: {Type: field.TypeBytes, Column: setting.FieldValue},
 		},
 	}
-	graph.Nodes[39] = &sqlgraph.Node{
+	graph.Nodes[48] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   signingkey.Table,
 			Columns: signingkey.Columns,
@@ -973,7 +1179,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			signingkey.FieldRetiredAt:        {Type: field.TypeInt64, Column: signingkey.FieldRetiredAt},
 		},
 	}
-	graph.Nodes[40] = &sqlgraph.Node{
+	graph.Nodes[49] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tag.Table,
 			Columns: tag.Columns,
@@ -989,7 +1195,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tag.FieldCreatedAt:    {Type: field.TypeInt64, Column: tag.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[41] = &sqlgraph.Node{
+	graph.Nodes[50] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   team.Table,
 			Columns: team.Columns,
@@ -1010,7 +1216,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			team.FieldUpdatedAt:        {Type: field.TypeInt64, Column: team.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[42] = &sqlgraph.Node{
+	graph.Nodes[51] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teammember.Table,
 			Columns: teammember.Columns,
@@ -1028,7 +1234,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teammember.FieldCreatedAt:    {Type: field.TypeInt64, Column: teammember.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[43] = &sqlgraph.Node{
+	graph.Nodes[52] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teamproject.Table,
 			Columns: teamproject.Columns,
@@ -1045,7 +1251,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teamproject.FieldCreatedAt:    {Type: field.TypeInt64, Column: teamproject.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[44] = &sqlgraph.Node{
+	graph.Nodes[53] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   token.Table,
 			Columns: token.Columns,
@@ -1070,7 +1276,26 @@ var schemaGraph = func() *sqlgraph.Schema {
 			token.FieldRevokedAt:     {Type: field.TypeInt64, Column: token.FieldRevokedAt},
 		},
 	}
-	graph.Nodes[45] = &sqlgraph.Node{
+	graph.Nodes[54] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   tokenrequest.Table,
+			Columns: tokenrequest.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: tokenrequest.FieldID,
+			},
+		},
+		Type: "TokenRequest",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			tokenrequest.FieldDeploymentID: {Type: field.TypeInt64, Column: tokenrequest.FieldDeploymentID},
+			tokenrequest.FieldKeyHash:      {Type: field.TypeBytes, Column: tokenrequest.FieldKeyHash},
+			tokenrequest.FieldTokenID:      {Type: field.TypeInt64, Column: tokenrequest.FieldTokenID},
+			tokenrequest.FieldSealed:       {Type: field.TypeBytes, Column: tokenrequest.FieldSealed},
+			tokenrequest.FieldCreatedAt:    {Type: field.TypeInt64, Column: tokenrequest.FieldCreatedAt},
+			tokenrequest.FieldExpiresAt:    {Type: field.TypeInt64, Column: tokenrequest.FieldExpiresAt},
+		},
+	}
+	graph.Nodes[55] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   user.Table,
 			Columns: user.Columns,
@@ -1089,7 +1314,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			user.FieldCreatedAt: {Type: field.TypeInt64, Column: user.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[46] = &sqlgraph.Node{
+	graph.Nodes[56] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookreceipt.Table,
 			Columns: webhookreceipt.Columns,
@@ -1106,7 +1331,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookreceipt.FieldReceivedAt:   {Type: field.TypeInt64, Column: webhookreceipt.FieldReceivedAt},
 		},
 	}
-	graph.Nodes[47] = &sqlgraph.Node{
+	graph.Nodes[57] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflow.Table,
 			Columns: workflow.Columns,
@@ -1125,7 +1350,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflow.FieldUpdatedAt:    {Type: field.TypeInt64, Column: workflow.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[48] = &sqlgraph.Node{
+	graph.Nodes[58] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowartifact.Table,
 			Columns: workflowartifact.Columns,
@@ -1145,7 +1370,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowartifact.FieldCreatedAt:    {Type: field.TypeInt64, Column: workflowartifact.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[49] = &sqlgraph.Node{
+	graph.Nodes[59] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowattempt.Table,
 			Columns: workflowattempt.Columns,
@@ -1176,7 +1401,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowattempt.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowattempt.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[50] = &sqlgraph.Node{
+	graph.Nodes[60] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfinding.Table,
 			Columns: workflowfinding.Columns,
@@ -1199,7 +1424,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfinding.FieldReasoning:    {Type: field.TypeString, Column: workflowfinding.FieldReasoning},
 		},
 	}
-	graph.Nodes[51] = &sqlgraph.Node{
+	graph.Nodes[61] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfork.Table,
 			Columns: workflowfork.Columns,
@@ -1221,7 +1446,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfork.FieldArrived:      {Type: field.TypeInt32, Column: workflowfork.FieldArrived},
 		},
 	}
-	graph.Nodes[52] = &sqlgraph.Node{
+	graph.Nodes[62] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowrun.Table,
 			Columns: workflowrun.Columns,
@@ -1263,7 +1488,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowrun.FieldFinishedAt:     {Type: field.TypeInt64, Column: workflowrun.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[53] = &sqlgraph.Node{
+	graph.Nodes[63] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowtask.Table,
 			Columns: workflowtask.Columns,
@@ -1293,7 +1518,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowtask.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowtask.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[54] = &sqlgraph.Node{
+	graph.Nodes[64] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowversion.Table,
 			Columns: workflowversion.Columns,
@@ -2686,6 +2911,101 @@ func (f *DeliveryAttemptFilter) WhereAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *DependencyQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the DependencyQuery builder.
+func (_q *DependencyQuery) Filter() *DependencyFilter {
+	return &DependencyFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *DependencyMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the DependencyMutation builder.
+func (m *DependencyMutation) Filter() *DependencyFilter {
+	return &DependencyFilter{config: m.config, predicateAdder: m}
+}
+
+// DependencyFilter provides a generic filtering capability at runtime for DependencyQuery.
+type DependencyFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *DependencyFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[16].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *DependencyFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(dependency.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *DependencyFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(dependency.FieldDeploymentID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *DependencyFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(dependency.FieldProjectID))
+}
+
+// WhereScanID applies the entql int64 predicate on the scan_id field.
+func (f *DependencyFilter) WhereScanID(p entql.Int64P) {
+	f.Where(p.Field(dependency.FieldScanID))
+}
+
+// WhereLockfile applies the entql string predicate on the lockfile field.
+func (f *DependencyFilter) WhereLockfile(p entql.StringP) {
+	f.Where(p.Field(dependency.FieldLockfile))
+}
+
+// WhereEcosystem applies the entql string predicate on the ecosystem field.
+func (f *DependencyFilter) WhereEcosystem(p entql.StringP) {
+	f.Where(p.Field(dependency.FieldEcosystem))
+}
+
+// WherePackage applies the entql string predicate on the package field.
+func (f *DependencyFilter) WherePackage(p entql.StringP) {
+	f.Where(p.Field(dependency.FieldPackage))
+}
+
+// WhereVersion applies the entql string predicate on the version field.
+func (f *DependencyFilter) WhereVersion(p entql.StringP) {
+	f.Where(p.Field(dependency.FieldVersion))
+}
+
+// WhereTransitivity applies the entql string predicate on the transitivity field.
+func (f *DependencyFilter) WhereTransitivity(p entql.StringP) {
+	f.Where(p.Field(dependency.FieldTransitivity))
+}
+
+// WhereLicense applies the entql string predicate on the license field.
+func (f *DependencyFilter) WhereLicense(p entql.StringP) {
+	f.Where(p.Field(dependency.FieldLicense))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *DependencyFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(dependency.FieldContent))
+}
+
+// WhereSeenAt applies the entql int64 predicate on the seen_at field.
+func (f *DependencyFilter) WhereSeenAt(p entql.Int64P) {
+	f.Where(p.Field(dependency.FieldSeenAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *DeploymentQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -2714,7 +3034,7 @@ type DeploymentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeploymentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[16].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[17].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2794,7 +3114,7 @@ type FindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[17].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2843,6 +3163,21 @@ func (f *FindingFilter) WhereAnalysisCategory(p entql.StringP) {
 // WhereFingerprint applies the entql string predicate on the fingerprint field.
 func (f *FindingFilter) WhereFingerprint(p entql.StringP) {
 	f.Where(p.Field(finding.FieldFingerprint))
+}
+
+// WhereEvidence applies the entql []byte predicate on the evidence field.
+func (f *FindingFilter) WhereEvidence(p entql.BytesP) {
+	f.Where(p.Field(finding.FieldEvidence))
+}
+
+// WhereMatchKey applies the entql int64 predicate on the match_key field.
+func (f *FindingFilter) WhereMatchKey(p entql.Int64P) {
+	f.Where(p.Field(finding.FieldMatchKey))
+}
+
+// WhereMergedInto applies the entql int64 predicate on the merged_into field.
+func (f *FindingFilter) WhereMergedInto(p entql.Int64P) {
+	f.Where(p.Field(finding.FieldMergedInto))
 }
 
 // WhereIssueType applies the entql string predicate on the issue_type field.
@@ -3004,7 +3339,7 @@ type FindingEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3076,6 +3411,171 @@ func (f *FindingEventFilter) WhereAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *FindingMatchQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the FindingMatchQuery builder.
+func (_q *FindingMatchQuery) Filter() *FindingMatchFilter {
+	return &FindingMatchFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *FindingMatchMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the FindingMatchMutation builder.
+func (m *FindingMatchMutation) Filter() *FindingMatchFilter {
+	return &FindingMatchFilter{config: m.config, predicateAdder: m}
+}
+
+// FindingMatchFilter provides a generic filtering capability at runtime for FindingMatchQuery.
+type FindingMatchFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *FindingMatchFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *FindingMatchFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(findingmatch.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *FindingMatchFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(findingmatch.FieldDeploymentID))
+}
+
+// WhereFindingID applies the entql int64 predicate on the finding_id field.
+func (f *FindingMatchFilter) WhereFindingID(p entql.Int64P) {
+	f.Where(p.Field(findingmatch.FieldFindingID))
+}
+
+// WhereScanID applies the entql int64 predicate on the scan_id field.
+func (f *FindingMatchFilter) WhereScanID(p entql.Int64P) {
+	f.Where(p.Field(findingmatch.FieldScanID))
+}
+
+// WhereRung applies the entql string predicate on the rung field.
+func (f *FindingMatchFilter) WhereRung(p entql.StringP) {
+	f.Where(p.Field(findingmatch.FieldRung))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *FindingMatchFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(findingmatch.FieldContent))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *FindingMatchFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(findingmatch.FieldAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *IdentityChangeQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the IdentityChangeQuery builder.
+func (_q *IdentityChangeQuery) Filter() *IdentityChangeFilter {
+	return &IdentityChangeFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *IdentityChangeMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the IdentityChangeMutation builder.
+func (m *IdentityChangeMutation) Filter() *IdentityChangeFilter {
+	return &IdentityChangeFilter{config: m.config, predicateAdder: m}
+}
+
+// IdentityChangeFilter provides a generic filtering capability at runtime for IdentityChangeQuery.
+type IdentityChangeFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *IdentityChangeFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *IdentityChangeFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(identitychange.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *IdentityChangeFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(identitychange.FieldDeploymentID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *IdentityChangeFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(identitychange.FieldProjectID))
+}
+
+// WhereKind applies the entql string predicate on the kind field.
+func (f *IdentityChangeFilter) WhereKind(p entql.StringP) {
+	f.Where(p.Field(identitychange.FieldKind))
+}
+
+// WhereFindingID applies the entql int64 predicate on the finding_id field.
+func (f *IdentityChangeFilter) WhereFindingID(p entql.Int64P) {
+	f.Where(p.Field(identitychange.FieldFindingID))
+}
+
+// WhereOtherID applies the entql int64 predicate on the other_id field.
+func (f *IdentityChangeFilter) WhereOtherID(p entql.Int64P) {
+	f.Where(p.Field(identitychange.FieldOtherID))
+}
+
+// WhereNote applies the entql string predicate on the note field.
+func (f *IdentityChangeFilter) WhereNote(p entql.StringP) {
+	f.Where(p.Field(identitychange.FieldNote))
+}
+
+// WhereBefore applies the entql []byte predicate on the before field.
+func (f *IdentityChangeFilter) WhereBefore(p entql.BytesP) {
+	f.Where(p.Field(identitychange.FieldBefore))
+}
+
+// WhereActorKind applies the entql string predicate on the actor_kind field.
+func (f *IdentityChangeFilter) WhereActorKind(p entql.StringP) {
+	f.Where(p.Field(identitychange.FieldActorKind))
+}
+
+// WhereActorID applies the entql int64 predicate on the actor_id field.
+func (f *IdentityChangeFilter) WhereActorID(p entql.Int64P) {
+	f.Where(p.Field(identitychange.FieldActorID))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *IdentityChangeFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(identitychange.FieldAt))
+}
+
+// WhereUndoneAt applies the entql int64 predicate on the undone_at field.
+func (f *IdentityChangeFilter) WhereUndoneAt(p entql.Int64P) {
+	f.Where(p.Field(identitychange.FieldUndoneAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *InstallCheckQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -3104,7 +3604,7 @@ type InstallCheckFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InstallCheckFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3184,7 +3684,7 @@ type InstallScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InstallScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3254,7 +3754,7 @@ type InvitationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InvitationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3319,7 +3819,7 @@ type MembershipFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *MembershipFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3384,7 +3884,7 @@ type NotificationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3474,7 +3974,7 @@ type NotificationEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3539,7 +4039,7 @@ type NotificationRuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationRuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3634,7 +4134,7 @@ type NotificationSeenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationSeenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3694,7 +4194,7 @@ type NotificationWebhookFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationWebhookFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3769,7 +4269,7 @@ type OnboardingTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *OnboardingTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3834,7 +4334,7 @@ type PackageManagerConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PackageManagerConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[32].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3934,7 +4434,7 @@ type ProductFeedbackFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProductFeedbackFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[33].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4004,7 +4504,7 @@ type ProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[34].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4109,7 +4609,7 @@ type ProjectTagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectTagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[32].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[35].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4133,6 +4633,81 @@ func (f *ProjectTagFilter) WhereProjectID(p entql.Int64P) {
 // WhereTagID applies the entql int64 predicate on the tag_id field.
 func (f *ProjectTagFilter) WhereTagID(p entql.Int64P) {
 	f.Where(p.Field(projecttag.FieldTagID))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *RemediationPolicyQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the RemediationPolicyQuery builder.
+func (_q *RemediationPolicyQuery) Filter() *RemediationPolicyFilter {
+	return &RemediationPolicyFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *RemediationPolicyMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the RemediationPolicyMutation builder.
+func (m *RemediationPolicyMutation) Filter() *RemediationPolicyFilter {
+	return &RemediationPolicyFilter{config: m.config, predicateAdder: m}
+}
+
+// RemediationPolicyFilter provides a generic filtering capability at runtime for RemediationPolicyQuery.
+type RemediationPolicyFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *RemediationPolicyFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[36].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *RemediationPolicyFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(remediationpolicy.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *RemediationPolicyFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(remediationpolicy.FieldDeploymentID))
+}
+
+// WhereSlug applies the entql string predicate on the slug field.
+func (f *RemediationPolicyFilter) WhereSlug(p entql.StringP) {
+	f.Where(p.Field(remediationpolicy.FieldSlug))
+}
+
+// WherePosition applies the entql int32 predicate on the position field.
+func (f *RemediationPolicyFilter) WherePosition(p entql.Int32P) {
+	f.Where(p.Field(remediationpolicy.FieldPosition))
+}
+
+// WhereActive applies the entql bool predicate on the active field.
+func (f *RemediationPolicyFilter) WhereActive(p entql.BoolP) {
+	f.Where(p.Field(remediationpolicy.FieldActive))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *RemediationPolicyFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(remediationpolicy.FieldContent))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *RemediationPolicyFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(remediationpolicy.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *RemediationPolicyFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(remediationpolicy.FieldUpdatedAt))
 }
 
 // addPredicate implements the predicateAdder interface.
@@ -4164,7 +4739,7 @@ type ReviewCommentContentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ReviewCommentContentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[33].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[37].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4234,7 +4809,7 @@ type RuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[34].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[38].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4276,6 +4851,251 @@ func (f *RuleFilter) WhereContent(p entql.BytesP) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *RuleAliasQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the RuleAliasQuery builder.
+func (_q *RuleAliasQuery) Filter() *RuleAliasFilter {
+	return &RuleAliasFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *RuleAliasMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the RuleAliasMutation builder.
+func (m *RuleAliasMutation) Filter() *RuleAliasFilter {
+	return &RuleAliasFilter{config: m.config, predicateAdder: m}
+}
+
+// RuleAliasFilter provides a generic filtering capability at runtime for RuleAliasQuery.
+type RuleAliasFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *RuleAliasFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[39].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *RuleAliasFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(rulealias.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *RuleAliasFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(rulealias.FieldDeploymentID))
+}
+
+// WhereTool applies the entql string predicate on the tool field.
+func (f *RuleAliasFilter) WhereTool(p entql.StringP) {
+	f.Where(p.Field(rulealias.FieldTool))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *RuleAliasFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(rulealias.FieldName))
+}
+
+// WhereCanonical applies the entql string predicate on the canonical field.
+func (f *RuleAliasFilter) WhereCanonical(p entql.StringP) {
+	f.Where(p.Field(rulealias.FieldCanonical))
+}
+
+// WhereSource applies the entql string predicate on the source field.
+func (f *RuleAliasFilter) WhereSource(p entql.StringP) {
+	f.Where(p.Field(rulealias.FieldSource))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *RuleAliasFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(rulealias.FieldCreatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *RuleDocumentQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the RuleDocumentQuery builder.
+func (_q *RuleDocumentQuery) Filter() *RuleDocumentFilter {
+	return &RuleDocumentFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *RuleDocumentMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the RuleDocumentMutation builder.
+func (m *RuleDocumentMutation) Filter() *RuleDocumentFilter {
+	return &RuleDocumentFilter{config: m.config, predicateAdder: m}
+}
+
+// RuleDocumentFilter provides a generic filtering capability at runtime for RuleDocumentQuery.
+type RuleDocumentFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *RuleDocumentFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[40].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *RuleDocumentFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(ruledocument.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *RuleDocumentFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(ruledocument.FieldDeploymentID))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *RuleDocumentFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(ruledocument.FieldName))
+}
+
+// WhereOrigin applies the entql string predicate on the origin field.
+func (f *RuleDocumentFilter) WhereOrigin(p entql.StringP) {
+	f.Where(p.Field(ruledocument.FieldOrigin))
+}
+
+// WhereProduct applies the entql string predicate on the product field.
+func (f *RuleDocumentFilter) WhereProduct(p entql.StringP) {
+	f.Where(p.Field(ruledocument.FieldProduct))
+}
+
+// WhereSeverity applies the entql string predicate on the severity field.
+func (f *RuleDocumentFilter) WhereSeverity(p entql.StringP) {
+	f.Where(p.Field(ruledocument.FieldSeverity))
+}
+
+// WhereLanguages applies the entql json.RawMessage predicate on the languages field.
+func (f *RuleDocumentFilter) WhereLanguages(p entql.BytesP) {
+	f.Where(p.Field(ruledocument.FieldLanguages))
+}
+
+// WhereMode applies the entql string predicate on the mode field.
+func (f *RuleDocumentFilter) WhereMode(p entql.StringP) {
+	f.Where(p.Field(ruledocument.FieldMode))
+}
+
+// WhereVisibility applies the entql string predicate on the visibility field.
+func (f *RuleDocumentFilter) WhereVisibility(p entql.StringP) {
+	f.Where(p.Field(ruledocument.FieldVisibility))
+}
+
+// WhereVersion applies the entql int32 predicate on the version field.
+func (f *RuleDocumentFilter) WhereVersion(p entql.Int32P) {
+	f.Where(p.Field(ruledocument.FieldVersion))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *RuleDocumentFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(ruledocument.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *RuleDocumentFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(ruledocument.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *RuleVersionQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the RuleVersionQuery builder.
+func (_q *RuleVersionQuery) Filter() *RuleVersionFilter {
+	return &RuleVersionFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *RuleVersionMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the RuleVersionMutation builder.
+func (m *RuleVersionMutation) Filter() *RuleVersionFilter {
+	return &RuleVersionFilter{config: m.config, predicateAdder: m}
+}
+
+// RuleVersionFilter provides a generic filtering capability at runtime for RuleVersionQuery.
+type RuleVersionFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *RuleVersionFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *RuleVersionFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(ruleversion.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *RuleVersionFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(ruleversion.FieldDeploymentID))
+}
+
+// WhereRuleDocumentID applies the entql int64 predicate on the rule_document_id field.
+func (f *RuleVersionFilter) WhereRuleDocumentID(p entql.Int64P) {
+	f.Where(p.Field(ruleversion.FieldRuleDocumentID))
+}
+
+// WhereVersion applies the entql int32 predicate on the version field.
+func (f *RuleVersionFilter) WhereVersion(p entql.Int32P) {
+	f.Where(p.Field(ruleversion.FieldVersion))
+}
+
+// WhereDigest applies the entql []byte predicate on the digest field.
+func (f *RuleVersionFilter) WhereDigest(p entql.BytesP) {
+	f.Where(p.Field(ruleversion.FieldDigest))
+}
+
+// WhereDocument applies the entql []byte predicate on the document field.
+func (f *RuleVersionFilter) WhereDocument(p entql.BytesP) {
+	f.Where(p.Field(ruleversion.FieldDocument))
+}
+
+// WhereActorKind applies the entql string predicate on the actor_kind field.
+func (f *RuleVersionFilter) WhereActorKind(p entql.StringP) {
+	f.Where(p.Field(ruleversion.FieldActorKind))
+}
+
+// WhereActorID applies the entql int64 predicate on the actor_id field.
+func (f *RuleVersionFilter) WhereActorID(p entql.Int64P) {
+	f.Where(p.Field(ruleversion.FieldActorID))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *RuleVersionFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(ruleversion.FieldCreatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *ScanQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -4304,7 +5124,7 @@ type ScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[35].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4348,6 +5168,21 @@ func (f *ScanFilter) WhereProducts(p entql.Int32P) {
 // WhereIsFullScan applies the entql bool predicate on the is_full_scan field.
 func (f *ScanFilter) WhereIsFullScan(p entql.BoolP) {
 	f.Where(p.Field(scan.FieldIsFullScan))
+}
+
+// WhereUniqueID applies the entql string predicate on the unique_id field.
+func (f *ScanFilter) WhereUniqueID(p entql.StringP) {
+	f.Where(p.Field(scan.FieldUniqueID))
+}
+
+// WhereResultsState applies the entql string predicate on the results_state field.
+func (f *ScanFilter) WhereResultsState(p entql.StringP) {
+	f.Where(p.Field(scan.FieldResultsState))
+}
+
+// WhereScanner applies the entql []byte predicate on the scanner field.
+func (f *ScanFilter) WhereScanner(p entql.BytesP) {
+	f.Where(p.Field(scan.FieldScanner))
 }
 
 // WhereExitCode applies the entql int32 predicate on the exit_code field.
@@ -4396,6 +5231,151 @@ func (f *ScanFilter) WhereCompletedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *ScanCoverageQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ScanCoverageQuery builder.
+func (_q *ScanCoverageQuery) Filter() *ScanCoverageFilter {
+	return &ScanCoverageFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ScanCoverageMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ScanCoverageMutation builder.
+func (m *ScanCoverageMutation) Filter() *ScanCoverageFilter {
+	return &ScanCoverageFilter{config: m.config, predicateAdder: m}
+}
+
+// ScanCoverageFilter provides a generic filtering capability at runtime for ScanCoverageQuery.
+type ScanCoverageFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ScanCoverageFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ScanCoverageFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(scancoverage.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ScanCoverageFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(scancoverage.FieldDeploymentID))
+}
+
+// WhereScanID applies the entql int64 predicate on the scan_id field.
+func (f *ScanCoverageFilter) WhereScanID(p entql.Int64P) {
+	f.Where(p.Field(scancoverage.FieldScanID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *ScanCoverageFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(scancoverage.FieldProjectID))
+}
+
+// WhereRef applies the entql string predicate on the ref field.
+func (f *ScanCoverageFilter) WhereRef(p entql.StringP) {
+	f.Where(p.Field(scancoverage.FieldRef))
+}
+
+// WhereTool applies the entql string predicate on the tool field.
+func (f *ScanCoverageFilter) WhereTool(p entql.StringP) {
+	f.Where(p.Field(scancoverage.FieldTool))
+}
+
+// WhereAnalysisCategory applies the entql string predicate on the analysis_category field.
+func (f *ScanCoverageFilter) WhereAnalysisCategory(p entql.StringP) {
+	f.Where(p.Field(scancoverage.FieldAnalysisCategory))
+}
+
+// WhereIsFullScan applies the entql bool predicate on the is_full_scan field.
+func (f *ScanCoverageFilter) WhereIsFullScan(p entql.BoolP) {
+	f.Where(p.Field(scancoverage.FieldIsFullScan))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *ScanCoverageFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(scancoverage.FieldContent))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *ScanCoverageFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(scancoverage.FieldAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *ScanPayloadQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ScanPayloadQuery builder.
+func (_q *ScanPayloadQuery) Filter() *ScanPayloadFilter {
+	return &ScanPayloadFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ScanPayloadMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ScanPayloadMutation builder.
+func (m *ScanPayloadMutation) Filter() *ScanPayloadFilter {
+	return &ScanPayloadFilter{config: m.config, predicateAdder: m}
+}
+
+// ScanPayloadFilter provides a generic filtering capability at runtime for ScanPayloadQuery.
+type ScanPayloadFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ScanPayloadFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ScanPayloadFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(scanpayload.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ScanPayloadFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(scanpayload.FieldDeploymentID))
+}
+
+// WhereScanID applies the entql int64 predicate on the scan_id field.
+func (f *ScanPayloadFilter) WhereScanID(p entql.Int64P) {
+	f.Where(p.Field(scanpayload.FieldScanID))
+}
+
+// WherePosition applies the entql int32 predicate on the position field.
+func (f *ScanPayloadFilter) WherePosition(p entql.Int32P) {
+	f.Where(p.Field(scanpayload.FieldPosition))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *ScanPayloadFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(scanpayload.FieldContent))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *ScmAppQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -4424,7 +5404,7 @@ type ScmAppFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmAppFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[36].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4594,7 +5574,7 @@ type ScmConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[37].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4764,7 +5744,7 @@ type SettingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SettingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[38].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4814,7 +5794,7 @@ type SigningKeyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SigningKeyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[39].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4879,7 +5859,7 @@ type TagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[40].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4934,7 +5914,7 @@ type TeamFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5014,7 +5994,7 @@ type TeamMemberFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamMemberFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5079,7 +6059,7 @@ type TeamProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5139,7 +6119,7 @@ type TokenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5211,6 +6191,76 @@ func (f *TokenFilter) WhereRevokedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *TokenRequestQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the TokenRequestQuery builder.
+func (_q *TokenRequestQuery) Filter() *TokenRequestFilter {
+	return &TokenRequestFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *TokenRequestMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the TokenRequestMutation builder.
+func (m *TokenRequestMutation) Filter() *TokenRequestFilter {
+	return &TokenRequestFilter{config: m.config, predicateAdder: m}
+}
+
+// TokenRequestFilter provides a generic filtering capability at runtime for TokenRequestQuery.
+type TokenRequestFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *TokenRequestFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *TokenRequestFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(tokenrequest.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *TokenRequestFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(tokenrequest.FieldDeploymentID))
+}
+
+// WhereKeyHash applies the entql []byte predicate on the key_hash field.
+func (f *TokenRequestFilter) WhereKeyHash(p entql.BytesP) {
+	f.Where(p.Field(tokenrequest.FieldKeyHash))
+}
+
+// WhereTokenID applies the entql int64 predicate on the token_id field.
+func (f *TokenRequestFilter) WhereTokenID(p entql.Int64P) {
+	f.Where(p.Field(tokenrequest.FieldTokenID))
+}
+
+// WhereSealed applies the entql []byte predicate on the sealed field.
+func (f *TokenRequestFilter) WhereSealed(p entql.BytesP) {
+	f.Where(p.Field(tokenrequest.FieldSealed))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *TokenRequestFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(tokenrequest.FieldCreatedAt))
+}
+
+// WhereExpiresAt applies the entql int64 predicate on the expires_at field.
+func (f *TokenRequestFilter) WhereExpiresAt(p entql.Int64P) {
+	f.Where(p.Field(tokenrequest.FieldExpiresAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *UserQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -5239,7 +6289,7 @@ type UserFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *UserFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[55].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5309,7 +6359,7 @@ type WebhookReceiptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookReceiptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[56].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5369,7 +6419,7 @@ type WorkflowFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[57].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5439,7 +6489,7 @@ type WorkflowArtifactFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowArtifactFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[58].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5514,7 +6564,7 @@ type WorkflowAttemptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowAttemptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5644,7 +6694,7 @@ type WorkflowFindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5734,7 +6784,7 @@ type WorkflowForkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowForkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5819,7 +6869,7 @@ type WorkflowRunFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowRunFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6004,7 +7054,7 @@ type WorkflowTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6129,7 +7179,7 @@ type WorkflowVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})

@@ -30,8 +30,14 @@ type Finding struct {
 	Tool string `json:"tool,omitempty"`
 	// tells analyses of one tool and ref apart
 	AnalysisCategory string `json:"analysis_category,omitempty"`
-	// identity; equal on all refs of the project
+	// name of the identity; equal on all refs of the project, changed only by people who split or merge
 	Fingerprint string `json:"fingerprint,omitempty"`
+	// identity.Evidence of its latest sight; null until the first scan or job that computes it
+	Evidence *[]byte `json:"evidence,omitempty"`
+	// strongest part of the evidence, to be looked up across refs
+	MatchKey *int64 `json:"match_key,omitempty"`
+	// finding that it is the same as; a merged one is removed for good
+	MergedInto *int64 `json:"merged_into,omitempty"`
 	// sast, sca, ai_sast, secrets
 	IssueType string `json:"issue_type,omitempty"`
 	// low, medium, high, critical
@@ -92,11 +98,11 @@ func (*Finding) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case finding.FieldContent:
+		case finding.FieldEvidence, finding.FieldContent:
 			values[i] = new([]byte)
 		case finding.FieldMalicious, finding.FieldHistorical:
 			values[i] = new(sql.NullBool)
-		case finding.FieldID, finding.FieldDeploymentID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRelevantSince, finding.FieldStateUpdatedAt, finding.FieldTriagedAt, finding.FieldContentHash:
+		case finding.FieldID, finding.FieldDeploymentID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldMatchKey, finding.FieldMergedInto, finding.FieldCreatedAt, finding.FieldRelevantSince, finding.FieldStateUpdatedAt, finding.FieldTriagedAt, finding.FieldContentHash:
 			values[i] = new(sql.NullInt64)
 		case finding.FieldRef, finding.FieldTool, finding.FieldAnalysisCategory, finding.FieldFingerprint, finding.FieldIssueType, finding.FieldSeverity, finding.FieldState, finding.FieldTriageState, finding.FieldStatus, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldPolicyMode, finding.FieldAutotriageVerdict, finding.FieldComponentTag, finding.FieldExposure, finding.FieldTransitivity, finding.FieldPackage, finding.FieldAdvisory, finding.FieldFilePath, finding.FieldEpssProbability, finding.FieldClickToFixState, finding.FieldValidationState:
 			values[i] = new(sql.NullString)
@@ -168,6 +174,26 @@ func (_m *Finding) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field fingerprint", values[i])
 			} else if value.Valid {
 				_m.Fingerprint = value.String
+			}
+		case finding.FieldEvidence:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field evidence", values[i])
+			} else if value != nil {
+				_m.Evidence = value
+			}
+		case finding.FieldMatchKey:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field match_key", values[i])
+			} else if value.Valid {
+				_m.MatchKey = new(int64)
+				*_m.MatchKey = value.Int64
+			}
+		case finding.FieldMergedInto:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field merged_into", values[i])
+			} else if value.Valid {
+				_m.MergedInto = new(int64)
+				*_m.MergedInto = value.Int64
 			}
 		case finding.FieldIssueType:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -400,6 +426,21 @@ func (_m *Finding) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("fingerprint=")
 	builder.WriteString(_m.Fingerprint)
+	builder.WriteString(", ")
+	if v := _m.Evidence; v != nil {
+		builder.WriteString("evidence=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.MatchKey; v != nil {
+		builder.WriteString("match_key=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.MergedInto; v != nil {
+		builder.WriteString("merged_into=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("issue_type=")
 	builder.WriteString(_m.IssueType)

@@ -69,6 +69,40 @@ func (_c *FindingCreate) SetFingerprint(v string) *FindingCreate {
 	return _c
 }
 
+// SetEvidence sets the "evidence" field.
+func (_c *FindingCreate) SetEvidence(v []byte) *FindingCreate {
+	_c.mutation.SetEvidence(v)
+	return _c
+}
+
+// SetMatchKey sets the "match_key" field.
+func (_c *FindingCreate) SetMatchKey(v int64) *FindingCreate {
+	_c.mutation.SetMatchKey(v)
+	return _c
+}
+
+// SetNillableMatchKey sets the "match_key" field if the given value is not nil.
+func (_c *FindingCreate) SetNillableMatchKey(v *int64) *FindingCreate {
+	if v != nil {
+		_c.SetMatchKey(*v)
+	}
+	return _c
+}
+
+// SetMergedInto sets the "merged_into" field.
+func (_c *FindingCreate) SetMergedInto(v int64) *FindingCreate {
+	_c.mutation.SetMergedInto(v)
+	return _c
+}
+
+// SetNillableMergedInto sets the "merged_into" field if the given value is not nil.
+func (_c *FindingCreate) SetNillableMergedInto(v *int64) *FindingCreate {
+	if v != nil {
+		_c.SetMergedInto(*v)
+	}
+	return _c
+}
+
 // SetIssueType sets the "issue_type" field.
 func (_c *FindingCreate) SetIssueType(v string) *FindingCreate {
 	_c.mutation.SetIssueType(v)
@@ -532,6 +566,18 @@ func (_c *FindingCreate) createSpec() (*Finding, *sqlgraph.CreateSpec) {
 		_spec.SetField(finding.FieldFingerprint, field.TypeString, value)
 		_node.Fingerprint = value
 	}
+	if value, ok := _c.mutation.Evidence(); ok {
+		_spec.SetField(finding.FieldEvidence, field.TypeBytes, value)
+		_node.Evidence = &value
+	}
+	if value, ok := _c.mutation.MatchKey(); ok {
+		_spec.SetField(finding.FieldMatchKey, field.TypeInt64, value)
+		_node.MatchKey = &value
+	}
+	if value, ok := _c.mutation.MergedInto(); ok {
+		_spec.SetField(finding.FieldMergedInto, field.TypeInt64, value)
+		_node.MergedInto = &value
+	}
 	if value, ok := _c.mutation.IssueType(); ok {
 		_spec.SetField(finding.FieldIssueType, field.TypeString, value)
 		_node.IssueType = value
@@ -703,6 +749,84 @@ func (u *FindingUpsert) UpdateRuleID() *FindingUpsert {
 // AddRuleID adds v to the "rule_id" field.
 func (u *FindingUpsert) AddRuleID(v int64) *FindingUpsert {
 	u.Add(finding.FieldRuleID, v)
+	return u
+}
+
+// SetFingerprint sets the "fingerprint" field.
+func (u *FindingUpsert) SetFingerprint(v string) *FindingUpsert {
+	u.Set(finding.FieldFingerprint, v)
+	return u
+}
+
+// UpdateFingerprint sets the "fingerprint" field to the value that was provided on create.
+func (u *FindingUpsert) UpdateFingerprint() *FindingUpsert {
+	u.SetExcluded(finding.FieldFingerprint)
+	return u
+}
+
+// SetEvidence sets the "evidence" field.
+func (u *FindingUpsert) SetEvidence(v []byte) *FindingUpsert {
+	u.Set(finding.FieldEvidence, v)
+	return u
+}
+
+// UpdateEvidence sets the "evidence" field to the value that was provided on create.
+func (u *FindingUpsert) UpdateEvidence() *FindingUpsert {
+	u.SetExcluded(finding.FieldEvidence)
+	return u
+}
+
+// ClearEvidence clears the value of the "evidence" field.
+func (u *FindingUpsert) ClearEvidence() *FindingUpsert {
+	u.SetNull(finding.FieldEvidence)
+	return u
+}
+
+// SetMatchKey sets the "match_key" field.
+func (u *FindingUpsert) SetMatchKey(v int64) *FindingUpsert {
+	u.Set(finding.FieldMatchKey, v)
+	return u
+}
+
+// UpdateMatchKey sets the "match_key" field to the value that was provided on create.
+func (u *FindingUpsert) UpdateMatchKey() *FindingUpsert {
+	u.SetExcluded(finding.FieldMatchKey)
+	return u
+}
+
+// AddMatchKey adds v to the "match_key" field.
+func (u *FindingUpsert) AddMatchKey(v int64) *FindingUpsert {
+	u.Add(finding.FieldMatchKey, v)
+	return u
+}
+
+// ClearMatchKey clears the value of the "match_key" field.
+func (u *FindingUpsert) ClearMatchKey() *FindingUpsert {
+	u.SetNull(finding.FieldMatchKey)
+	return u
+}
+
+// SetMergedInto sets the "merged_into" field.
+func (u *FindingUpsert) SetMergedInto(v int64) *FindingUpsert {
+	u.Set(finding.FieldMergedInto, v)
+	return u
+}
+
+// UpdateMergedInto sets the "merged_into" field to the value that was provided on create.
+func (u *FindingUpsert) UpdateMergedInto() *FindingUpsert {
+	u.SetExcluded(finding.FieldMergedInto)
+	return u
+}
+
+// AddMergedInto adds v to the "merged_into" field.
+func (u *FindingUpsert) AddMergedInto(v int64) *FindingUpsert {
+	u.Add(finding.FieldMergedInto, v)
+	return u
+}
+
+// ClearMergedInto clears the value of the "merged_into" field.
+func (u *FindingUpsert) ClearMergedInto() *FindingUpsert {
+	u.SetNull(finding.FieldMergedInto)
 	return u
 }
 
@@ -1149,9 +1273,6 @@ func (u *FindingUpsertOne) UpdateNewValues() *FindingUpsertOne {
 		if _, exists := u.create.mutation.AnalysisCategory(); exists {
 			s.SetIgnore(finding.FieldAnalysisCategory)
 		}
-		if _, exists := u.create.mutation.Fingerprint(); exists {
-			s.SetIgnore(finding.FieldFingerprint)
-		}
 		if _, exists := u.create.mutation.IssueType(); exists {
 			s.SetIgnore(finding.FieldIssueType)
 		}
@@ -1207,6 +1328,97 @@ func (u *FindingUpsertOne) AddRuleID(v int64) *FindingUpsertOne {
 func (u *FindingUpsertOne) UpdateRuleID() *FindingUpsertOne {
 	return u.Update(func(s *FindingUpsert) {
 		s.UpdateRuleID()
+	})
+}
+
+// SetFingerprint sets the "fingerprint" field.
+func (u *FindingUpsertOne) SetFingerprint(v string) *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetFingerprint(v)
+	})
+}
+
+// UpdateFingerprint sets the "fingerprint" field to the value that was provided on create.
+func (u *FindingUpsertOne) UpdateFingerprint() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateFingerprint()
+	})
+}
+
+// SetEvidence sets the "evidence" field.
+func (u *FindingUpsertOne) SetEvidence(v []byte) *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetEvidence(v)
+	})
+}
+
+// UpdateEvidence sets the "evidence" field to the value that was provided on create.
+func (u *FindingUpsertOne) UpdateEvidence() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateEvidence()
+	})
+}
+
+// ClearEvidence clears the value of the "evidence" field.
+func (u *FindingUpsertOne) ClearEvidence() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearEvidence()
+	})
+}
+
+// SetMatchKey sets the "match_key" field.
+func (u *FindingUpsertOne) SetMatchKey(v int64) *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetMatchKey(v)
+	})
+}
+
+// AddMatchKey adds v to the "match_key" field.
+func (u *FindingUpsertOne) AddMatchKey(v int64) *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.AddMatchKey(v)
+	})
+}
+
+// UpdateMatchKey sets the "match_key" field to the value that was provided on create.
+func (u *FindingUpsertOne) UpdateMatchKey() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateMatchKey()
+	})
+}
+
+// ClearMatchKey clears the value of the "match_key" field.
+func (u *FindingUpsertOne) ClearMatchKey() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearMatchKey()
+	})
+}
+
+// SetMergedInto sets the "merged_into" field.
+func (u *FindingUpsertOne) SetMergedInto(v int64) *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetMergedInto(v)
+	})
+}
+
+// AddMergedInto adds v to the "merged_into" field.
+func (u *FindingUpsertOne) AddMergedInto(v int64) *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.AddMergedInto(v)
+	})
+}
+
+// UpdateMergedInto sets the "merged_into" field to the value that was provided on create.
+func (u *FindingUpsertOne) UpdateMergedInto() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateMergedInto()
+	})
+}
+
+// ClearMergedInto clears the value of the "merged_into" field.
+func (u *FindingUpsertOne) ClearMergedInto() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearMergedInto()
 	})
 }
 
@@ -1886,9 +2098,6 @@ func (u *FindingUpsertBulk) UpdateNewValues() *FindingUpsertBulk {
 			if _, exists := b.mutation.AnalysisCategory(); exists {
 				s.SetIgnore(finding.FieldAnalysisCategory)
 			}
-			if _, exists := b.mutation.Fingerprint(); exists {
-				s.SetIgnore(finding.FieldFingerprint)
-			}
 			if _, exists := b.mutation.IssueType(); exists {
 				s.SetIgnore(finding.FieldIssueType)
 			}
@@ -1945,6 +2154,97 @@ func (u *FindingUpsertBulk) AddRuleID(v int64) *FindingUpsertBulk {
 func (u *FindingUpsertBulk) UpdateRuleID() *FindingUpsertBulk {
 	return u.Update(func(s *FindingUpsert) {
 		s.UpdateRuleID()
+	})
+}
+
+// SetFingerprint sets the "fingerprint" field.
+func (u *FindingUpsertBulk) SetFingerprint(v string) *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetFingerprint(v)
+	})
+}
+
+// UpdateFingerprint sets the "fingerprint" field to the value that was provided on create.
+func (u *FindingUpsertBulk) UpdateFingerprint() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateFingerprint()
+	})
+}
+
+// SetEvidence sets the "evidence" field.
+func (u *FindingUpsertBulk) SetEvidence(v []byte) *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetEvidence(v)
+	})
+}
+
+// UpdateEvidence sets the "evidence" field to the value that was provided on create.
+func (u *FindingUpsertBulk) UpdateEvidence() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateEvidence()
+	})
+}
+
+// ClearEvidence clears the value of the "evidence" field.
+func (u *FindingUpsertBulk) ClearEvidence() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearEvidence()
+	})
+}
+
+// SetMatchKey sets the "match_key" field.
+func (u *FindingUpsertBulk) SetMatchKey(v int64) *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetMatchKey(v)
+	})
+}
+
+// AddMatchKey adds v to the "match_key" field.
+func (u *FindingUpsertBulk) AddMatchKey(v int64) *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.AddMatchKey(v)
+	})
+}
+
+// UpdateMatchKey sets the "match_key" field to the value that was provided on create.
+func (u *FindingUpsertBulk) UpdateMatchKey() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateMatchKey()
+	})
+}
+
+// ClearMatchKey clears the value of the "match_key" field.
+func (u *FindingUpsertBulk) ClearMatchKey() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearMatchKey()
+	})
+}
+
+// SetMergedInto sets the "merged_into" field.
+func (u *FindingUpsertBulk) SetMergedInto(v int64) *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetMergedInto(v)
+	})
+}
+
+// AddMergedInto adds v to the "merged_into" field.
+func (u *FindingUpsertBulk) AddMergedInto(v int64) *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.AddMergedInto(v)
+	})
+}
+
+// UpdateMergedInto sets the "merged_into" field to the value that was provided on create.
+func (u *FindingUpsertBulk) UpdateMergedInto() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateMergedInto()
+	})
+}
+
+// ClearMergedInto clears the value of the "merged_into" field.
+func (u *FindingUpsertBulk) ClearMergedInto() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearMergedInto()
 	})
 }
 

@@ -49,6 +49,86 @@ func (_u *FindingUpdate) AddRuleID(v int64) *FindingUpdate {
 	return _u
 }
 
+// SetFingerprint sets the "fingerprint" field.
+func (_u *FindingUpdate) SetFingerprint(v string) *FindingUpdate {
+	_u.mutation.SetFingerprint(v)
+	return _u
+}
+
+// SetNillableFingerprint sets the "fingerprint" field if the given value is not nil.
+func (_u *FindingUpdate) SetNillableFingerprint(v *string) *FindingUpdate {
+	if v != nil {
+		_u.SetFingerprint(*v)
+	}
+	return _u
+}
+
+// SetEvidence sets the "evidence" field.
+func (_u *FindingUpdate) SetEvidence(v []byte) *FindingUpdate {
+	_u.mutation.SetEvidence(v)
+	return _u
+}
+
+// ClearEvidence clears the value of the "evidence" field.
+func (_u *FindingUpdate) ClearEvidence() *FindingUpdate {
+	_u.mutation.ClearEvidence()
+	return _u
+}
+
+// SetMatchKey sets the "match_key" field.
+func (_u *FindingUpdate) SetMatchKey(v int64) *FindingUpdate {
+	_u.mutation.ResetMatchKey()
+	_u.mutation.SetMatchKey(v)
+	return _u
+}
+
+// SetNillableMatchKey sets the "match_key" field if the given value is not nil.
+func (_u *FindingUpdate) SetNillableMatchKey(v *int64) *FindingUpdate {
+	if v != nil {
+		_u.SetMatchKey(*v)
+	}
+	return _u
+}
+
+// AddMatchKey adds value to the "match_key" field.
+func (_u *FindingUpdate) AddMatchKey(v int64) *FindingUpdate {
+	_u.mutation.AddMatchKey(v)
+	return _u
+}
+
+// ClearMatchKey clears the value of the "match_key" field.
+func (_u *FindingUpdate) ClearMatchKey() *FindingUpdate {
+	_u.mutation.ClearMatchKey()
+	return _u
+}
+
+// SetMergedInto sets the "merged_into" field.
+func (_u *FindingUpdate) SetMergedInto(v int64) *FindingUpdate {
+	_u.mutation.ResetMergedInto()
+	_u.mutation.SetMergedInto(v)
+	return _u
+}
+
+// SetNillableMergedInto sets the "merged_into" field if the given value is not nil.
+func (_u *FindingUpdate) SetNillableMergedInto(v *int64) *FindingUpdate {
+	if v != nil {
+		_u.SetMergedInto(*v)
+	}
+	return _u
+}
+
+// AddMergedInto adds value to the "merged_into" field.
+func (_u *FindingUpdate) AddMergedInto(v int64) *FindingUpdate {
+	_u.mutation.AddMergedInto(v)
+	return _u
+}
+
+// ClearMergedInto clears the value of the "merged_into" field.
+func (_u *FindingUpdate) ClearMergedInto() *FindingUpdate {
+	_u.mutation.ClearMergedInto()
+	return _u
+}
+
 // SetSeverity sets the "severity" field.
 func (_u *FindingUpdate) SetSeverity(v string) *FindingUpdate {
 	_u.mutation.SetSeverity(v)
@@ -554,6 +634,33 @@ func (_u *FindingUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.AddedRuleID(); ok {
 		_spec.AddField(finding.FieldRuleID, field.TypeInt64, value)
 	}
+	if value, ok := _u.mutation.Fingerprint(); ok {
+		_spec.SetField(finding.FieldFingerprint, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Evidence(); ok {
+		_spec.SetField(finding.FieldEvidence, field.TypeBytes, value)
+	}
+	if _u.mutation.EvidenceCleared() {
+		_spec.ClearField(finding.FieldEvidence, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.MatchKey(); ok {
+		_spec.SetField(finding.FieldMatchKey, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedMatchKey(); ok {
+		_spec.AddField(finding.FieldMatchKey, field.TypeInt64, value)
+	}
+	if _u.mutation.MatchKeyCleared() {
+		_spec.ClearField(finding.FieldMatchKey, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.MergedInto(); ok {
+		_spec.SetField(finding.FieldMergedInto, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedMergedInto(); ok {
+		_spec.AddField(finding.FieldMergedInto, field.TypeInt64, value)
+	}
+	if _u.mutation.MergedIntoCleared() {
+		_spec.ClearField(finding.FieldMergedInto, field.TypeInt64)
+	}
 	if value, ok := _u.mutation.Severity(); ok {
 		_spec.SetField(finding.FieldSeverity, field.TypeString, value)
 	}
@@ -726,6 +833,86 @@ func (_u *FindingUpdateOne) SetNillableRuleID(v *int64) *FindingUpdateOne {
 // AddRuleID adds value to the "rule_id" field.
 func (_u *FindingUpdateOne) AddRuleID(v int64) *FindingUpdateOne {
 	_u.mutation.AddRuleID(v)
+	return _u
+}
+
+// SetFingerprint sets the "fingerprint" field.
+func (_u *FindingUpdateOne) SetFingerprint(v string) *FindingUpdateOne {
+	_u.mutation.SetFingerprint(v)
+	return _u
+}
+
+// SetNillableFingerprint sets the "fingerprint" field if the given value is not nil.
+func (_u *FindingUpdateOne) SetNillableFingerprint(v *string) *FindingUpdateOne {
+	if v != nil {
+		_u.SetFingerprint(*v)
+	}
+	return _u
+}
+
+// SetEvidence sets the "evidence" field.
+func (_u *FindingUpdateOne) SetEvidence(v []byte) *FindingUpdateOne {
+	_u.mutation.SetEvidence(v)
+	return _u
+}
+
+// ClearEvidence clears the value of the "evidence" field.
+func (_u *FindingUpdateOne) ClearEvidence() *FindingUpdateOne {
+	_u.mutation.ClearEvidence()
+	return _u
+}
+
+// SetMatchKey sets the "match_key" field.
+func (_u *FindingUpdateOne) SetMatchKey(v int64) *FindingUpdateOne {
+	_u.mutation.ResetMatchKey()
+	_u.mutation.SetMatchKey(v)
+	return _u
+}
+
+// SetNillableMatchKey sets the "match_key" field if the given value is not nil.
+func (_u *FindingUpdateOne) SetNillableMatchKey(v *int64) *FindingUpdateOne {
+	if v != nil {
+		_u.SetMatchKey(*v)
+	}
+	return _u
+}
+
+// AddMatchKey adds value to the "match_key" field.
+func (_u *FindingUpdateOne) AddMatchKey(v int64) *FindingUpdateOne {
+	_u.mutation.AddMatchKey(v)
+	return _u
+}
+
+// ClearMatchKey clears the value of the "match_key" field.
+func (_u *FindingUpdateOne) ClearMatchKey() *FindingUpdateOne {
+	_u.mutation.ClearMatchKey()
+	return _u
+}
+
+// SetMergedInto sets the "merged_into" field.
+func (_u *FindingUpdateOne) SetMergedInto(v int64) *FindingUpdateOne {
+	_u.mutation.ResetMergedInto()
+	_u.mutation.SetMergedInto(v)
+	return _u
+}
+
+// SetNillableMergedInto sets the "merged_into" field if the given value is not nil.
+func (_u *FindingUpdateOne) SetNillableMergedInto(v *int64) *FindingUpdateOne {
+	if v != nil {
+		_u.SetMergedInto(*v)
+	}
+	return _u
+}
+
+// AddMergedInto adds value to the "merged_into" field.
+func (_u *FindingUpdateOne) AddMergedInto(v int64) *FindingUpdateOne {
+	_u.mutation.AddMergedInto(v)
+	return _u
+}
+
+// ClearMergedInto clears the value of the "merged_into" field.
+func (_u *FindingUpdateOne) ClearMergedInto() *FindingUpdateOne {
+	_u.mutation.ClearMergedInto()
 	return _u
 }
 
@@ -1263,6 +1450,33 @@ func (_u *FindingUpdateOne) sqlSave(ctx context.Context) (_node *Finding, err er
 	}
 	if value, ok := _u.mutation.AddedRuleID(); ok {
 		_spec.AddField(finding.FieldRuleID, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.Fingerprint(); ok {
+		_spec.SetField(finding.FieldFingerprint, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Evidence(); ok {
+		_spec.SetField(finding.FieldEvidence, field.TypeBytes, value)
+	}
+	if _u.mutation.EvidenceCleared() {
+		_spec.ClearField(finding.FieldEvidence, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.MatchKey(); ok {
+		_spec.SetField(finding.FieldMatchKey, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedMatchKey(); ok {
+		_spec.AddField(finding.FieldMatchKey, field.TypeInt64, value)
+	}
+	if _u.mutation.MatchKeyCleared() {
+		_spec.ClearField(finding.FieldMatchKey, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.MergedInto(); ok {
+		_spec.SetField(finding.FieldMergedInto, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedMergedInto(); ok {
+		_spec.AddField(finding.FieldMergedInto, field.TypeInt64, value)
+	}
+	if _u.mutation.MergedIntoCleared() {
+		_spec.ClearField(finding.FieldMergedInto, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.Severity(); ok {
 		_spec.SetField(finding.FieldSeverity, field.TypeString, value)

@@ -20,7 +20,7 @@ type FindingEvent struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// FindingID holds the value of the "finding_id" field.
 	FindingID int64 `json:"finding_id,omitempty"`
-	// created, updated, reopened, fixed, removed, muted, unmuted, triaged, triage_spread, triage_inherited, noted
+	// created, updated, reopened, fixed, removed, muted, unmuted, triaged, triage_spread, triage_inherited, noted, matched, split, merged, identity_undone
 	Kind string `json:"kind,omitempty"`
 	// empty for created
 	FromStatus string `json:"from_status,omitempty"`

@@ -27,9 +27,12 @@ import (
 	"github.com/palisade/palisade/ent/column"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
+	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
@@ -45,9 +48,15 @@ import (
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/remediationpolicy"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
+	"github.com/palisade/palisade/ent/rulealias"
+	"github.com/palisade/palisade/ent/ruledocument"
+	"github.com/palisade/palisade/ent/ruleversion"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scancoverage"
+	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/setting"
@@ -57,6 +66,7 @@ import (
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
+	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/ent/workflow"
@@ -94,9 +104,12 @@ const (
 	TypeAuditHead            = "AuditHead"
 	TypeDelivery             = "Delivery"
 	TypeDeliveryAttempt      = "DeliveryAttempt"
+	TypeDependency           = "Dependency"
 	TypeDeployment           = "Deployment"
 	TypeFinding              = "Finding"
 	TypeFindingEvent         = "FindingEvent"
+	TypeFindingMatch         = "FindingMatch"
+	TypeIdentityChange       = "IdentityChange"
 	TypeInstallCheck         = "InstallCheck"
 	TypeInstallScan          = "InstallScan"
 	TypeInvitation           = "Invitation"
@@ -111,9 +124,15 @@ const (
 	TypeProductFeedback      = "ProductFeedback"
 	TypeProject              = "Project"
 	TypeProjectTag           = "ProjectTag"
+	TypeRemediationPolicy    = "RemediationPolicy"
 	TypeReviewCommentContent = "ReviewCommentContent"
 	TypeRule                 = "Rule"
+	TypeRuleAlias            = "RuleAlias"
+	TypeRuleDocument         = "RuleDocument"
+	TypeRuleVersion          = "RuleVersion"
 	TypeScan                 = "Scan"
+	TypeScanCoverage         = "ScanCoverage"
+	TypeScanPayload          = "ScanPayload"
 	TypeScmApp               = "ScmApp"
 	TypeScmConfig            = "ScmConfig"
 	TypeSetting              = "Setting"
@@ -123,6 +142,7 @@ const (
 	TypeTeamMember           = "TeamMember"
 	TypeTeamProject          = "TeamProject"
 	TypeToken                = "Token"
+	TypeTokenRequest         = "TokenRequest"
 	TypeUser                 = "User"
 	TypeWebhookReceipt       = "WebhookReceipt"
 	TypeWorkflow             = "Workflow"
@@ -15528,6 +15548,1035 @@ func (m *DeliveryAttemptMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown DeliveryAttempt edge %s", name)
 }
 
+// DependencyMutation represents an operation that mutates the Dependency nodes in the graph.
+type DependencyMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	project_id       *int64
+	addproject_id    *int64
+	scan_id          *int64
+	addscan_id       *int64
+	lockfile         *string
+	ecosystem        *string
+	_package         *string
+	version          *string
+	transitivity     *string
+	license          *string
+	content          *[]byte
+	seen_at          *int64
+	addseen_at       *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*Dependency, error)
+	predicates       []predicate.Dependency
+}
+
+var _ ent.Mutation = (*DependencyMutation)(nil)
+
+// dependencyOption allows management of the mutation configuration using functional options.
+type dependencyOption func(*DependencyMutation)
+
+// newDependencyMutation creates new mutation for the Dependency entity.
+func newDependencyMutation(c config, op Op, opts ...dependencyOption) *DependencyMutation {
+	m := &DependencyMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeDependency,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withDependencyID sets the ID field of the mutation.
+func withDependencyID(id int64) dependencyOption {
+	return func(m *DependencyMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Dependency
+		)
+		m.oldValue = func(ctx context.Context) (*Dependency, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Dependency.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withDependency sets the old Dependency of the mutation.
+func withDependency(node *Dependency) dependencyOption {
+	return func(m *DependencyMutation) {
+		m.oldValue = func(context.Context) (*Dependency, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m DependencyMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m DependencyMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Dependency entities.
+func (m *DependencyMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *DependencyMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *DependencyMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Dependency.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *DependencyMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *DependencyMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Dependency entity.
+// If the Dependency object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *DependencyMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *DependencyMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *DependencyMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *DependencyMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *DependencyMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the Dependency entity.
+// If the Dependency object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *DependencyMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *DependencyMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *DependencyMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetScanID sets the "scan_id" field.
+func (m *DependencyMutation) SetScanID(i int64) {
+	m.scan_id = &i
+	m.addscan_id = nil
+}
+
+// ScanID returns the value of the "scan_id" field in the mutation.
+func (m *DependencyMutation) ScanID() (r int64, exists bool) {
+	v := m.scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanID returns the old "scan_id" field's value of the Dependency entity.
+// If the Dependency object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyMutation) OldScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanID: %w", err)
+	}
+	return oldValue.ScanID, nil
+}
+
+// AddScanID adds i to the "scan_id" field.
+func (m *DependencyMutation) AddScanID(i int64) {
+	if m.addscan_id != nil {
+		*m.addscan_id += i
+	} else {
+		m.addscan_id = &i
+	}
+}
+
+// AddedScanID returns the value that was added to the "scan_id" field in this mutation.
+func (m *DependencyMutation) AddedScanID() (r int64, exists bool) {
+	v := m.addscan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetScanID resets all changes to the "scan_id" field.
+func (m *DependencyMutation) ResetScanID() {
+	m.scan_id = nil
+	m.addscan_id = nil
+}
+
+// SetLockfile sets the "lockfile" field.
+func (m *DependencyMutation) SetLockfile(s string) {
+	m.lockfile = &s
+}
+
+// Lockfile returns the value of the "lockfile" field in the mutation.
+func (m *DependencyMutation) Lockfile() (r string, exists bool) {
+	v := m.lockfile
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLockfile returns the old "lockfile" field's value of the Dependency entity.
+// If the Dependency object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyMutation) OldLockfile(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLockfile is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLockfile requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLockfile: %w", err)
+	}
+	return oldValue.Lockfile, nil
+}
+
+// ResetLockfile resets all changes to the "lockfile" field.
+func (m *DependencyMutation) ResetLockfile() {
+	m.lockfile = nil
+}
+
+// SetEcosystem sets the "ecosystem" field.
+func (m *DependencyMutation) SetEcosystem(s string) {
+	m.ecosystem = &s
+}
+
+// Ecosystem returns the value of the "ecosystem" field in the mutation.
+func (m *DependencyMutation) Ecosystem() (r string, exists bool) {
+	v := m.ecosystem
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEcosystem returns the old "ecosystem" field's value of the Dependency entity.
+// If the Dependency object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyMutation) OldEcosystem(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEcosystem is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEcosystem requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEcosystem: %w", err)
+	}
+	return oldValue.Ecosystem, nil
+}
+
+// ResetEcosystem resets all changes to the "ecosystem" field.
+func (m *DependencyMutation) ResetEcosystem() {
+	m.ecosystem = nil
+}
+
+// SetPackage sets the "package" field.
+func (m *DependencyMutation) SetPackage(s string) {
+	m._package = &s
+}
+
+// Package returns the value of the "package" field in the mutation.
+func (m *DependencyMutation) Package() (r string, exists bool) {
+	v := m._package
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPackage returns the old "package" field's value of the Dependency entity.
+// If the Dependency object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyMutation) OldPackage(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPackage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPackage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPackage: %w", err)
+	}
+	return oldValue.Package, nil
+}
+
+// ResetPackage resets all changes to the "package" field.
+func (m *DependencyMutation) ResetPackage() {
+	m._package = nil
+}
+
+// SetVersion sets the "version" field.
+func (m *DependencyMutation) SetVersion(s string) {
+	m.version = &s
+}
+
+// Version returns the value of the "version" field in the mutation.
+func (m *DependencyMutation) Version() (r string, exists bool) {
+	v := m.version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVersion returns the old "version" field's value of the Dependency entity.
+// If the Dependency object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyMutation) OldVersion(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVersion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVersion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVersion: %w", err)
+	}
+	return oldValue.Version, nil
+}
+
+// ResetVersion resets all changes to the "version" field.
+func (m *DependencyMutation) ResetVersion() {
+	m.version = nil
+}
+
+// SetTransitivity sets the "transitivity" field.
+func (m *DependencyMutation) SetTransitivity(s string) {
+	m.transitivity = &s
+}
+
+// Transitivity returns the value of the "transitivity" field in the mutation.
+func (m *DependencyMutation) Transitivity() (r string, exists bool) {
+	v := m.transitivity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTransitivity returns the old "transitivity" field's value of the Dependency entity.
+// If the Dependency object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyMutation) OldTransitivity(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTransitivity is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTransitivity requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTransitivity: %w", err)
+	}
+	return oldValue.Transitivity, nil
+}
+
+// ResetTransitivity resets all changes to the "transitivity" field.
+func (m *DependencyMutation) ResetTransitivity() {
+	m.transitivity = nil
+}
+
+// SetLicense sets the "license" field.
+func (m *DependencyMutation) SetLicense(s string) {
+	m.license = &s
+}
+
+// License returns the value of the "license" field in the mutation.
+func (m *DependencyMutation) License() (r string, exists bool) {
+	v := m.license
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLicense returns the old "license" field's value of the Dependency entity.
+// If the Dependency object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyMutation) OldLicense(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLicense is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLicense requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLicense: %w", err)
+	}
+	return oldValue.License, nil
+}
+
+// ClearLicense clears the value of the "license" field.
+func (m *DependencyMutation) ClearLicense() {
+	m.license = nil
+	m.clearedFields[dependency.FieldLicense] = struct{}{}
+}
+
+// LicenseCleared returns if the "license" field was cleared in this mutation.
+func (m *DependencyMutation) LicenseCleared() bool {
+	_, ok := m.clearedFields[dependency.FieldLicense]
+	return ok
+}
+
+// ResetLicense resets all changes to the "license" field.
+func (m *DependencyMutation) ResetLicense() {
+	m.license = nil
+	delete(m.clearedFields, dependency.FieldLicense)
+}
+
+// SetContent sets the "content" field.
+func (m *DependencyMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *DependencyMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the Dependency entity.
+// If the Dependency object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *DependencyMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetSeenAt sets the "seen_at" field.
+func (m *DependencyMutation) SetSeenAt(i int64) {
+	m.seen_at = &i
+	m.addseen_at = nil
+}
+
+// SeenAt returns the value of the "seen_at" field in the mutation.
+func (m *DependencyMutation) SeenAt() (r int64, exists bool) {
+	v := m.seen_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSeenAt returns the old "seen_at" field's value of the Dependency entity.
+// If the Dependency object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyMutation) OldSeenAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSeenAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSeenAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSeenAt: %w", err)
+	}
+	return oldValue.SeenAt, nil
+}
+
+// AddSeenAt adds i to the "seen_at" field.
+func (m *DependencyMutation) AddSeenAt(i int64) {
+	if m.addseen_at != nil {
+		*m.addseen_at += i
+	} else {
+		m.addseen_at = &i
+	}
+}
+
+// AddedSeenAt returns the value that was added to the "seen_at" field in this mutation.
+func (m *DependencyMutation) AddedSeenAt() (r int64, exists bool) {
+	v := m.addseen_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSeenAt resets all changes to the "seen_at" field.
+func (m *DependencyMutation) ResetSeenAt() {
+	m.seen_at = nil
+	m.addseen_at = nil
+}
+
+// Where appends a list predicates to the DependencyMutation builder.
+func (m *DependencyMutation) Where(ps ...predicate.Dependency) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the DependencyMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *DependencyMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Dependency, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *DependencyMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *DependencyMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Dependency).
+func (m *DependencyMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *DependencyMutation) Fields() []string {
+	fields := make([]string, 0, 11)
+	if m.deployment_id != nil {
+		fields = append(fields, dependency.FieldDeploymentID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, dependency.FieldProjectID)
+	}
+	if m.scan_id != nil {
+		fields = append(fields, dependency.FieldScanID)
+	}
+	if m.lockfile != nil {
+		fields = append(fields, dependency.FieldLockfile)
+	}
+	if m.ecosystem != nil {
+		fields = append(fields, dependency.FieldEcosystem)
+	}
+	if m._package != nil {
+		fields = append(fields, dependency.FieldPackage)
+	}
+	if m.version != nil {
+		fields = append(fields, dependency.FieldVersion)
+	}
+	if m.transitivity != nil {
+		fields = append(fields, dependency.FieldTransitivity)
+	}
+	if m.license != nil {
+		fields = append(fields, dependency.FieldLicense)
+	}
+	if m.content != nil {
+		fields = append(fields, dependency.FieldContent)
+	}
+	if m.seen_at != nil {
+		fields = append(fields, dependency.FieldSeenAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *DependencyMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case dependency.FieldDeploymentID:
+		return m.DeploymentID()
+	case dependency.FieldProjectID:
+		return m.ProjectID()
+	case dependency.FieldScanID:
+		return m.ScanID()
+	case dependency.FieldLockfile:
+		return m.Lockfile()
+	case dependency.FieldEcosystem:
+		return m.Ecosystem()
+	case dependency.FieldPackage:
+		return m.Package()
+	case dependency.FieldVersion:
+		return m.Version()
+	case dependency.FieldTransitivity:
+		return m.Transitivity()
+	case dependency.FieldLicense:
+		return m.License()
+	case dependency.FieldContent:
+		return m.Content()
+	case dependency.FieldSeenAt:
+		return m.SeenAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *DependencyMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case dependency.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case dependency.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case dependency.FieldScanID:
+		return m.OldScanID(ctx)
+	case dependency.FieldLockfile:
+		return m.OldLockfile(ctx)
+	case dependency.FieldEcosystem:
+		return m.OldEcosystem(ctx)
+	case dependency.FieldPackage:
+		return m.OldPackage(ctx)
+	case dependency.FieldVersion:
+		return m.OldVersion(ctx)
+	case dependency.FieldTransitivity:
+		return m.OldTransitivity(ctx)
+	case dependency.FieldLicense:
+		return m.OldLicense(ctx)
+	case dependency.FieldContent:
+		return m.OldContent(ctx)
+	case dependency.FieldSeenAt:
+		return m.OldSeenAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Dependency field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DependencyMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case dependency.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case dependency.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case dependency.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanID(v)
+		return nil
+	case dependency.FieldLockfile:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLockfile(v)
+		return nil
+	case dependency.FieldEcosystem:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEcosystem(v)
+		return nil
+	case dependency.FieldPackage:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPackage(v)
+		return nil
+	case dependency.FieldVersion:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVersion(v)
+		return nil
+	case dependency.FieldTransitivity:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTransitivity(v)
+		return nil
+	case dependency.FieldLicense:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLicense(v)
+		return nil
+	case dependency.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case dependency.FieldSeenAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSeenAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Dependency field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *DependencyMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, dependency.FieldDeploymentID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, dependency.FieldProjectID)
+	}
+	if m.addscan_id != nil {
+		fields = append(fields, dependency.FieldScanID)
+	}
+	if m.addseen_at != nil {
+		fields = append(fields, dependency.FieldSeenAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *DependencyMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case dependency.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case dependency.FieldProjectID:
+		return m.AddedProjectID()
+	case dependency.FieldScanID:
+		return m.AddedScanID()
+	case dependency.FieldSeenAt:
+		return m.AddedSeenAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DependencyMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case dependency.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case dependency.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case dependency.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScanID(v)
+		return nil
+	case dependency.FieldSeenAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSeenAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Dependency numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *DependencyMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(dependency.FieldLicense) {
+		fields = append(fields, dependency.FieldLicense)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *DependencyMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *DependencyMutation) ClearField(name string) error {
+	switch name {
+	case dependency.FieldLicense:
+		m.ClearLicense()
+		return nil
+	}
+	return fmt.Errorf("unknown Dependency nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *DependencyMutation) ResetField(name string) error {
+	switch name {
+	case dependency.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case dependency.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case dependency.FieldScanID:
+		m.ResetScanID()
+		return nil
+	case dependency.FieldLockfile:
+		m.ResetLockfile()
+		return nil
+	case dependency.FieldEcosystem:
+		m.ResetEcosystem()
+		return nil
+	case dependency.FieldPackage:
+		m.ResetPackage()
+		return nil
+	case dependency.FieldVersion:
+		m.ResetVersion()
+		return nil
+	case dependency.FieldTransitivity:
+		m.ResetTransitivity()
+		return nil
+	case dependency.FieldLicense:
+		m.ResetLicense()
+		return nil
+	case dependency.FieldContent:
+		m.ResetContent()
+		return nil
+	case dependency.FieldSeenAt:
+		m.ResetSeenAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Dependency field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *DependencyMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *DependencyMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *DependencyMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *DependencyMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *DependencyMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *DependencyMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *DependencyMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Dependency unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *DependencyMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Dependency edge %s", name)
+}
+
 // DeploymentMutation represents an operation that mutates the Deployment nodes in the graph.
 type DeploymentMutation struct {
 	config
@@ -16314,6 +17363,11 @@ type FindingMutation struct {
 	tool                  *string
 	analysis_category     *string
 	fingerprint           *string
+	evidence              *[]byte
+	match_key             *int64
+	addmatch_key          *int64
+	merged_into           *int64
+	addmerged_into        *int64
 	issue_type            *string
 	severity              *string
 	state                 *string
@@ -16821,6 +17875,195 @@ func (m *FindingMutation) OldFingerprint(ctx context.Context) (v string, err err
 // ResetFingerprint resets all changes to the "fingerprint" field.
 func (m *FindingMutation) ResetFingerprint() {
 	m.fingerprint = nil
+}
+
+// SetEvidence sets the "evidence" field.
+func (m *FindingMutation) SetEvidence(b []byte) {
+	m.evidence = &b
+}
+
+// Evidence returns the value of the "evidence" field in the mutation.
+func (m *FindingMutation) Evidence() (r []byte, exists bool) {
+	v := m.evidence
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEvidence returns the old "evidence" field's value of the Finding entity.
+// If the Finding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMutation) OldEvidence(ctx context.Context) (v *[]byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEvidence is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEvidence requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEvidence: %w", err)
+	}
+	return oldValue.Evidence, nil
+}
+
+// ClearEvidence clears the value of the "evidence" field.
+func (m *FindingMutation) ClearEvidence() {
+	m.evidence = nil
+	m.clearedFields[finding.FieldEvidence] = struct{}{}
+}
+
+// EvidenceCleared returns if the "evidence" field was cleared in this mutation.
+func (m *FindingMutation) EvidenceCleared() bool {
+	_, ok := m.clearedFields[finding.FieldEvidence]
+	return ok
+}
+
+// ResetEvidence resets all changes to the "evidence" field.
+func (m *FindingMutation) ResetEvidence() {
+	m.evidence = nil
+	delete(m.clearedFields, finding.FieldEvidence)
+}
+
+// SetMatchKey sets the "match_key" field.
+func (m *FindingMutation) SetMatchKey(i int64) {
+	m.match_key = &i
+	m.addmatch_key = nil
+}
+
+// MatchKey returns the value of the "match_key" field in the mutation.
+func (m *FindingMutation) MatchKey() (r int64, exists bool) {
+	v := m.match_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMatchKey returns the old "match_key" field's value of the Finding entity.
+// If the Finding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMutation) OldMatchKey(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMatchKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMatchKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMatchKey: %w", err)
+	}
+	return oldValue.MatchKey, nil
+}
+
+// AddMatchKey adds i to the "match_key" field.
+func (m *FindingMutation) AddMatchKey(i int64) {
+	if m.addmatch_key != nil {
+		*m.addmatch_key += i
+	} else {
+		m.addmatch_key = &i
+	}
+}
+
+// AddedMatchKey returns the value that was added to the "match_key" field in this mutation.
+func (m *FindingMutation) AddedMatchKey() (r int64, exists bool) {
+	v := m.addmatch_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearMatchKey clears the value of the "match_key" field.
+func (m *FindingMutation) ClearMatchKey() {
+	m.match_key = nil
+	m.addmatch_key = nil
+	m.clearedFields[finding.FieldMatchKey] = struct{}{}
+}
+
+// MatchKeyCleared returns if the "match_key" field was cleared in this mutation.
+func (m *FindingMutation) MatchKeyCleared() bool {
+	_, ok := m.clearedFields[finding.FieldMatchKey]
+	return ok
+}
+
+// ResetMatchKey resets all changes to the "match_key" field.
+func (m *FindingMutation) ResetMatchKey() {
+	m.match_key = nil
+	m.addmatch_key = nil
+	delete(m.clearedFields, finding.FieldMatchKey)
+}
+
+// SetMergedInto sets the "merged_into" field.
+func (m *FindingMutation) SetMergedInto(i int64) {
+	m.merged_into = &i
+	m.addmerged_into = nil
+}
+
+// MergedInto returns the value of the "merged_into" field in the mutation.
+func (m *FindingMutation) MergedInto() (r int64, exists bool) {
+	v := m.merged_into
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMergedInto returns the old "merged_into" field's value of the Finding entity.
+// If the Finding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMutation) OldMergedInto(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMergedInto is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMergedInto requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMergedInto: %w", err)
+	}
+	return oldValue.MergedInto, nil
+}
+
+// AddMergedInto adds i to the "merged_into" field.
+func (m *FindingMutation) AddMergedInto(i int64) {
+	if m.addmerged_into != nil {
+		*m.addmerged_into += i
+	} else {
+		m.addmerged_into = &i
+	}
+}
+
+// AddedMergedInto returns the value that was added to the "merged_into" field in this mutation.
+func (m *FindingMutation) AddedMergedInto() (r int64, exists bool) {
+	v := m.addmerged_into
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearMergedInto clears the value of the "merged_into" field.
+func (m *FindingMutation) ClearMergedInto() {
+	m.merged_into = nil
+	m.addmerged_into = nil
+	m.clearedFields[finding.FieldMergedInto] = struct{}{}
+}
+
+// MergedIntoCleared returns if the "merged_into" field was cleared in this mutation.
+func (m *FindingMutation) MergedIntoCleared() bool {
+	_, ok := m.clearedFields[finding.FieldMergedInto]
+	return ok
+}
+
+// ResetMergedInto resets all changes to the "merged_into" field.
+func (m *FindingMutation) ResetMergedInto() {
+	m.merged_into = nil
+	m.addmerged_into = nil
+	delete(m.clearedFields, finding.FieldMergedInto)
 }
 
 // SetIssueType sets the "issue_type" field.
@@ -18102,7 +19345,7 @@ func (m *FindingMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *FindingMutation) Fields() []string {
-	fields := make([]string, 0, 34)
+	fields := make([]string, 0, 37)
 	if m.deployment_id != nil {
 		fields = append(fields, finding.FieldDeploymentID)
 	}
@@ -18126,6 +19369,15 @@ func (m *FindingMutation) Fields() []string {
 	}
 	if m.fingerprint != nil {
 		fields = append(fields, finding.FieldFingerprint)
+	}
+	if m.evidence != nil {
+		fields = append(fields, finding.FieldEvidence)
+	}
+	if m.match_key != nil {
+		fields = append(fields, finding.FieldMatchKey)
+	}
+	if m.merged_into != nil {
+		fields = append(fields, finding.FieldMergedInto)
 	}
 	if m.issue_type != nil {
 		fields = append(fields, finding.FieldIssueType)
@@ -18229,6 +19481,12 @@ func (m *FindingMutation) Field(name string) (ent.Value, bool) {
 		return m.AnalysisCategory()
 	case finding.FieldFingerprint:
 		return m.Fingerprint()
+	case finding.FieldEvidence:
+		return m.Evidence()
+	case finding.FieldMatchKey:
+		return m.MatchKey()
+	case finding.FieldMergedInto:
+		return m.MergedInto()
 	case finding.FieldIssueType:
 		return m.IssueType()
 	case finding.FieldSeverity:
@@ -18306,6 +19564,12 @@ func (m *FindingMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldAnalysisCategory(ctx)
 	case finding.FieldFingerprint:
 		return m.OldFingerprint(ctx)
+	case finding.FieldEvidence:
+		return m.OldEvidence(ctx)
+	case finding.FieldMatchKey:
+		return m.OldMatchKey(ctx)
+	case finding.FieldMergedInto:
+		return m.OldMergedInto(ctx)
 	case finding.FieldIssueType:
 		return m.OldIssueType(ctx)
 	case finding.FieldSeverity:
@@ -18422,6 +19686,27 @@ func (m *FindingMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetFingerprint(v)
+		return nil
+	case finding.FieldEvidence:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEvidence(v)
+		return nil
+	case finding.FieldMatchKey:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMatchKey(v)
+		return nil
+	case finding.FieldMergedInto:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMergedInto(v)
 		return nil
 	case finding.FieldIssueType:
 		v, ok := value.(string)
@@ -18625,6 +19910,12 @@ func (m *FindingMutation) AddedFields() []string {
 	if m.addfirst_seen_scan_id != nil {
 		fields = append(fields, finding.FieldFirstSeenScanID)
 	}
+	if m.addmatch_key != nil {
+		fields = append(fields, finding.FieldMatchKey)
+	}
+	if m.addmerged_into != nil {
+		fields = append(fields, finding.FieldMergedInto)
+	}
 	if m.addcreated_at != nil {
 		fields = append(fields, finding.FieldCreatedAt)
 	}
@@ -18656,6 +19947,10 @@ func (m *FindingMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedRuleID()
 	case finding.FieldFirstSeenScanID:
 		return m.AddedFirstSeenScanID()
+	case finding.FieldMatchKey:
+		return m.AddedMatchKey()
+	case finding.FieldMergedInto:
+		return m.AddedMergedInto()
 	case finding.FieldCreatedAt:
 		return m.AddedCreatedAt()
 	case finding.FieldRelevantSince:
@@ -18703,6 +19998,20 @@ func (m *FindingMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddFirstSeenScanID(v)
 		return nil
+	case finding.FieldMatchKey:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMatchKey(v)
+		return nil
+	case finding.FieldMergedInto:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMergedInto(v)
+		return nil
 	case finding.FieldCreatedAt:
 		v, ok := value.(int64)
 		if !ok {
@@ -18746,6 +20055,15 @@ func (m *FindingMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *FindingMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(finding.FieldEvidence) {
+		fields = append(fields, finding.FieldEvidence)
+	}
+	if m.FieldCleared(finding.FieldMatchKey) {
+		fields = append(fields, finding.FieldMatchKey)
+	}
+	if m.FieldCleared(finding.FieldMergedInto) {
+		fields = append(fields, finding.FieldMergedInto)
+	}
 	if m.FieldCleared(finding.FieldTriageReason) {
 		fields = append(fields, finding.FieldTriageReason)
 	}
@@ -18808,6 +20126,15 @@ func (m *FindingMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *FindingMutation) ClearField(name string) error {
 	switch name {
+	case finding.FieldEvidence:
+		m.ClearEvidence()
+		return nil
+	case finding.FieldMatchKey:
+		m.ClearMatchKey()
+		return nil
+	case finding.FieldMergedInto:
+		m.ClearMergedInto()
+		return nil
 	case finding.FieldTriageReason:
 		m.ClearTriageReason()
 		return nil
@@ -18887,6 +20214,15 @@ func (m *FindingMutation) ResetField(name string) error {
 		return nil
 	case finding.FieldFingerprint:
 		m.ResetFingerprint()
+		return nil
+	case finding.FieldEvidence:
+		m.ResetEvidence()
+		return nil
+	case finding.FieldMatchKey:
+		m.ResetMatchKey()
+		return nil
+	case finding.FieldMergedInto:
+		m.ResetMergedInto()
 		return nil
 	case finding.FieldIssueType:
 		m.ResetIssueType()
@@ -20133,6 +21469,1872 @@ func (m *FindingEventMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *FindingEventMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown FindingEvent edge %s", name)
+}
+
+// FindingMatchMutation represents an operation that mutates the FindingMatch nodes in the graph.
+type FindingMatchMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	finding_id       *int64
+	addfinding_id    *int64
+	scan_id          *int64
+	addscan_id       *int64
+	rung             *string
+	content          *[]byte
+	at               *int64
+	addat            *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*FindingMatch, error)
+	predicates       []predicate.FindingMatch
+}
+
+var _ ent.Mutation = (*FindingMatchMutation)(nil)
+
+// findingmatchOption allows management of the mutation configuration using functional options.
+type findingmatchOption func(*FindingMatchMutation)
+
+// newFindingMatchMutation creates new mutation for the FindingMatch entity.
+func newFindingMatchMutation(c config, op Op, opts ...findingmatchOption) *FindingMatchMutation {
+	m := &FindingMatchMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeFindingMatch,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withFindingMatchID sets the ID field of the mutation.
+func withFindingMatchID(id int64) findingmatchOption {
+	return func(m *FindingMatchMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *FindingMatch
+		)
+		m.oldValue = func(ctx context.Context) (*FindingMatch, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().FindingMatch.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withFindingMatch sets the old FindingMatch of the mutation.
+func withFindingMatch(node *FindingMatch) findingmatchOption {
+	return func(m *FindingMatchMutation) {
+		m.oldValue = func(context.Context) (*FindingMatch, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m FindingMatchMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m FindingMatchMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of FindingMatch entities.
+func (m *FindingMatchMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *FindingMatchMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *FindingMatchMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().FindingMatch.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *FindingMatchMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *FindingMatchMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the FindingMatch entity.
+// If the FindingMatch object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMatchMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *FindingMatchMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *FindingMatchMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *FindingMatchMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetFindingID sets the "finding_id" field.
+func (m *FindingMatchMutation) SetFindingID(i int64) {
+	m.finding_id = &i
+	m.addfinding_id = nil
+}
+
+// FindingID returns the value of the "finding_id" field in the mutation.
+func (m *FindingMatchMutation) FindingID() (r int64, exists bool) {
+	v := m.finding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFindingID returns the old "finding_id" field's value of the FindingMatch entity.
+// If the FindingMatch object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMatchMutation) OldFindingID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFindingID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFindingID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFindingID: %w", err)
+	}
+	return oldValue.FindingID, nil
+}
+
+// AddFindingID adds i to the "finding_id" field.
+func (m *FindingMatchMutation) AddFindingID(i int64) {
+	if m.addfinding_id != nil {
+		*m.addfinding_id += i
+	} else {
+		m.addfinding_id = &i
+	}
+}
+
+// AddedFindingID returns the value that was added to the "finding_id" field in this mutation.
+func (m *FindingMatchMutation) AddedFindingID() (r int64, exists bool) {
+	v := m.addfinding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFindingID resets all changes to the "finding_id" field.
+func (m *FindingMatchMutation) ResetFindingID() {
+	m.finding_id = nil
+	m.addfinding_id = nil
+}
+
+// SetScanID sets the "scan_id" field.
+func (m *FindingMatchMutation) SetScanID(i int64) {
+	m.scan_id = &i
+	m.addscan_id = nil
+}
+
+// ScanID returns the value of the "scan_id" field in the mutation.
+func (m *FindingMatchMutation) ScanID() (r int64, exists bool) {
+	v := m.scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanID returns the old "scan_id" field's value of the FindingMatch entity.
+// If the FindingMatch object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMatchMutation) OldScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanID: %w", err)
+	}
+	return oldValue.ScanID, nil
+}
+
+// AddScanID adds i to the "scan_id" field.
+func (m *FindingMatchMutation) AddScanID(i int64) {
+	if m.addscan_id != nil {
+		*m.addscan_id += i
+	} else {
+		m.addscan_id = &i
+	}
+}
+
+// AddedScanID returns the value that was added to the "scan_id" field in this mutation.
+func (m *FindingMatchMutation) AddedScanID() (r int64, exists bool) {
+	v := m.addscan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetScanID resets all changes to the "scan_id" field.
+func (m *FindingMatchMutation) ResetScanID() {
+	m.scan_id = nil
+	m.addscan_id = nil
+}
+
+// SetRung sets the "rung" field.
+func (m *FindingMatchMutation) SetRung(s string) {
+	m.rung = &s
+}
+
+// Rung returns the value of the "rung" field in the mutation.
+func (m *FindingMatchMutation) Rung() (r string, exists bool) {
+	v := m.rung
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRung returns the old "rung" field's value of the FindingMatch entity.
+// If the FindingMatch object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMatchMutation) OldRung(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRung is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRung requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRung: %w", err)
+	}
+	return oldValue.Rung, nil
+}
+
+// ResetRung resets all changes to the "rung" field.
+func (m *FindingMatchMutation) ResetRung() {
+	m.rung = nil
+}
+
+// SetContent sets the "content" field.
+func (m *FindingMatchMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *FindingMatchMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the FindingMatch entity.
+// If the FindingMatch object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMatchMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *FindingMatchMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetAt sets the "at" field.
+func (m *FindingMatchMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *FindingMatchMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the FindingMatch entity.
+// If the FindingMatch object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMatchMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *FindingMatchMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *FindingMatchMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *FindingMatchMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the FindingMatchMutation builder.
+func (m *FindingMatchMutation) Where(ps ...predicate.FindingMatch) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the FindingMatchMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *FindingMatchMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.FindingMatch, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *FindingMatchMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *FindingMatchMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (FindingMatch).
+func (m *FindingMatchMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *FindingMatchMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, findingmatch.FieldDeploymentID)
+	}
+	if m.finding_id != nil {
+		fields = append(fields, findingmatch.FieldFindingID)
+	}
+	if m.scan_id != nil {
+		fields = append(fields, findingmatch.FieldScanID)
+	}
+	if m.rung != nil {
+		fields = append(fields, findingmatch.FieldRung)
+	}
+	if m.content != nil {
+		fields = append(fields, findingmatch.FieldContent)
+	}
+	if m.at != nil {
+		fields = append(fields, findingmatch.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *FindingMatchMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case findingmatch.FieldDeploymentID:
+		return m.DeploymentID()
+	case findingmatch.FieldFindingID:
+		return m.FindingID()
+	case findingmatch.FieldScanID:
+		return m.ScanID()
+	case findingmatch.FieldRung:
+		return m.Rung()
+	case findingmatch.FieldContent:
+		return m.Content()
+	case findingmatch.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *FindingMatchMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case findingmatch.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case findingmatch.FieldFindingID:
+		return m.OldFindingID(ctx)
+	case findingmatch.FieldScanID:
+		return m.OldScanID(ctx)
+	case findingmatch.FieldRung:
+		return m.OldRung(ctx)
+	case findingmatch.FieldContent:
+		return m.OldContent(ctx)
+	case findingmatch.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown FindingMatch field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *FindingMatchMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case findingmatch.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case findingmatch.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFindingID(v)
+		return nil
+	case findingmatch.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanID(v)
+		return nil
+	case findingmatch.FieldRung:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRung(v)
+		return nil
+	case findingmatch.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case findingmatch.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown FindingMatch field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *FindingMatchMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, findingmatch.FieldDeploymentID)
+	}
+	if m.addfinding_id != nil {
+		fields = append(fields, findingmatch.FieldFindingID)
+	}
+	if m.addscan_id != nil {
+		fields = append(fields, findingmatch.FieldScanID)
+	}
+	if m.addat != nil {
+		fields = append(fields, findingmatch.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *FindingMatchMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case findingmatch.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case findingmatch.FieldFindingID:
+		return m.AddedFindingID()
+	case findingmatch.FieldScanID:
+		return m.AddedScanID()
+	case findingmatch.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *FindingMatchMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case findingmatch.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case findingmatch.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFindingID(v)
+		return nil
+	case findingmatch.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScanID(v)
+		return nil
+	case findingmatch.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown FindingMatch numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *FindingMatchMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *FindingMatchMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *FindingMatchMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown FindingMatch nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *FindingMatchMutation) ResetField(name string) error {
+	switch name {
+	case findingmatch.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case findingmatch.FieldFindingID:
+		m.ResetFindingID()
+		return nil
+	case findingmatch.FieldScanID:
+		m.ResetScanID()
+		return nil
+	case findingmatch.FieldRung:
+		m.ResetRung()
+		return nil
+	case findingmatch.FieldContent:
+		m.ResetContent()
+		return nil
+	case findingmatch.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown FindingMatch field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *FindingMatchMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *FindingMatchMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *FindingMatchMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *FindingMatchMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *FindingMatchMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *FindingMatchMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *FindingMatchMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown FindingMatch unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *FindingMatchMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown FindingMatch edge %s", name)
+}
+
+// IdentityChangeMutation represents an operation that mutates the IdentityChange nodes in the graph.
+type IdentityChangeMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	project_id       *int64
+	addproject_id    *int64
+	kind             *string
+	finding_id       *int64
+	addfinding_id    *int64
+	other_id         *int64
+	addother_id      *int64
+	note             *string
+	before           *[]byte
+	actor_kind       *string
+	actor_id         *int64
+	addactor_id      *int64
+	at               *int64
+	addat            *int64
+	undone_at        *int64
+	addundone_at     *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*IdentityChange, error)
+	predicates       []predicate.IdentityChange
+}
+
+var _ ent.Mutation = (*IdentityChangeMutation)(nil)
+
+// identitychangeOption allows management of the mutation configuration using functional options.
+type identitychangeOption func(*IdentityChangeMutation)
+
+// newIdentityChangeMutation creates new mutation for the IdentityChange entity.
+func newIdentityChangeMutation(c config, op Op, opts ...identitychangeOption) *IdentityChangeMutation {
+	m := &IdentityChangeMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeIdentityChange,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withIdentityChangeID sets the ID field of the mutation.
+func withIdentityChangeID(id int64) identitychangeOption {
+	return func(m *IdentityChangeMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *IdentityChange
+		)
+		m.oldValue = func(ctx context.Context) (*IdentityChange, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().IdentityChange.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withIdentityChange sets the old IdentityChange of the mutation.
+func withIdentityChange(node *IdentityChange) identitychangeOption {
+	return func(m *IdentityChangeMutation) {
+		m.oldValue = func(context.Context) (*IdentityChange, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m IdentityChangeMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m IdentityChangeMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of IdentityChange entities.
+func (m *IdentityChangeMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *IdentityChangeMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *IdentityChangeMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().IdentityChange.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *IdentityChangeMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *IdentityChangeMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the IdentityChange entity.
+// If the IdentityChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *IdentityChangeMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *IdentityChangeMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *IdentityChangeMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *IdentityChangeMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *IdentityChangeMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *IdentityChangeMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the IdentityChange entity.
+// If the IdentityChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *IdentityChangeMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *IdentityChangeMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *IdentityChangeMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *IdentityChangeMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *IdentityChangeMutation) SetKind(s string) {
+	m.kind = &s
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *IdentityChangeMutation) Kind() (r string, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the IdentityChange entity.
+// If the IdentityChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *IdentityChangeMutation) OldKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *IdentityChangeMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetFindingID sets the "finding_id" field.
+func (m *IdentityChangeMutation) SetFindingID(i int64) {
+	m.finding_id = &i
+	m.addfinding_id = nil
+}
+
+// FindingID returns the value of the "finding_id" field in the mutation.
+func (m *IdentityChangeMutation) FindingID() (r int64, exists bool) {
+	v := m.finding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFindingID returns the old "finding_id" field's value of the IdentityChange entity.
+// If the IdentityChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *IdentityChangeMutation) OldFindingID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFindingID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFindingID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFindingID: %w", err)
+	}
+	return oldValue.FindingID, nil
+}
+
+// AddFindingID adds i to the "finding_id" field.
+func (m *IdentityChangeMutation) AddFindingID(i int64) {
+	if m.addfinding_id != nil {
+		*m.addfinding_id += i
+	} else {
+		m.addfinding_id = &i
+	}
+}
+
+// AddedFindingID returns the value that was added to the "finding_id" field in this mutation.
+func (m *IdentityChangeMutation) AddedFindingID() (r int64, exists bool) {
+	v := m.addfinding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFindingID resets all changes to the "finding_id" field.
+func (m *IdentityChangeMutation) ResetFindingID() {
+	m.finding_id = nil
+	m.addfinding_id = nil
+}
+
+// SetOtherID sets the "other_id" field.
+func (m *IdentityChangeMutation) SetOtherID(i int64) {
+	m.other_id = &i
+	m.addother_id = nil
+}
+
+// OtherID returns the value of the "other_id" field in the mutation.
+func (m *IdentityChangeMutation) OtherID() (r int64, exists bool) {
+	v := m.other_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOtherID returns the old "other_id" field's value of the IdentityChange entity.
+// If the IdentityChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *IdentityChangeMutation) OldOtherID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOtherID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOtherID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOtherID: %w", err)
+	}
+	return oldValue.OtherID, nil
+}
+
+// AddOtherID adds i to the "other_id" field.
+func (m *IdentityChangeMutation) AddOtherID(i int64) {
+	if m.addother_id != nil {
+		*m.addother_id += i
+	} else {
+		m.addother_id = &i
+	}
+}
+
+// AddedOtherID returns the value that was added to the "other_id" field in this mutation.
+func (m *IdentityChangeMutation) AddedOtherID() (r int64, exists bool) {
+	v := m.addother_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetOtherID resets all changes to the "other_id" field.
+func (m *IdentityChangeMutation) ResetOtherID() {
+	m.other_id = nil
+	m.addother_id = nil
+}
+
+// SetNote sets the "note" field.
+func (m *IdentityChangeMutation) SetNote(s string) {
+	m.note = &s
+}
+
+// Note returns the value of the "note" field in the mutation.
+func (m *IdentityChangeMutation) Note() (r string, exists bool) {
+	v := m.note
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNote returns the old "note" field's value of the IdentityChange entity.
+// If the IdentityChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *IdentityChangeMutation) OldNote(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNote is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNote requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNote: %w", err)
+	}
+	return oldValue.Note, nil
+}
+
+// ResetNote resets all changes to the "note" field.
+func (m *IdentityChangeMutation) ResetNote() {
+	m.note = nil
+}
+
+// SetBefore sets the "before" field.
+func (m *IdentityChangeMutation) SetBefore(b []byte) {
+	m.before = &b
+}
+
+// Before returns the value of the "before" field in the mutation.
+func (m *IdentityChangeMutation) Before() (r []byte, exists bool) {
+	v := m.before
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBefore returns the old "before" field's value of the IdentityChange entity.
+// If the IdentityChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *IdentityChangeMutation) OldBefore(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBefore is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBefore requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBefore: %w", err)
+	}
+	return oldValue.Before, nil
+}
+
+// ResetBefore resets all changes to the "before" field.
+func (m *IdentityChangeMutation) ResetBefore() {
+	m.before = nil
+}
+
+// SetActorKind sets the "actor_kind" field.
+func (m *IdentityChangeMutation) SetActorKind(s string) {
+	m.actor_kind = &s
+}
+
+// ActorKind returns the value of the "actor_kind" field in the mutation.
+func (m *IdentityChangeMutation) ActorKind() (r string, exists bool) {
+	v := m.actor_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorKind returns the old "actor_kind" field's value of the IdentityChange entity.
+// If the IdentityChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *IdentityChangeMutation) OldActorKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorKind: %w", err)
+	}
+	return oldValue.ActorKind, nil
+}
+
+// ResetActorKind resets all changes to the "actor_kind" field.
+func (m *IdentityChangeMutation) ResetActorKind() {
+	m.actor_kind = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *IdentityChangeMutation) SetActorID(i int64) {
+	m.actor_id = &i
+	m.addactor_id = nil
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *IdentityChangeMutation) ActorID() (r int64, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the IdentityChange entity.
+// If the IdentityChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *IdentityChangeMutation) OldActorID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// AddActorID adds i to the "actor_id" field.
+func (m *IdentityChangeMutation) AddActorID(i int64) {
+	if m.addactor_id != nil {
+		*m.addactor_id += i
+	} else {
+		m.addactor_id = &i
+	}
+}
+
+// AddedActorID returns the value that was added to the "actor_id" field in this mutation.
+func (m *IdentityChangeMutation) AddedActorID() (r int64, exists bool) {
+	v := m.addactor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *IdentityChangeMutation) ResetActorID() {
+	m.actor_id = nil
+	m.addactor_id = nil
+}
+
+// SetAt sets the "at" field.
+func (m *IdentityChangeMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *IdentityChangeMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the IdentityChange entity.
+// If the IdentityChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *IdentityChangeMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *IdentityChangeMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *IdentityChangeMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *IdentityChangeMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// SetUndoneAt sets the "undone_at" field.
+func (m *IdentityChangeMutation) SetUndoneAt(i int64) {
+	m.undone_at = &i
+	m.addundone_at = nil
+}
+
+// UndoneAt returns the value of the "undone_at" field in the mutation.
+func (m *IdentityChangeMutation) UndoneAt() (r int64, exists bool) {
+	v := m.undone_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUndoneAt returns the old "undone_at" field's value of the IdentityChange entity.
+// If the IdentityChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *IdentityChangeMutation) OldUndoneAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUndoneAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUndoneAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUndoneAt: %w", err)
+	}
+	return oldValue.UndoneAt, nil
+}
+
+// AddUndoneAt adds i to the "undone_at" field.
+func (m *IdentityChangeMutation) AddUndoneAt(i int64) {
+	if m.addundone_at != nil {
+		*m.addundone_at += i
+	} else {
+		m.addundone_at = &i
+	}
+}
+
+// AddedUndoneAt returns the value that was added to the "undone_at" field in this mutation.
+func (m *IdentityChangeMutation) AddedUndoneAt() (r int64, exists bool) {
+	v := m.addundone_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearUndoneAt clears the value of the "undone_at" field.
+func (m *IdentityChangeMutation) ClearUndoneAt() {
+	m.undone_at = nil
+	m.addundone_at = nil
+	m.clearedFields[identitychange.FieldUndoneAt] = struct{}{}
+}
+
+// UndoneAtCleared returns if the "undone_at" field was cleared in this mutation.
+func (m *IdentityChangeMutation) UndoneAtCleared() bool {
+	_, ok := m.clearedFields[identitychange.FieldUndoneAt]
+	return ok
+}
+
+// ResetUndoneAt resets all changes to the "undone_at" field.
+func (m *IdentityChangeMutation) ResetUndoneAt() {
+	m.undone_at = nil
+	m.addundone_at = nil
+	delete(m.clearedFields, identitychange.FieldUndoneAt)
+}
+
+// Where appends a list predicates to the IdentityChangeMutation builder.
+func (m *IdentityChangeMutation) Where(ps ...predicate.IdentityChange) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the IdentityChangeMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *IdentityChangeMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.IdentityChange, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *IdentityChangeMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *IdentityChangeMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (IdentityChange).
+func (m *IdentityChangeMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *IdentityChangeMutation) Fields() []string {
+	fields := make([]string, 0, 11)
+	if m.deployment_id != nil {
+		fields = append(fields, identitychange.FieldDeploymentID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, identitychange.FieldProjectID)
+	}
+	if m.kind != nil {
+		fields = append(fields, identitychange.FieldKind)
+	}
+	if m.finding_id != nil {
+		fields = append(fields, identitychange.FieldFindingID)
+	}
+	if m.other_id != nil {
+		fields = append(fields, identitychange.FieldOtherID)
+	}
+	if m.note != nil {
+		fields = append(fields, identitychange.FieldNote)
+	}
+	if m.before != nil {
+		fields = append(fields, identitychange.FieldBefore)
+	}
+	if m.actor_kind != nil {
+		fields = append(fields, identitychange.FieldActorKind)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, identitychange.FieldActorID)
+	}
+	if m.at != nil {
+		fields = append(fields, identitychange.FieldAt)
+	}
+	if m.undone_at != nil {
+		fields = append(fields, identitychange.FieldUndoneAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *IdentityChangeMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case identitychange.FieldDeploymentID:
+		return m.DeploymentID()
+	case identitychange.FieldProjectID:
+		return m.ProjectID()
+	case identitychange.FieldKind:
+		return m.Kind()
+	case identitychange.FieldFindingID:
+		return m.FindingID()
+	case identitychange.FieldOtherID:
+		return m.OtherID()
+	case identitychange.FieldNote:
+		return m.Note()
+	case identitychange.FieldBefore:
+		return m.Before()
+	case identitychange.FieldActorKind:
+		return m.ActorKind()
+	case identitychange.FieldActorID:
+		return m.ActorID()
+	case identitychange.FieldAt:
+		return m.At()
+	case identitychange.FieldUndoneAt:
+		return m.UndoneAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *IdentityChangeMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case identitychange.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case identitychange.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case identitychange.FieldKind:
+		return m.OldKind(ctx)
+	case identitychange.FieldFindingID:
+		return m.OldFindingID(ctx)
+	case identitychange.FieldOtherID:
+		return m.OldOtherID(ctx)
+	case identitychange.FieldNote:
+		return m.OldNote(ctx)
+	case identitychange.FieldBefore:
+		return m.OldBefore(ctx)
+	case identitychange.FieldActorKind:
+		return m.OldActorKind(ctx)
+	case identitychange.FieldActorID:
+		return m.OldActorID(ctx)
+	case identitychange.FieldAt:
+		return m.OldAt(ctx)
+	case identitychange.FieldUndoneAt:
+		return m.OldUndoneAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown IdentityChange field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *IdentityChangeMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case identitychange.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case identitychange.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case identitychange.FieldKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case identitychange.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFindingID(v)
+		return nil
+	case identitychange.FieldOtherID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOtherID(v)
+		return nil
+	case identitychange.FieldNote:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNote(v)
+		return nil
+	case identitychange.FieldBefore:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBefore(v)
+		return nil
+	case identitychange.FieldActorKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorKind(v)
+		return nil
+	case identitychange.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case identitychange.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	case identitychange.FieldUndoneAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUndoneAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown IdentityChange field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *IdentityChangeMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, identitychange.FieldDeploymentID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, identitychange.FieldProjectID)
+	}
+	if m.addfinding_id != nil {
+		fields = append(fields, identitychange.FieldFindingID)
+	}
+	if m.addother_id != nil {
+		fields = append(fields, identitychange.FieldOtherID)
+	}
+	if m.addactor_id != nil {
+		fields = append(fields, identitychange.FieldActorID)
+	}
+	if m.addat != nil {
+		fields = append(fields, identitychange.FieldAt)
+	}
+	if m.addundone_at != nil {
+		fields = append(fields, identitychange.FieldUndoneAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *IdentityChangeMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case identitychange.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case identitychange.FieldProjectID:
+		return m.AddedProjectID()
+	case identitychange.FieldFindingID:
+		return m.AddedFindingID()
+	case identitychange.FieldOtherID:
+		return m.AddedOtherID()
+	case identitychange.FieldActorID:
+		return m.AddedActorID()
+	case identitychange.FieldAt:
+		return m.AddedAt()
+	case identitychange.FieldUndoneAt:
+		return m.AddedUndoneAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *IdentityChangeMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case identitychange.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case identitychange.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case identitychange.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFindingID(v)
+		return nil
+	case identitychange.FieldOtherID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddOtherID(v)
+		return nil
+	case identitychange.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddActorID(v)
+		return nil
+	case identitychange.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	case identitychange.FieldUndoneAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUndoneAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown IdentityChange numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *IdentityChangeMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(identitychange.FieldUndoneAt) {
+		fields = append(fields, identitychange.FieldUndoneAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *IdentityChangeMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *IdentityChangeMutation) ClearField(name string) error {
+	switch name {
+	case identitychange.FieldUndoneAt:
+		m.ClearUndoneAt()
+		return nil
+	}
+	return fmt.Errorf("unknown IdentityChange nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *IdentityChangeMutation) ResetField(name string) error {
+	switch name {
+	case identitychange.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case identitychange.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case identitychange.FieldKind:
+		m.ResetKind()
+		return nil
+	case identitychange.FieldFindingID:
+		m.ResetFindingID()
+		return nil
+	case identitychange.FieldOtherID:
+		m.ResetOtherID()
+		return nil
+	case identitychange.FieldNote:
+		m.ResetNote()
+		return nil
+	case identitychange.FieldBefore:
+		m.ResetBefore()
+		return nil
+	case identitychange.FieldActorKind:
+		m.ResetActorKind()
+		return nil
+	case identitychange.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case identitychange.FieldAt:
+		m.ResetAt()
+		return nil
+	case identitychange.FieldUndoneAt:
+		m.ResetUndoneAt()
+		return nil
+	}
+	return fmt.Errorf("unknown IdentityChange field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *IdentityChangeMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *IdentityChangeMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *IdentityChangeMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *IdentityChangeMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *IdentityChangeMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *IdentityChangeMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *IdentityChangeMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown IdentityChange unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *IdentityChangeMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown IdentityChange edge %s", name)
 }
 
 // InstallCheckMutation represents an operation that mutates the InstallCheck nodes in the graph.
@@ -31265,6 +34467,797 @@ func (m *ProjectTagMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown ProjectTag edge %s", name)
 }
 
+// RemediationPolicyMutation represents an operation that mutates the RemediationPolicy nodes in the graph.
+type RemediationPolicyMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	slug             *string
+	position         *int32
+	addposition      *int32
+	active           *bool
+	content          *[]byte
+	created_at       *int64
+	addcreated_at    *int64
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*RemediationPolicy, error)
+	predicates       []predicate.RemediationPolicy
+}
+
+var _ ent.Mutation = (*RemediationPolicyMutation)(nil)
+
+// remediationpolicyOption allows management of the mutation configuration using functional options.
+type remediationpolicyOption func(*RemediationPolicyMutation)
+
+// newRemediationPolicyMutation creates new mutation for the RemediationPolicy entity.
+func newRemediationPolicyMutation(c config, op Op, opts ...remediationpolicyOption) *RemediationPolicyMutation {
+	m := &RemediationPolicyMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRemediationPolicy,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRemediationPolicyID sets the ID field of the mutation.
+func withRemediationPolicyID(id int64) remediationpolicyOption {
+	return func(m *RemediationPolicyMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RemediationPolicy
+		)
+		m.oldValue = func(ctx context.Context) (*RemediationPolicy, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RemediationPolicy.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRemediationPolicy sets the old RemediationPolicy of the mutation.
+func withRemediationPolicy(node *RemediationPolicy) remediationpolicyOption {
+	return func(m *RemediationPolicyMutation) {
+		m.oldValue = func(context.Context) (*RemediationPolicy, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RemediationPolicyMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RemediationPolicyMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RemediationPolicy entities.
+func (m *RemediationPolicyMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RemediationPolicyMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RemediationPolicyMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RemediationPolicy.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *RemediationPolicyMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *RemediationPolicyMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the RemediationPolicy entity.
+// If the RemediationPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RemediationPolicyMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *RemediationPolicyMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *RemediationPolicyMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *RemediationPolicyMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetSlug sets the "slug" field.
+func (m *RemediationPolicyMutation) SetSlug(s string) {
+	m.slug = &s
+}
+
+// Slug returns the value of the "slug" field in the mutation.
+func (m *RemediationPolicyMutation) Slug() (r string, exists bool) {
+	v := m.slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSlug returns the old "slug" field's value of the RemediationPolicy entity.
+// If the RemediationPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RemediationPolicyMutation) OldSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSlug: %w", err)
+	}
+	return oldValue.Slug, nil
+}
+
+// ResetSlug resets all changes to the "slug" field.
+func (m *RemediationPolicyMutation) ResetSlug() {
+	m.slug = nil
+}
+
+// SetPosition sets the "position" field.
+func (m *RemediationPolicyMutation) SetPosition(i int32) {
+	m.position = &i
+	m.addposition = nil
+}
+
+// Position returns the value of the "position" field in the mutation.
+func (m *RemediationPolicyMutation) Position() (r int32, exists bool) {
+	v := m.position
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPosition returns the old "position" field's value of the RemediationPolicy entity.
+// If the RemediationPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RemediationPolicyMutation) OldPosition(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPosition is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPosition requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPosition: %w", err)
+	}
+	return oldValue.Position, nil
+}
+
+// AddPosition adds i to the "position" field.
+func (m *RemediationPolicyMutation) AddPosition(i int32) {
+	if m.addposition != nil {
+		*m.addposition += i
+	} else {
+		m.addposition = &i
+	}
+}
+
+// AddedPosition returns the value that was added to the "position" field in this mutation.
+func (m *RemediationPolicyMutation) AddedPosition() (r int32, exists bool) {
+	v := m.addposition
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPosition resets all changes to the "position" field.
+func (m *RemediationPolicyMutation) ResetPosition() {
+	m.position = nil
+	m.addposition = nil
+}
+
+// SetActive sets the "active" field.
+func (m *RemediationPolicyMutation) SetActive(b bool) {
+	m.active = &b
+}
+
+// Active returns the value of the "active" field in the mutation.
+func (m *RemediationPolicyMutation) Active() (r bool, exists bool) {
+	v := m.active
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActive returns the old "active" field's value of the RemediationPolicy entity.
+// If the RemediationPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RemediationPolicyMutation) OldActive(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActive is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActive requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActive: %w", err)
+	}
+	return oldValue.Active, nil
+}
+
+// ResetActive resets all changes to the "active" field.
+func (m *RemediationPolicyMutation) ResetActive() {
+	m.active = nil
+}
+
+// SetContent sets the "content" field.
+func (m *RemediationPolicyMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *RemediationPolicyMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the RemediationPolicy entity.
+// If the RemediationPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RemediationPolicyMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *RemediationPolicyMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *RemediationPolicyMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *RemediationPolicyMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the RemediationPolicy entity.
+// If the RemediationPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RemediationPolicyMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *RemediationPolicyMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *RemediationPolicyMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *RemediationPolicyMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *RemediationPolicyMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *RemediationPolicyMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the RemediationPolicy entity.
+// If the RemediationPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RemediationPolicyMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *RemediationPolicyMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *RemediationPolicyMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *RemediationPolicyMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the RemediationPolicyMutation builder.
+func (m *RemediationPolicyMutation) Where(ps ...predicate.RemediationPolicy) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RemediationPolicyMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RemediationPolicyMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RemediationPolicy, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RemediationPolicyMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RemediationPolicyMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RemediationPolicy).
+func (m *RemediationPolicyMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RemediationPolicyMutation) Fields() []string {
+	fields := make([]string, 0, 7)
+	if m.deployment_id != nil {
+		fields = append(fields, remediationpolicy.FieldDeploymentID)
+	}
+	if m.slug != nil {
+		fields = append(fields, remediationpolicy.FieldSlug)
+	}
+	if m.position != nil {
+		fields = append(fields, remediationpolicy.FieldPosition)
+	}
+	if m.active != nil {
+		fields = append(fields, remediationpolicy.FieldActive)
+	}
+	if m.content != nil {
+		fields = append(fields, remediationpolicy.FieldContent)
+	}
+	if m.created_at != nil {
+		fields = append(fields, remediationpolicy.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, remediationpolicy.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RemediationPolicyMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case remediationpolicy.FieldDeploymentID:
+		return m.DeploymentID()
+	case remediationpolicy.FieldSlug:
+		return m.Slug()
+	case remediationpolicy.FieldPosition:
+		return m.Position()
+	case remediationpolicy.FieldActive:
+		return m.Active()
+	case remediationpolicy.FieldContent:
+		return m.Content()
+	case remediationpolicy.FieldCreatedAt:
+		return m.CreatedAt()
+	case remediationpolicy.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RemediationPolicyMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case remediationpolicy.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case remediationpolicy.FieldSlug:
+		return m.OldSlug(ctx)
+	case remediationpolicy.FieldPosition:
+		return m.OldPosition(ctx)
+	case remediationpolicy.FieldActive:
+		return m.OldActive(ctx)
+	case remediationpolicy.FieldContent:
+		return m.OldContent(ctx)
+	case remediationpolicy.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case remediationpolicy.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown RemediationPolicy field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RemediationPolicyMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case remediationpolicy.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case remediationpolicy.FieldSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSlug(v)
+		return nil
+	case remediationpolicy.FieldPosition:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPosition(v)
+		return nil
+	case remediationpolicy.FieldActive:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActive(v)
+		return nil
+	case remediationpolicy.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case remediationpolicy.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case remediationpolicy.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RemediationPolicy field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RemediationPolicyMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, remediationpolicy.FieldDeploymentID)
+	}
+	if m.addposition != nil {
+		fields = append(fields, remediationpolicy.FieldPosition)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, remediationpolicy.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, remediationpolicy.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RemediationPolicyMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case remediationpolicy.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case remediationpolicy.FieldPosition:
+		return m.AddedPosition()
+	case remediationpolicy.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case remediationpolicy.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RemediationPolicyMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case remediationpolicy.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case remediationpolicy.FieldPosition:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPosition(v)
+		return nil
+	case remediationpolicy.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case remediationpolicy.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RemediationPolicy numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RemediationPolicyMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RemediationPolicyMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RemediationPolicyMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown RemediationPolicy nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RemediationPolicyMutation) ResetField(name string) error {
+	switch name {
+	case remediationpolicy.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case remediationpolicy.FieldSlug:
+		m.ResetSlug()
+		return nil
+	case remediationpolicy.FieldPosition:
+		m.ResetPosition()
+		return nil
+	case remediationpolicy.FieldActive:
+		m.ResetActive()
+		return nil
+	case remediationpolicy.FieldContent:
+		m.ResetContent()
+		return nil
+	case remediationpolicy.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case remediationpolicy.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown RemediationPolicy field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RemediationPolicyMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RemediationPolicyMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RemediationPolicyMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RemediationPolicyMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RemediationPolicyMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RemediationPolicyMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RemediationPolicyMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown RemediationPolicy unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RemediationPolicyMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown RemediationPolicy edge %s", name)
+}
+
 // ReviewCommentContentMutation represents an operation that mutates the ReviewCommentContent nodes in the graph.
 type ReviewCommentContentMutation struct {
 	config
@@ -32607,6 +36600,2578 @@ func (m *RuleMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Rule edge %s", name)
 }
 
+// RuleAliasMutation represents an operation that mutates the RuleAlias nodes in the graph.
+type RuleAliasMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	tool             *string
+	name             *string
+	canonical        *string
+	source           *string
+	created_at       *int64
+	addcreated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*RuleAlias, error)
+	predicates       []predicate.RuleAlias
+}
+
+var _ ent.Mutation = (*RuleAliasMutation)(nil)
+
+// rulealiasOption allows management of the mutation configuration using functional options.
+type rulealiasOption func(*RuleAliasMutation)
+
+// newRuleAliasMutation creates new mutation for the RuleAlias entity.
+func newRuleAliasMutation(c config, op Op, opts ...rulealiasOption) *RuleAliasMutation {
+	m := &RuleAliasMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRuleAlias,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRuleAliasID sets the ID field of the mutation.
+func withRuleAliasID(id int64) rulealiasOption {
+	return func(m *RuleAliasMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RuleAlias
+		)
+		m.oldValue = func(ctx context.Context) (*RuleAlias, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RuleAlias.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRuleAlias sets the old RuleAlias of the mutation.
+func withRuleAlias(node *RuleAlias) rulealiasOption {
+	return func(m *RuleAliasMutation) {
+		m.oldValue = func(context.Context) (*RuleAlias, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RuleAliasMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RuleAliasMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RuleAlias entities.
+func (m *RuleAliasMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RuleAliasMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RuleAliasMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RuleAlias.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *RuleAliasMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *RuleAliasMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the RuleAlias entity.
+// If the RuleAlias object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleAliasMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *RuleAliasMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *RuleAliasMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *RuleAliasMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetTool sets the "tool" field.
+func (m *RuleAliasMutation) SetTool(s string) {
+	m.tool = &s
+}
+
+// Tool returns the value of the "tool" field in the mutation.
+func (m *RuleAliasMutation) Tool() (r string, exists bool) {
+	v := m.tool
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTool returns the old "tool" field's value of the RuleAlias entity.
+// If the RuleAlias object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleAliasMutation) OldTool(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTool is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTool requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTool: %w", err)
+	}
+	return oldValue.Tool, nil
+}
+
+// ResetTool resets all changes to the "tool" field.
+func (m *RuleAliasMutation) ResetTool() {
+	m.tool = nil
+}
+
+// SetName sets the "name" field.
+func (m *RuleAliasMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *RuleAliasMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the RuleAlias entity.
+// If the RuleAlias object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleAliasMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *RuleAliasMutation) ResetName() {
+	m.name = nil
+}
+
+// SetCanonical sets the "canonical" field.
+func (m *RuleAliasMutation) SetCanonical(s string) {
+	m.canonical = &s
+}
+
+// Canonical returns the value of the "canonical" field in the mutation.
+func (m *RuleAliasMutation) Canonical() (r string, exists bool) {
+	v := m.canonical
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCanonical returns the old "canonical" field's value of the RuleAlias entity.
+// If the RuleAlias object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleAliasMutation) OldCanonical(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCanonical is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCanonical requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCanonical: %w", err)
+	}
+	return oldValue.Canonical, nil
+}
+
+// ResetCanonical resets all changes to the "canonical" field.
+func (m *RuleAliasMutation) ResetCanonical() {
+	m.canonical = nil
+}
+
+// SetSource sets the "source" field.
+func (m *RuleAliasMutation) SetSource(s string) {
+	m.source = &s
+}
+
+// Source returns the value of the "source" field in the mutation.
+func (m *RuleAliasMutation) Source() (r string, exists bool) {
+	v := m.source
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSource returns the old "source" field's value of the RuleAlias entity.
+// If the RuleAlias object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleAliasMutation) OldSource(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSource is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSource requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSource: %w", err)
+	}
+	return oldValue.Source, nil
+}
+
+// ResetSource resets all changes to the "source" field.
+func (m *RuleAliasMutation) ResetSource() {
+	m.source = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *RuleAliasMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *RuleAliasMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the RuleAlias entity.
+// If the RuleAlias object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleAliasMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *RuleAliasMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *RuleAliasMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *RuleAliasMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// Where appends a list predicates to the RuleAliasMutation builder.
+func (m *RuleAliasMutation) Where(ps ...predicate.RuleAlias) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RuleAliasMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RuleAliasMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RuleAlias, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RuleAliasMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RuleAliasMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RuleAlias).
+func (m *RuleAliasMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RuleAliasMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, rulealias.FieldDeploymentID)
+	}
+	if m.tool != nil {
+		fields = append(fields, rulealias.FieldTool)
+	}
+	if m.name != nil {
+		fields = append(fields, rulealias.FieldName)
+	}
+	if m.canonical != nil {
+		fields = append(fields, rulealias.FieldCanonical)
+	}
+	if m.source != nil {
+		fields = append(fields, rulealias.FieldSource)
+	}
+	if m.created_at != nil {
+		fields = append(fields, rulealias.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RuleAliasMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case rulealias.FieldDeploymentID:
+		return m.DeploymentID()
+	case rulealias.FieldTool:
+		return m.Tool()
+	case rulealias.FieldName:
+		return m.Name()
+	case rulealias.FieldCanonical:
+		return m.Canonical()
+	case rulealias.FieldSource:
+		return m.Source()
+	case rulealias.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RuleAliasMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case rulealias.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case rulealias.FieldTool:
+		return m.OldTool(ctx)
+	case rulealias.FieldName:
+		return m.OldName(ctx)
+	case rulealias.FieldCanonical:
+		return m.OldCanonical(ctx)
+	case rulealias.FieldSource:
+		return m.OldSource(ctx)
+	case rulealias.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown RuleAlias field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuleAliasMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case rulealias.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case rulealias.FieldTool:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTool(v)
+		return nil
+	case rulealias.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case rulealias.FieldCanonical:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCanonical(v)
+		return nil
+	case rulealias.FieldSource:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSource(v)
+		return nil
+	case rulealias.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RuleAlias field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RuleAliasMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, rulealias.FieldDeploymentID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, rulealias.FieldCreatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RuleAliasMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case rulealias.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case rulealias.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuleAliasMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case rulealias.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case rulealias.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RuleAlias numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RuleAliasMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RuleAliasMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RuleAliasMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown RuleAlias nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RuleAliasMutation) ResetField(name string) error {
+	switch name {
+	case rulealias.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case rulealias.FieldTool:
+		m.ResetTool()
+		return nil
+	case rulealias.FieldName:
+		m.ResetName()
+		return nil
+	case rulealias.FieldCanonical:
+		m.ResetCanonical()
+		return nil
+	case rulealias.FieldSource:
+		m.ResetSource()
+		return nil
+	case rulealias.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown RuleAlias field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RuleAliasMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RuleAliasMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RuleAliasMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RuleAliasMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RuleAliasMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RuleAliasMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RuleAliasMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown RuleAlias unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RuleAliasMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown RuleAlias edge %s", name)
+}
+
+// RuleDocumentMutation represents an operation that mutates the RuleDocument nodes in the graph.
+type RuleDocumentMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	name             *string
+	origin           *string
+	product          *string
+	severity         *string
+	languages        *[]string
+	appendlanguages  []string
+	mode             *string
+	visibility       *string
+	version          *int32
+	addversion       *int32
+	created_at       *int64
+	addcreated_at    *int64
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*RuleDocument, error)
+	predicates       []predicate.RuleDocument
+}
+
+var _ ent.Mutation = (*RuleDocumentMutation)(nil)
+
+// ruledocumentOption allows management of the mutation configuration using functional options.
+type ruledocumentOption func(*RuleDocumentMutation)
+
+// newRuleDocumentMutation creates new mutation for the RuleDocument entity.
+func newRuleDocumentMutation(c config, op Op, opts ...ruledocumentOption) *RuleDocumentMutation {
+	m := &RuleDocumentMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRuleDocument,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRuleDocumentID sets the ID field of the mutation.
+func withRuleDocumentID(id int64) ruledocumentOption {
+	return func(m *RuleDocumentMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RuleDocument
+		)
+		m.oldValue = func(ctx context.Context) (*RuleDocument, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RuleDocument.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRuleDocument sets the old RuleDocument of the mutation.
+func withRuleDocument(node *RuleDocument) ruledocumentOption {
+	return func(m *RuleDocumentMutation) {
+		m.oldValue = func(context.Context) (*RuleDocument, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RuleDocumentMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RuleDocumentMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RuleDocument entities.
+func (m *RuleDocumentMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RuleDocumentMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RuleDocumentMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RuleDocument.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *RuleDocumentMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *RuleDocumentMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *RuleDocumentMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *RuleDocumentMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *RuleDocumentMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetName sets the "name" field.
+func (m *RuleDocumentMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *RuleDocumentMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *RuleDocumentMutation) ResetName() {
+	m.name = nil
+}
+
+// SetOrigin sets the "origin" field.
+func (m *RuleDocumentMutation) SetOrigin(s string) {
+	m.origin = &s
+}
+
+// Origin returns the value of the "origin" field in the mutation.
+func (m *RuleDocumentMutation) Origin() (r string, exists bool) {
+	v := m.origin
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOrigin returns the old "origin" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldOrigin(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOrigin is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOrigin requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOrigin: %w", err)
+	}
+	return oldValue.Origin, nil
+}
+
+// ResetOrigin resets all changes to the "origin" field.
+func (m *RuleDocumentMutation) ResetOrigin() {
+	m.origin = nil
+}
+
+// SetProduct sets the "product" field.
+func (m *RuleDocumentMutation) SetProduct(s string) {
+	m.product = &s
+}
+
+// Product returns the value of the "product" field in the mutation.
+func (m *RuleDocumentMutation) Product() (r string, exists bool) {
+	v := m.product
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProduct returns the old "product" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldProduct(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProduct is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProduct requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProduct: %w", err)
+	}
+	return oldValue.Product, nil
+}
+
+// ResetProduct resets all changes to the "product" field.
+func (m *RuleDocumentMutation) ResetProduct() {
+	m.product = nil
+}
+
+// SetSeverity sets the "severity" field.
+func (m *RuleDocumentMutation) SetSeverity(s string) {
+	m.severity = &s
+}
+
+// Severity returns the value of the "severity" field in the mutation.
+func (m *RuleDocumentMutation) Severity() (r string, exists bool) {
+	v := m.severity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSeverity returns the old "severity" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldSeverity(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSeverity is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSeverity requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSeverity: %w", err)
+	}
+	return oldValue.Severity, nil
+}
+
+// ResetSeverity resets all changes to the "severity" field.
+func (m *RuleDocumentMutation) ResetSeverity() {
+	m.severity = nil
+}
+
+// SetLanguages sets the "languages" field.
+func (m *RuleDocumentMutation) SetLanguages(s []string) {
+	m.languages = &s
+	m.appendlanguages = nil
+}
+
+// Languages returns the value of the "languages" field in the mutation.
+func (m *RuleDocumentMutation) Languages() (r []string, exists bool) {
+	v := m.languages
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLanguages returns the old "languages" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldLanguages(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLanguages is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLanguages requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLanguages: %w", err)
+	}
+	return oldValue.Languages, nil
+}
+
+// AppendLanguages adds s to the "languages" field.
+func (m *RuleDocumentMutation) AppendLanguages(s []string) {
+	m.appendlanguages = append(m.appendlanguages, s...)
+}
+
+// AppendedLanguages returns the list of values that were appended to the "languages" field in this mutation.
+func (m *RuleDocumentMutation) AppendedLanguages() ([]string, bool) {
+	if len(m.appendlanguages) == 0 {
+		return nil, false
+	}
+	return m.appendlanguages, true
+}
+
+// ResetLanguages resets all changes to the "languages" field.
+func (m *RuleDocumentMutation) ResetLanguages() {
+	m.languages = nil
+	m.appendlanguages = nil
+}
+
+// SetMode sets the "mode" field.
+func (m *RuleDocumentMutation) SetMode(s string) {
+	m.mode = &s
+}
+
+// Mode returns the value of the "mode" field in the mutation.
+func (m *RuleDocumentMutation) Mode() (r string, exists bool) {
+	v := m.mode
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMode returns the old "mode" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldMode(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMode is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMode requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMode: %w", err)
+	}
+	return oldValue.Mode, nil
+}
+
+// ResetMode resets all changes to the "mode" field.
+func (m *RuleDocumentMutation) ResetMode() {
+	m.mode = nil
+}
+
+// SetVisibility sets the "visibility" field.
+func (m *RuleDocumentMutation) SetVisibility(s string) {
+	m.visibility = &s
+}
+
+// Visibility returns the value of the "visibility" field in the mutation.
+func (m *RuleDocumentMutation) Visibility() (r string, exists bool) {
+	v := m.visibility
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVisibility returns the old "visibility" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldVisibility(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVisibility is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVisibility requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVisibility: %w", err)
+	}
+	return oldValue.Visibility, nil
+}
+
+// ResetVisibility resets all changes to the "visibility" field.
+func (m *RuleDocumentMutation) ResetVisibility() {
+	m.visibility = nil
+}
+
+// SetVersion sets the "version" field.
+func (m *RuleDocumentMutation) SetVersion(i int32) {
+	m.version = &i
+	m.addversion = nil
+}
+
+// Version returns the value of the "version" field in the mutation.
+func (m *RuleDocumentMutation) Version() (r int32, exists bool) {
+	v := m.version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVersion returns the old "version" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldVersion(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVersion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVersion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVersion: %w", err)
+	}
+	return oldValue.Version, nil
+}
+
+// AddVersion adds i to the "version" field.
+func (m *RuleDocumentMutation) AddVersion(i int32) {
+	if m.addversion != nil {
+		*m.addversion += i
+	} else {
+		m.addversion = &i
+	}
+}
+
+// AddedVersion returns the value that was added to the "version" field in this mutation.
+func (m *RuleDocumentMutation) AddedVersion() (r int32, exists bool) {
+	v := m.addversion
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetVersion resets all changes to the "version" field.
+func (m *RuleDocumentMutation) ResetVersion() {
+	m.version = nil
+	m.addversion = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *RuleDocumentMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *RuleDocumentMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *RuleDocumentMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *RuleDocumentMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *RuleDocumentMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *RuleDocumentMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *RuleDocumentMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *RuleDocumentMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *RuleDocumentMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *RuleDocumentMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the RuleDocumentMutation builder.
+func (m *RuleDocumentMutation) Where(ps ...predicate.RuleDocument) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RuleDocumentMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RuleDocumentMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RuleDocument, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RuleDocumentMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RuleDocumentMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RuleDocument).
+func (m *RuleDocumentMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RuleDocumentMutation) Fields() []string {
+	fields := make([]string, 0, 11)
+	if m.deployment_id != nil {
+		fields = append(fields, ruledocument.FieldDeploymentID)
+	}
+	if m.name != nil {
+		fields = append(fields, ruledocument.FieldName)
+	}
+	if m.origin != nil {
+		fields = append(fields, ruledocument.FieldOrigin)
+	}
+	if m.product != nil {
+		fields = append(fields, ruledocument.FieldProduct)
+	}
+	if m.severity != nil {
+		fields = append(fields, ruledocument.FieldSeverity)
+	}
+	if m.languages != nil {
+		fields = append(fields, ruledocument.FieldLanguages)
+	}
+	if m.mode != nil {
+		fields = append(fields, ruledocument.FieldMode)
+	}
+	if m.visibility != nil {
+		fields = append(fields, ruledocument.FieldVisibility)
+	}
+	if m.version != nil {
+		fields = append(fields, ruledocument.FieldVersion)
+	}
+	if m.created_at != nil {
+		fields = append(fields, ruledocument.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, ruledocument.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RuleDocumentMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case ruledocument.FieldDeploymentID:
+		return m.DeploymentID()
+	case ruledocument.FieldName:
+		return m.Name()
+	case ruledocument.FieldOrigin:
+		return m.Origin()
+	case ruledocument.FieldProduct:
+		return m.Product()
+	case ruledocument.FieldSeverity:
+		return m.Severity()
+	case ruledocument.FieldLanguages:
+		return m.Languages()
+	case ruledocument.FieldMode:
+		return m.Mode()
+	case ruledocument.FieldVisibility:
+		return m.Visibility()
+	case ruledocument.FieldVersion:
+		return m.Version()
+	case ruledocument.FieldCreatedAt:
+		return m.CreatedAt()
+	case ruledocument.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RuleDocumentMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case ruledocument.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case ruledocument.FieldName:
+		return m.OldName(ctx)
+	case ruledocument.FieldOrigin:
+		return m.OldOrigin(ctx)
+	case ruledocument.FieldProduct:
+		return m.OldProduct(ctx)
+	case ruledocument.FieldSeverity:
+		return m.OldSeverity(ctx)
+	case ruledocument.FieldLanguages:
+		return m.OldLanguages(ctx)
+	case ruledocument.FieldMode:
+		return m.OldMode(ctx)
+	case ruledocument.FieldVisibility:
+		return m.OldVisibility(ctx)
+	case ruledocument.FieldVersion:
+		return m.OldVersion(ctx)
+	case ruledocument.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case ruledocument.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown RuleDocument field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuleDocumentMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case ruledocument.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case ruledocument.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case ruledocument.FieldOrigin:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOrigin(v)
+		return nil
+	case ruledocument.FieldProduct:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProduct(v)
+		return nil
+	case ruledocument.FieldSeverity:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSeverity(v)
+		return nil
+	case ruledocument.FieldLanguages:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLanguages(v)
+		return nil
+	case ruledocument.FieldMode:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMode(v)
+		return nil
+	case ruledocument.FieldVisibility:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVisibility(v)
+		return nil
+	case ruledocument.FieldVersion:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVersion(v)
+		return nil
+	case ruledocument.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case ruledocument.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RuleDocument field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RuleDocumentMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, ruledocument.FieldDeploymentID)
+	}
+	if m.addversion != nil {
+		fields = append(fields, ruledocument.FieldVersion)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, ruledocument.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, ruledocument.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RuleDocumentMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case ruledocument.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case ruledocument.FieldVersion:
+		return m.AddedVersion()
+	case ruledocument.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case ruledocument.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuleDocumentMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case ruledocument.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case ruledocument.FieldVersion:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddVersion(v)
+		return nil
+	case ruledocument.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case ruledocument.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RuleDocument numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RuleDocumentMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RuleDocumentMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RuleDocumentMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown RuleDocument nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RuleDocumentMutation) ResetField(name string) error {
+	switch name {
+	case ruledocument.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case ruledocument.FieldName:
+		m.ResetName()
+		return nil
+	case ruledocument.FieldOrigin:
+		m.ResetOrigin()
+		return nil
+	case ruledocument.FieldProduct:
+		m.ResetProduct()
+		return nil
+	case ruledocument.FieldSeverity:
+		m.ResetSeverity()
+		return nil
+	case ruledocument.FieldLanguages:
+		m.ResetLanguages()
+		return nil
+	case ruledocument.FieldMode:
+		m.ResetMode()
+		return nil
+	case ruledocument.FieldVisibility:
+		m.ResetVisibility()
+		return nil
+	case ruledocument.FieldVersion:
+		m.ResetVersion()
+		return nil
+	case ruledocument.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case ruledocument.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown RuleDocument field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RuleDocumentMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RuleDocumentMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RuleDocumentMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RuleDocumentMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RuleDocumentMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RuleDocumentMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RuleDocumentMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown RuleDocument unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RuleDocumentMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown RuleDocument edge %s", name)
+}
+
+// RuleVersionMutation represents an operation that mutates the RuleVersion nodes in the graph.
+type RuleVersionMutation struct {
+	config
+	op                  Op
+	typ                 string
+	id                  *int64
+	deployment_id       *int64
+	adddeployment_id    *int64
+	rule_document_id    *int64
+	addrule_document_id *int64
+	version             *int32
+	addversion          *int32
+	digest              *[]byte
+	document            *[]byte
+	actor_kind          *string
+	actor_id            *int64
+	addactor_id         *int64
+	created_at          *int64
+	addcreated_at       *int64
+	clearedFields       map[string]struct{}
+	done                bool
+	oldValue            func(context.Context) (*RuleVersion, error)
+	predicates          []predicate.RuleVersion
+}
+
+var _ ent.Mutation = (*RuleVersionMutation)(nil)
+
+// ruleversionOption allows management of the mutation configuration using functional options.
+type ruleversionOption func(*RuleVersionMutation)
+
+// newRuleVersionMutation creates new mutation for the RuleVersion entity.
+func newRuleVersionMutation(c config, op Op, opts ...ruleversionOption) *RuleVersionMutation {
+	m := &RuleVersionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRuleVersion,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRuleVersionID sets the ID field of the mutation.
+func withRuleVersionID(id int64) ruleversionOption {
+	return func(m *RuleVersionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RuleVersion
+		)
+		m.oldValue = func(ctx context.Context) (*RuleVersion, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RuleVersion.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRuleVersion sets the old RuleVersion of the mutation.
+func withRuleVersion(node *RuleVersion) ruleversionOption {
+	return func(m *RuleVersionMutation) {
+		m.oldValue = func(context.Context) (*RuleVersion, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RuleVersionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RuleVersionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RuleVersion entities.
+func (m *RuleVersionMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RuleVersionMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RuleVersionMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RuleVersion.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *RuleVersionMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *RuleVersionMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the RuleVersion entity.
+// If the RuleVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleVersionMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *RuleVersionMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *RuleVersionMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *RuleVersionMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRuleDocumentID sets the "rule_document_id" field.
+func (m *RuleVersionMutation) SetRuleDocumentID(i int64) {
+	m.rule_document_id = &i
+	m.addrule_document_id = nil
+}
+
+// RuleDocumentID returns the value of the "rule_document_id" field in the mutation.
+func (m *RuleVersionMutation) RuleDocumentID() (r int64, exists bool) {
+	v := m.rule_document_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRuleDocumentID returns the old "rule_document_id" field's value of the RuleVersion entity.
+// If the RuleVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleVersionMutation) OldRuleDocumentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRuleDocumentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRuleDocumentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRuleDocumentID: %w", err)
+	}
+	return oldValue.RuleDocumentID, nil
+}
+
+// AddRuleDocumentID adds i to the "rule_document_id" field.
+func (m *RuleVersionMutation) AddRuleDocumentID(i int64) {
+	if m.addrule_document_id != nil {
+		*m.addrule_document_id += i
+	} else {
+		m.addrule_document_id = &i
+	}
+}
+
+// AddedRuleDocumentID returns the value that was added to the "rule_document_id" field in this mutation.
+func (m *RuleVersionMutation) AddedRuleDocumentID() (r int64, exists bool) {
+	v := m.addrule_document_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRuleDocumentID resets all changes to the "rule_document_id" field.
+func (m *RuleVersionMutation) ResetRuleDocumentID() {
+	m.rule_document_id = nil
+	m.addrule_document_id = nil
+}
+
+// SetVersion sets the "version" field.
+func (m *RuleVersionMutation) SetVersion(i int32) {
+	m.version = &i
+	m.addversion = nil
+}
+
+// Version returns the value of the "version" field in the mutation.
+func (m *RuleVersionMutation) Version() (r int32, exists bool) {
+	v := m.version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVersion returns the old "version" field's value of the RuleVersion entity.
+// If the RuleVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleVersionMutation) OldVersion(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVersion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVersion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVersion: %w", err)
+	}
+	return oldValue.Version, nil
+}
+
+// AddVersion adds i to the "version" field.
+func (m *RuleVersionMutation) AddVersion(i int32) {
+	if m.addversion != nil {
+		*m.addversion += i
+	} else {
+		m.addversion = &i
+	}
+}
+
+// AddedVersion returns the value that was added to the "version" field in this mutation.
+func (m *RuleVersionMutation) AddedVersion() (r int32, exists bool) {
+	v := m.addversion
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetVersion resets all changes to the "version" field.
+func (m *RuleVersionMutation) ResetVersion() {
+	m.version = nil
+	m.addversion = nil
+}
+
+// SetDigest sets the "digest" field.
+func (m *RuleVersionMutation) SetDigest(b []byte) {
+	m.digest = &b
+}
+
+// Digest returns the value of the "digest" field in the mutation.
+func (m *RuleVersionMutation) Digest() (r []byte, exists bool) {
+	v := m.digest
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDigest returns the old "digest" field's value of the RuleVersion entity.
+// If the RuleVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleVersionMutation) OldDigest(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDigest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDigest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDigest: %w", err)
+	}
+	return oldValue.Digest, nil
+}
+
+// ResetDigest resets all changes to the "digest" field.
+func (m *RuleVersionMutation) ResetDigest() {
+	m.digest = nil
+}
+
+// SetDocument sets the "document" field.
+func (m *RuleVersionMutation) SetDocument(b []byte) {
+	m.document = &b
+}
+
+// Document returns the value of the "document" field in the mutation.
+func (m *RuleVersionMutation) Document() (r []byte, exists bool) {
+	v := m.document
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDocument returns the old "document" field's value of the RuleVersion entity.
+// If the RuleVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleVersionMutation) OldDocument(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDocument is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDocument requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDocument: %w", err)
+	}
+	return oldValue.Document, nil
+}
+
+// ResetDocument resets all changes to the "document" field.
+func (m *RuleVersionMutation) ResetDocument() {
+	m.document = nil
+}
+
+// SetActorKind sets the "actor_kind" field.
+func (m *RuleVersionMutation) SetActorKind(s string) {
+	m.actor_kind = &s
+}
+
+// ActorKind returns the value of the "actor_kind" field in the mutation.
+func (m *RuleVersionMutation) ActorKind() (r string, exists bool) {
+	v := m.actor_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorKind returns the old "actor_kind" field's value of the RuleVersion entity.
+// If the RuleVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleVersionMutation) OldActorKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorKind: %w", err)
+	}
+	return oldValue.ActorKind, nil
+}
+
+// ResetActorKind resets all changes to the "actor_kind" field.
+func (m *RuleVersionMutation) ResetActorKind() {
+	m.actor_kind = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *RuleVersionMutation) SetActorID(i int64) {
+	m.actor_id = &i
+	m.addactor_id = nil
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *RuleVersionMutation) ActorID() (r int64, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the RuleVersion entity.
+// If the RuleVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleVersionMutation) OldActorID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// AddActorID adds i to the "actor_id" field.
+func (m *RuleVersionMutation) AddActorID(i int64) {
+	if m.addactor_id != nil {
+		*m.addactor_id += i
+	} else {
+		m.addactor_id = &i
+	}
+}
+
+// AddedActorID returns the value that was added to the "actor_id" field in this mutation.
+func (m *RuleVersionMutation) AddedActorID() (r int64, exists bool) {
+	v := m.addactor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *RuleVersionMutation) ResetActorID() {
+	m.actor_id = nil
+	m.addactor_id = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *RuleVersionMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *RuleVersionMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the RuleVersion entity.
+// If the RuleVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleVersionMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *RuleVersionMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *RuleVersionMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *RuleVersionMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// Where appends a list predicates to the RuleVersionMutation builder.
+func (m *RuleVersionMutation) Where(ps ...predicate.RuleVersion) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RuleVersionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RuleVersionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RuleVersion, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RuleVersionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RuleVersionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RuleVersion).
+func (m *RuleVersionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RuleVersionMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.deployment_id != nil {
+		fields = append(fields, ruleversion.FieldDeploymentID)
+	}
+	if m.rule_document_id != nil {
+		fields = append(fields, ruleversion.FieldRuleDocumentID)
+	}
+	if m.version != nil {
+		fields = append(fields, ruleversion.FieldVersion)
+	}
+	if m.digest != nil {
+		fields = append(fields, ruleversion.FieldDigest)
+	}
+	if m.document != nil {
+		fields = append(fields, ruleversion.FieldDocument)
+	}
+	if m.actor_kind != nil {
+		fields = append(fields, ruleversion.FieldActorKind)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, ruleversion.FieldActorID)
+	}
+	if m.created_at != nil {
+		fields = append(fields, ruleversion.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RuleVersionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case ruleversion.FieldDeploymentID:
+		return m.DeploymentID()
+	case ruleversion.FieldRuleDocumentID:
+		return m.RuleDocumentID()
+	case ruleversion.FieldVersion:
+		return m.Version()
+	case ruleversion.FieldDigest:
+		return m.Digest()
+	case ruleversion.FieldDocument:
+		return m.Document()
+	case ruleversion.FieldActorKind:
+		return m.ActorKind()
+	case ruleversion.FieldActorID:
+		return m.ActorID()
+	case ruleversion.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RuleVersionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case ruleversion.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case ruleversion.FieldRuleDocumentID:
+		return m.OldRuleDocumentID(ctx)
+	case ruleversion.FieldVersion:
+		return m.OldVersion(ctx)
+	case ruleversion.FieldDigest:
+		return m.OldDigest(ctx)
+	case ruleversion.FieldDocument:
+		return m.OldDocument(ctx)
+	case ruleversion.FieldActorKind:
+		return m.OldActorKind(ctx)
+	case ruleversion.FieldActorID:
+		return m.OldActorID(ctx)
+	case ruleversion.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown RuleVersion field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuleVersionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case ruleversion.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case ruleversion.FieldRuleDocumentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRuleDocumentID(v)
+		return nil
+	case ruleversion.FieldVersion:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVersion(v)
+		return nil
+	case ruleversion.FieldDigest:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDigest(v)
+		return nil
+	case ruleversion.FieldDocument:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDocument(v)
+		return nil
+	case ruleversion.FieldActorKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorKind(v)
+		return nil
+	case ruleversion.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case ruleversion.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RuleVersion field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RuleVersionMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, ruleversion.FieldDeploymentID)
+	}
+	if m.addrule_document_id != nil {
+		fields = append(fields, ruleversion.FieldRuleDocumentID)
+	}
+	if m.addversion != nil {
+		fields = append(fields, ruleversion.FieldVersion)
+	}
+	if m.addactor_id != nil {
+		fields = append(fields, ruleversion.FieldActorID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, ruleversion.FieldCreatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RuleVersionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case ruleversion.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case ruleversion.FieldRuleDocumentID:
+		return m.AddedRuleDocumentID()
+	case ruleversion.FieldVersion:
+		return m.AddedVersion()
+	case ruleversion.FieldActorID:
+		return m.AddedActorID()
+	case ruleversion.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuleVersionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case ruleversion.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case ruleversion.FieldRuleDocumentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRuleDocumentID(v)
+		return nil
+	case ruleversion.FieldVersion:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddVersion(v)
+		return nil
+	case ruleversion.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddActorID(v)
+		return nil
+	case ruleversion.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RuleVersion numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RuleVersionMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RuleVersionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RuleVersionMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown RuleVersion nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RuleVersionMutation) ResetField(name string) error {
+	switch name {
+	case ruleversion.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case ruleversion.FieldRuleDocumentID:
+		m.ResetRuleDocumentID()
+		return nil
+	case ruleversion.FieldVersion:
+		m.ResetVersion()
+		return nil
+	case ruleversion.FieldDigest:
+		m.ResetDigest()
+		return nil
+	case ruleversion.FieldDocument:
+		m.ResetDocument()
+		return nil
+	case ruleversion.FieldActorKind:
+		m.ResetActorKind()
+		return nil
+	case ruleversion.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case ruleversion.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown RuleVersion field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RuleVersionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RuleVersionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RuleVersionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RuleVersionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RuleVersionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RuleVersionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RuleVersionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown RuleVersion unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RuleVersionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown RuleVersion edge %s", name)
+}
+
 // ScanMutation represents an operation that mutates the Scan nodes in the graph.
 type ScanMutation struct {
 	config
@@ -32623,6 +39188,9 @@ type ScanMutation struct {
 	products              *int32
 	addproducts           *int32
 	is_full_scan          *bool
+	unique_id             *string
+	results_state         *string
+	scanner               *[]byte
 	exit_code             *int32
 	addexit_code          *int32
 	total_count           *int32
@@ -33059,6 +39627,140 @@ func (m *ScanMutation) OldIsFullScan(ctx context.Context) (v bool, err error) {
 // ResetIsFullScan resets all changes to the "is_full_scan" field.
 func (m *ScanMutation) ResetIsFullScan() {
 	m.is_full_scan = nil
+}
+
+// SetUniqueID sets the "unique_id" field.
+func (m *ScanMutation) SetUniqueID(s string) {
+	m.unique_id = &s
+}
+
+// UniqueID returns the value of the "unique_id" field in the mutation.
+func (m *ScanMutation) UniqueID() (r string, exists bool) {
+	v := m.unique_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUniqueID returns the old "unique_id" field's value of the Scan entity.
+// If the Scan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanMutation) OldUniqueID(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUniqueID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUniqueID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUniqueID: %w", err)
+	}
+	return oldValue.UniqueID, nil
+}
+
+// ClearUniqueID clears the value of the "unique_id" field.
+func (m *ScanMutation) ClearUniqueID() {
+	m.unique_id = nil
+	m.clearedFields[scan.FieldUniqueID] = struct{}{}
+}
+
+// UniqueIDCleared returns if the "unique_id" field was cleared in this mutation.
+func (m *ScanMutation) UniqueIDCleared() bool {
+	_, ok := m.clearedFields[scan.FieldUniqueID]
+	return ok
+}
+
+// ResetUniqueID resets all changes to the "unique_id" field.
+func (m *ScanMutation) ResetUniqueID() {
+	m.unique_id = nil
+	delete(m.clearedFields, scan.FieldUniqueID)
+}
+
+// SetResultsState sets the "results_state" field.
+func (m *ScanMutation) SetResultsState(s string) {
+	m.results_state = &s
+}
+
+// ResultsState returns the value of the "results_state" field in the mutation.
+func (m *ScanMutation) ResultsState() (r string, exists bool) {
+	v := m.results_state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldResultsState returns the old "results_state" field's value of the Scan entity.
+// If the Scan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanMutation) OldResultsState(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldResultsState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldResultsState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldResultsState: %w", err)
+	}
+	return oldValue.ResultsState, nil
+}
+
+// ResetResultsState resets all changes to the "results_state" field.
+func (m *ScanMutation) ResetResultsState() {
+	m.results_state = nil
+}
+
+// SetScanner sets the "scanner" field.
+func (m *ScanMutation) SetScanner(b []byte) {
+	m.scanner = &b
+}
+
+// Scanner returns the value of the "scanner" field in the mutation.
+func (m *ScanMutation) Scanner() (r []byte, exists bool) {
+	v := m.scanner
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanner returns the old "scanner" field's value of the Scan entity.
+// If the Scan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanMutation) OldScanner(ctx context.Context) (v *[]byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanner is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanner requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanner: %w", err)
+	}
+	return oldValue.Scanner, nil
+}
+
+// ClearScanner clears the value of the "scanner" field.
+func (m *ScanMutation) ClearScanner() {
+	m.scanner = nil
+	m.clearedFields[scan.FieldScanner] = struct{}{}
+}
+
+// ScannerCleared returns if the "scanner" field was cleared in this mutation.
+func (m *ScanMutation) ScannerCleared() bool {
+	_, ok := m.clearedFields[scan.FieldScanner]
+	return ok
+}
+
+// ResetScanner resets all changes to the "scanner" field.
+func (m *ScanMutation) ResetScanner() {
+	m.scanner = nil
+	delete(m.clearedFields, scan.FieldScanner)
 }
 
 // SetExitCode sets the "exit_code" field.
@@ -33573,7 +40275,7 @@ func (m *ScanMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ScanMutation) Fields() []string {
-	fields := make([]string, 0, 16)
+	fields := make([]string, 0, 19)
 	if m.deployment_id != nil {
 		fields = append(fields, scan.FieldDeploymentID)
 	}
@@ -33594,6 +40296,15 @@ func (m *ScanMutation) Fields() []string {
 	}
 	if m.is_full_scan != nil {
 		fields = append(fields, scan.FieldIsFullScan)
+	}
+	if m.unique_id != nil {
+		fields = append(fields, scan.FieldUniqueID)
+	}
+	if m.results_state != nil {
+		fields = append(fields, scan.FieldResultsState)
+	}
+	if m.scanner != nil {
+		fields = append(fields, scan.FieldScanner)
 	}
 	if m.exit_code != nil {
 		fields = append(fields, scan.FieldExitCode)
@@ -33644,6 +40355,12 @@ func (m *ScanMutation) Field(name string) (ent.Value, bool) {
 		return m.Products()
 	case scan.FieldIsFullScan:
 		return m.IsFullScan()
+	case scan.FieldUniqueID:
+		return m.UniqueID()
+	case scan.FieldResultsState:
+		return m.ResultsState()
+	case scan.FieldScanner:
+		return m.Scanner()
 	case scan.FieldExitCode:
 		return m.ExitCode()
 	case scan.FieldTotalCount:
@@ -33685,6 +40402,12 @@ func (m *ScanMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldProducts(ctx)
 	case scan.FieldIsFullScan:
 		return m.OldIsFullScan(ctx)
+	case scan.FieldUniqueID:
+		return m.OldUniqueID(ctx)
+	case scan.FieldResultsState:
+		return m.OldResultsState(ctx)
+	case scan.FieldScanner:
+		return m.OldScanner(ctx)
 	case scan.FieldExitCode:
 		return m.OldExitCode(ctx)
 	case scan.FieldTotalCount:
@@ -33760,6 +40483,27 @@ func (m *ScanMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetIsFullScan(v)
+		return nil
+	case scan.FieldUniqueID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUniqueID(v)
+		return nil
+	case scan.FieldResultsState:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetResultsState(v)
+		return nil
+	case scan.FieldScanner:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanner(v)
 		return nil
 	case scan.FieldExitCode:
 		v, ok := value.(int32)
@@ -33977,6 +40721,12 @@ func (m *ScanMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *ScanMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(scan.FieldUniqueID) {
+		fields = append(fields, scan.FieldUniqueID)
+	}
+	if m.FieldCleared(scan.FieldScanner) {
+		fields = append(fields, scan.FieldScanner)
+	}
 	if m.FieldCleared(scan.FieldCompletedAt) {
 		fields = append(fields, scan.FieldCompletedAt)
 	}
@@ -33994,6 +40744,12 @@ func (m *ScanMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *ScanMutation) ClearField(name string) error {
 	switch name {
+	case scan.FieldUniqueID:
+		m.ClearUniqueID()
+		return nil
+	case scan.FieldScanner:
+		m.ClearScanner()
+		return nil
 	case scan.FieldCompletedAt:
 		m.ClearCompletedAt()
 		return nil
@@ -34025,6 +40781,15 @@ func (m *ScanMutation) ResetField(name string) error {
 		return nil
 	case scan.FieldIsFullScan:
 		m.ResetIsFullScan()
+		return nil
+	case scan.FieldUniqueID:
+		m.ResetUniqueID()
+		return nil
+	case scan.FieldResultsState:
+		m.ResetResultsState()
+		return nil
+	case scan.FieldScanner:
+		m.ResetScanner()
 		return nil
 	case scan.FieldExitCode:
 		m.ResetExitCode()
@@ -34103,6 +40868,1501 @@ func (m *ScanMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *ScanMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Scan edge %s", name)
+}
+
+// ScanCoverageMutation represents an operation that mutates the ScanCoverage nodes in the graph.
+type ScanCoverageMutation struct {
+	config
+	op                Op
+	typ               string
+	id                *int64
+	deployment_id     *int64
+	adddeployment_id  *int64
+	scan_id           *int64
+	addscan_id        *int64
+	project_id        *int64
+	addproject_id     *int64
+	ref               *string
+	tool              *string
+	analysis_category *string
+	is_full_scan      *bool
+	content           *[]byte
+	at                *int64
+	addat             *int64
+	clearedFields     map[string]struct{}
+	done              bool
+	oldValue          func(context.Context) (*ScanCoverage, error)
+	predicates        []predicate.ScanCoverage
+}
+
+var _ ent.Mutation = (*ScanCoverageMutation)(nil)
+
+// scancoverageOption allows management of the mutation configuration using functional options.
+type scancoverageOption func(*ScanCoverageMutation)
+
+// newScanCoverageMutation creates new mutation for the ScanCoverage entity.
+func newScanCoverageMutation(c config, op Op, opts ...scancoverageOption) *ScanCoverageMutation {
+	m := &ScanCoverageMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeScanCoverage,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withScanCoverageID sets the ID field of the mutation.
+func withScanCoverageID(id int64) scancoverageOption {
+	return func(m *ScanCoverageMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ScanCoverage
+		)
+		m.oldValue = func(ctx context.Context) (*ScanCoverage, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ScanCoverage.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withScanCoverage sets the old ScanCoverage of the mutation.
+func withScanCoverage(node *ScanCoverage) scancoverageOption {
+	return func(m *ScanCoverageMutation) {
+		m.oldValue = func(context.Context) (*ScanCoverage, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ScanCoverageMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ScanCoverageMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ScanCoverage entities.
+func (m *ScanCoverageMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ScanCoverageMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ScanCoverageMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ScanCoverage.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ScanCoverageMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ScanCoverageMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ScanCoverage entity.
+// If the ScanCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanCoverageMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ScanCoverageMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ScanCoverageMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ScanCoverageMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetScanID sets the "scan_id" field.
+func (m *ScanCoverageMutation) SetScanID(i int64) {
+	m.scan_id = &i
+	m.addscan_id = nil
+}
+
+// ScanID returns the value of the "scan_id" field in the mutation.
+func (m *ScanCoverageMutation) ScanID() (r int64, exists bool) {
+	v := m.scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanID returns the old "scan_id" field's value of the ScanCoverage entity.
+// If the ScanCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanCoverageMutation) OldScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanID: %w", err)
+	}
+	return oldValue.ScanID, nil
+}
+
+// AddScanID adds i to the "scan_id" field.
+func (m *ScanCoverageMutation) AddScanID(i int64) {
+	if m.addscan_id != nil {
+		*m.addscan_id += i
+	} else {
+		m.addscan_id = &i
+	}
+}
+
+// AddedScanID returns the value that was added to the "scan_id" field in this mutation.
+func (m *ScanCoverageMutation) AddedScanID() (r int64, exists bool) {
+	v := m.addscan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetScanID resets all changes to the "scan_id" field.
+func (m *ScanCoverageMutation) ResetScanID() {
+	m.scan_id = nil
+	m.addscan_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *ScanCoverageMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *ScanCoverageMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the ScanCoverage entity.
+// If the ScanCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanCoverageMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *ScanCoverageMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *ScanCoverageMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *ScanCoverageMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetRef sets the "ref" field.
+func (m *ScanCoverageMutation) SetRef(s string) {
+	m.ref = &s
+}
+
+// Ref returns the value of the "ref" field in the mutation.
+func (m *ScanCoverageMutation) Ref() (r string, exists bool) {
+	v := m.ref
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRef returns the old "ref" field's value of the ScanCoverage entity.
+// If the ScanCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanCoverageMutation) OldRef(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRef is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRef requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRef: %w", err)
+	}
+	return oldValue.Ref, nil
+}
+
+// ResetRef resets all changes to the "ref" field.
+func (m *ScanCoverageMutation) ResetRef() {
+	m.ref = nil
+}
+
+// SetTool sets the "tool" field.
+func (m *ScanCoverageMutation) SetTool(s string) {
+	m.tool = &s
+}
+
+// Tool returns the value of the "tool" field in the mutation.
+func (m *ScanCoverageMutation) Tool() (r string, exists bool) {
+	v := m.tool
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTool returns the old "tool" field's value of the ScanCoverage entity.
+// If the ScanCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanCoverageMutation) OldTool(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTool is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTool requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTool: %w", err)
+	}
+	return oldValue.Tool, nil
+}
+
+// ResetTool resets all changes to the "tool" field.
+func (m *ScanCoverageMutation) ResetTool() {
+	m.tool = nil
+}
+
+// SetAnalysisCategory sets the "analysis_category" field.
+func (m *ScanCoverageMutation) SetAnalysisCategory(s string) {
+	m.analysis_category = &s
+}
+
+// AnalysisCategory returns the value of the "analysis_category" field in the mutation.
+func (m *ScanCoverageMutation) AnalysisCategory() (r string, exists bool) {
+	v := m.analysis_category
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAnalysisCategory returns the old "analysis_category" field's value of the ScanCoverage entity.
+// If the ScanCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanCoverageMutation) OldAnalysisCategory(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAnalysisCategory is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAnalysisCategory requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAnalysisCategory: %w", err)
+	}
+	return oldValue.AnalysisCategory, nil
+}
+
+// ResetAnalysisCategory resets all changes to the "analysis_category" field.
+func (m *ScanCoverageMutation) ResetAnalysisCategory() {
+	m.analysis_category = nil
+}
+
+// SetIsFullScan sets the "is_full_scan" field.
+func (m *ScanCoverageMutation) SetIsFullScan(b bool) {
+	m.is_full_scan = &b
+}
+
+// IsFullScan returns the value of the "is_full_scan" field in the mutation.
+func (m *ScanCoverageMutation) IsFullScan() (r bool, exists bool) {
+	v := m.is_full_scan
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIsFullScan returns the old "is_full_scan" field's value of the ScanCoverage entity.
+// If the ScanCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanCoverageMutation) OldIsFullScan(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIsFullScan is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIsFullScan requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIsFullScan: %w", err)
+	}
+	return oldValue.IsFullScan, nil
+}
+
+// ResetIsFullScan resets all changes to the "is_full_scan" field.
+func (m *ScanCoverageMutation) ResetIsFullScan() {
+	m.is_full_scan = nil
+}
+
+// SetContent sets the "content" field.
+func (m *ScanCoverageMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *ScanCoverageMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the ScanCoverage entity.
+// If the ScanCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanCoverageMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *ScanCoverageMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetAt sets the "at" field.
+func (m *ScanCoverageMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *ScanCoverageMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the ScanCoverage entity.
+// If the ScanCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanCoverageMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *ScanCoverageMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *ScanCoverageMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *ScanCoverageMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the ScanCoverageMutation builder.
+func (m *ScanCoverageMutation) Where(ps ...predicate.ScanCoverage) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ScanCoverageMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ScanCoverageMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ScanCoverage, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ScanCoverageMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ScanCoverageMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ScanCoverage).
+func (m *ScanCoverageMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ScanCoverageMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.deployment_id != nil {
+		fields = append(fields, scancoverage.FieldDeploymentID)
+	}
+	if m.scan_id != nil {
+		fields = append(fields, scancoverage.FieldScanID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, scancoverage.FieldProjectID)
+	}
+	if m.ref != nil {
+		fields = append(fields, scancoverage.FieldRef)
+	}
+	if m.tool != nil {
+		fields = append(fields, scancoverage.FieldTool)
+	}
+	if m.analysis_category != nil {
+		fields = append(fields, scancoverage.FieldAnalysisCategory)
+	}
+	if m.is_full_scan != nil {
+		fields = append(fields, scancoverage.FieldIsFullScan)
+	}
+	if m.content != nil {
+		fields = append(fields, scancoverage.FieldContent)
+	}
+	if m.at != nil {
+		fields = append(fields, scancoverage.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ScanCoverageMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case scancoverage.FieldDeploymentID:
+		return m.DeploymentID()
+	case scancoverage.FieldScanID:
+		return m.ScanID()
+	case scancoverage.FieldProjectID:
+		return m.ProjectID()
+	case scancoverage.FieldRef:
+		return m.Ref()
+	case scancoverage.FieldTool:
+		return m.Tool()
+	case scancoverage.FieldAnalysisCategory:
+		return m.AnalysisCategory()
+	case scancoverage.FieldIsFullScan:
+		return m.IsFullScan()
+	case scancoverage.FieldContent:
+		return m.Content()
+	case scancoverage.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ScanCoverageMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case scancoverage.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case scancoverage.FieldScanID:
+		return m.OldScanID(ctx)
+	case scancoverage.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case scancoverage.FieldRef:
+		return m.OldRef(ctx)
+	case scancoverage.FieldTool:
+		return m.OldTool(ctx)
+	case scancoverage.FieldAnalysisCategory:
+		return m.OldAnalysisCategory(ctx)
+	case scancoverage.FieldIsFullScan:
+		return m.OldIsFullScan(ctx)
+	case scancoverage.FieldContent:
+		return m.OldContent(ctx)
+	case scancoverage.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ScanCoverage field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ScanCoverageMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case scancoverage.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case scancoverage.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanID(v)
+		return nil
+	case scancoverage.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case scancoverage.FieldRef:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRef(v)
+		return nil
+	case scancoverage.FieldTool:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTool(v)
+		return nil
+	case scancoverage.FieldAnalysisCategory:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAnalysisCategory(v)
+		return nil
+	case scancoverage.FieldIsFullScan:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIsFullScan(v)
+		return nil
+	case scancoverage.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case scancoverage.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ScanCoverage field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ScanCoverageMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, scancoverage.FieldDeploymentID)
+	}
+	if m.addscan_id != nil {
+		fields = append(fields, scancoverage.FieldScanID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, scancoverage.FieldProjectID)
+	}
+	if m.addat != nil {
+		fields = append(fields, scancoverage.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ScanCoverageMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case scancoverage.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case scancoverage.FieldScanID:
+		return m.AddedScanID()
+	case scancoverage.FieldProjectID:
+		return m.AddedProjectID()
+	case scancoverage.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ScanCoverageMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case scancoverage.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case scancoverage.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScanID(v)
+		return nil
+	case scancoverage.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case scancoverage.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ScanCoverage numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ScanCoverageMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ScanCoverageMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ScanCoverageMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown ScanCoverage nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ScanCoverageMutation) ResetField(name string) error {
+	switch name {
+	case scancoverage.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case scancoverage.FieldScanID:
+		m.ResetScanID()
+		return nil
+	case scancoverage.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case scancoverage.FieldRef:
+		m.ResetRef()
+		return nil
+	case scancoverage.FieldTool:
+		m.ResetTool()
+		return nil
+	case scancoverage.FieldAnalysisCategory:
+		m.ResetAnalysisCategory()
+		return nil
+	case scancoverage.FieldIsFullScan:
+		m.ResetIsFullScan()
+		return nil
+	case scancoverage.FieldContent:
+		m.ResetContent()
+		return nil
+	case scancoverage.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ScanCoverage field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ScanCoverageMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ScanCoverageMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ScanCoverageMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ScanCoverageMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ScanCoverageMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ScanCoverageMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ScanCoverageMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ScanCoverage unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ScanCoverageMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ScanCoverage edge %s", name)
+}
+
+// ScanPayloadMutation represents an operation that mutates the ScanPayload nodes in the graph.
+type ScanPayloadMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	scan_id          *int64
+	addscan_id       *int64
+	position         *int32
+	addposition      *int32
+	content          *[]byte
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ScanPayload, error)
+	predicates       []predicate.ScanPayload
+}
+
+var _ ent.Mutation = (*ScanPayloadMutation)(nil)
+
+// scanpayloadOption allows management of the mutation configuration using functional options.
+type scanpayloadOption func(*ScanPayloadMutation)
+
+// newScanPayloadMutation creates new mutation for the ScanPayload entity.
+func newScanPayloadMutation(c config, op Op, opts ...scanpayloadOption) *ScanPayloadMutation {
+	m := &ScanPayloadMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeScanPayload,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withScanPayloadID sets the ID field of the mutation.
+func withScanPayloadID(id int64) scanpayloadOption {
+	return func(m *ScanPayloadMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ScanPayload
+		)
+		m.oldValue = func(ctx context.Context) (*ScanPayload, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ScanPayload.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withScanPayload sets the old ScanPayload of the mutation.
+func withScanPayload(node *ScanPayload) scanpayloadOption {
+	return func(m *ScanPayloadMutation) {
+		m.oldValue = func(context.Context) (*ScanPayload, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ScanPayloadMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ScanPayloadMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ScanPayload entities.
+func (m *ScanPayloadMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ScanPayloadMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ScanPayloadMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ScanPayload.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ScanPayloadMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ScanPayloadMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ScanPayload entity.
+// If the ScanPayload object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanPayloadMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ScanPayloadMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ScanPayloadMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ScanPayloadMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetScanID sets the "scan_id" field.
+func (m *ScanPayloadMutation) SetScanID(i int64) {
+	m.scan_id = &i
+	m.addscan_id = nil
+}
+
+// ScanID returns the value of the "scan_id" field in the mutation.
+func (m *ScanPayloadMutation) ScanID() (r int64, exists bool) {
+	v := m.scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanID returns the old "scan_id" field's value of the ScanPayload entity.
+// If the ScanPayload object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanPayloadMutation) OldScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanID: %w", err)
+	}
+	return oldValue.ScanID, nil
+}
+
+// AddScanID adds i to the "scan_id" field.
+func (m *ScanPayloadMutation) AddScanID(i int64) {
+	if m.addscan_id != nil {
+		*m.addscan_id += i
+	} else {
+		m.addscan_id = &i
+	}
+}
+
+// AddedScanID returns the value that was added to the "scan_id" field in this mutation.
+func (m *ScanPayloadMutation) AddedScanID() (r int64, exists bool) {
+	v := m.addscan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetScanID resets all changes to the "scan_id" field.
+func (m *ScanPayloadMutation) ResetScanID() {
+	m.scan_id = nil
+	m.addscan_id = nil
+}
+
+// SetPosition sets the "position" field.
+func (m *ScanPayloadMutation) SetPosition(i int32) {
+	m.position = &i
+	m.addposition = nil
+}
+
+// Position returns the value of the "position" field in the mutation.
+func (m *ScanPayloadMutation) Position() (r int32, exists bool) {
+	v := m.position
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPosition returns the old "position" field's value of the ScanPayload entity.
+// If the ScanPayload object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanPayloadMutation) OldPosition(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPosition is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPosition requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPosition: %w", err)
+	}
+	return oldValue.Position, nil
+}
+
+// AddPosition adds i to the "position" field.
+func (m *ScanPayloadMutation) AddPosition(i int32) {
+	if m.addposition != nil {
+		*m.addposition += i
+	} else {
+		m.addposition = &i
+	}
+}
+
+// AddedPosition returns the value that was added to the "position" field in this mutation.
+func (m *ScanPayloadMutation) AddedPosition() (r int32, exists bool) {
+	v := m.addposition
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPosition resets all changes to the "position" field.
+func (m *ScanPayloadMutation) ResetPosition() {
+	m.position = nil
+	m.addposition = nil
+}
+
+// SetContent sets the "content" field.
+func (m *ScanPayloadMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *ScanPayloadMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the ScanPayload entity.
+// If the ScanPayload object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanPayloadMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *ScanPayloadMutation) ResetContent() {
+	m.content = nil
+}
+
+// Where appends a list predicates to the ScanPayloadMutation builder.
+func (m *ScanPayloadMutation) Where(ps ...predicate.ScanPayload) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ScanPayloadMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ScanPayloadMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ScanPayload, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ScanPayloadMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ScanPayloadMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ScanPayload).
+func (m *ScanPayloadMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ScanPayloadMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.deployment_id != nil {
+		fields = append(fields, scanpayload.FieldDeploymentID)
+	}
+	if m.scan_id != nil {
+		fields = append(fields, scanpayload.FieldScanID)
+	}
+	if m.position != nil {
+		fields = append(fields, scanpayload.FieldPosition)
+	}
+	if m.content != nil {
+		fields = append(fields, scanpayload.FieldContent)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ScanPayloadMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case scanpayload.FieldDeploymentID:
+		return m.DeploymentID()
+	case scanpayload.FieldScanID:
+		return m.ScanID()
+	case scanpayload.FieldPosition:
+		return m.Position()
+	case scanpayload.FieldContent:
+		return m.Content()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ScanPayloadMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case scanpayload.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case scanpayload.FieldScanID:
+		return m.OldScanID(ctx)
+	case scanpayload.FieldPosition:
+		return m.OldPosition(ctx)
+	case scanpayload.FieldContent:
+		return m.OldContent(ctx)
+	}
+	return nil, fmt.Errorf("unknown ScanPayload field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ScanPayloadMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case scanpayload.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case scanpayload.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanID(v)
+		return nil
+	case scanpayload.FieldPosition:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPosition(v)
+		return nil
+	case scanpayload.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ScanPayload field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ScanPayloadMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, scanpayload.FieldDeploymentID)
+	}
+	if m.addscan_id != nil {
+		fields = append(fields, scanpayload.FieldScanID)
+	}
+	if m.addposition != nil {
+		fields = append(fields, scanpayload.FieldPosition)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ScanPayloadMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case scanpayload.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case scanpayload.FieldScanID:
+		return m.AddedScanID()
+	case scanpayload.FieldPosition:
+		return m.AddedPosition()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ScanPayloadMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case scanpayload.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case scanpayload.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScanID(v)
+		return nil
+	case scanpayload.FieldPosition:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPosition(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ScanPayload numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ScanPayloadMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ScanPayloadMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ScanPayloadMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown ScanPayload nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ScanPayloadMutation) ResetField(name string) error {
+	switch name {
+	case scanpayload.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case scanpayload.FieldScanID:
+		m.ResetScanID()
+		return nil
+	case scanpayload.FieldPosition:
+		m.ResetPosition()
+		return nil
+	case scanpayload.FieldContent:
+		m.ResetContent()
+		return nil
+	}
+	return fmt.Errorf("unknown ScanPayload field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ScanPayloadMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ScanPayloadMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ScanPayloadMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ScanPayloadMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ScanPayloadMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ScanPayloadMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ScanPayloadMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ScanPayload unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ScanPayloadMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ScanPayload edge %s", name)
 }
 
 // ScmAppMutation represents an operation that mutates the ScmApp nodes in the graph.
@@ -43226,6 +51486,743 @@ func (m *TokenMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *TokenMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Token edge %s", name)
+}
+
+// TokenRequestMutation represents an operation that mutates the TokenRequest nodes in the graph.
+type TokenRequestMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	key_hash         *[]byte
+	token_id         *int64
+	addtoken_id      *int64
+	sealed           *[]byte
+	created_at       *int64
+	addcreated_at    *int64
+	expires_at       *int64
+	addexpires_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*TokenRequest, error)
+	predicates       []predicate.TokenRequest
+}
+
+var _ ent.Mutation = (*TokenRequestMutation)(nil)
+
+// tokenrequestOption allows management of the mutation configuration using functional options.
+type tokenrequestOption func(*TokenRequestMutation)
+
+// newTokenRequestMutation creates new mutation for the TokenRequest entity.
+func newTokenRequestMutation(c config, op Op, opts ...tokenrequestOption) *TokenRequestMutation {
+	m := &TokenRequestMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeTokenRequest,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withTokenRequestID sets the ID field of the mutation.
+func withTokenRequestID(id int64) tokenrequestOption {
+	return func(m *TokenRequestMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *TokenRequest
+		)
+		m.oldValue = func(ctx context.Context) (*TokenRequest, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().TokenRequest.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withTokenRequest sets the old TokenRequest of the mutation.
+func withTokenRequest(node *TokenRequest) tokenrequestOption {
+	return func(m *TokenRequestMutation) {
+		m.oldValue = func(context.Context) (*TokenRequest, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m TokenRequestMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m TokenRequestMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of TokenRequest entities.
+func (m *TokenRequestMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *TokenRequestMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *TokenRequestMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().TokenRequest.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *TokenRequestMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *TokenRequestMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the TokenRequest entity.
+// If the TokenRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TokenRequestMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *TokenRequestMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *TokenRequestMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *TokenRequestMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetKeyHash sets the "key_hash" field.
+func (m *TokenRequestMutation) SetKeyHash(b []byte) {
+	m.key_hash = &b
+}
+
+// KeyHash returns the value of the "key_hash" field in the mutation.
+func (m *TokenRequestMutation) KeyHash() (r []byte, exists bool) {
+	v := m.key_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKeyHash returns the old "key_hash" field's value of the TokenRequest entity.
+// If the TokenRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TokenRequestMutation) OldKeyHash(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKeyHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKeyHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKeyHash: %w", err)
+	}
+	return oldValue.KeyHash, nil
+}
+
+// ResetKeyHash resets all changes to the "key_hash" field.
+func (m *TokenRequestMutation) ResetKeyHash() {
+	m.key_hash = nil
+}
+
+// SetTokenID sets the "token_id" field.
+func (m *TokenRequestMutation) SetTokenID(i int64) {
+	m.token_id = &i
+	m.addtoken_id = nil
+}
+
+// TokenID returns the value of the "token_id" field in the mutation.
+func (m *TokenRequestMutation) TokenID() (r int64, exists bool) {
+	v := m.token_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTokenID returns the old "token_id" field's value of the TokenRequest entity.
+// If the TokenRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TokenRequestMutation) OldTokenID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTokenID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTokenID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTokenID: %w", err)
+	}
+	return oldValue.TokenID, nil
+}
+
+// AddTokenID adds i to the "token_id" field.
+func (m *TokenRequestMutation) AddTokenID(i int64) {
+	if m.addtoken_id != nil {
+		*m.addtoken_id += i
+	} else {
+		m.addtoken_id = &i
+	}
+}
+
+// AddedTokenID returns the value that was added to the "token_id" field in this mutation.
+func (m *TokenRequestMutation) AddedTokenID() (r int64, exists bool) {
+	v := m.addtoken_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTokenID resets all changes to the "token_id" field.
+func (m *TokenRequestMutation) ResetTokenID() {
+	m.token_id = nil
+	m.addtoken_id = nil
+}
+
+// SetSealed sets the "sealed" field.
+func (m *TokenRequestMutation) SetSealed(b []byte) {
+	m.sealed = &b
+}
+
+// Sealed returns the value of the "sealed" field in the mutation.
+func (m *TokenRequestMutation) Sealed() (r []byte, exists bool) {
+	v := m.sealed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSealed returns the old "sealed" field's value of the TokenRequest entity.
+// If the TokenRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TokenRequestMutation) OldSealed(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSealed is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSealed requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSealed: %w", err)
+	}
+	return oldValue.Sealed, nil
+}
+
+// ResetSealed resets all changes to the "sealed" field.
+func (m *TokenRequestMutation) ResetSealed() {
+	m.sealed = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *TokenRequestMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *TokenRequestMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the TokenRequest entity.
+// If the TokenRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TokenRequestMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *TokenRequestMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *TokenRequestMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *TokenRequestMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetExpiresAt sets the "expires_at" field.
+func (m *TokenRequestMutation) SetExpiresAt(i int64) {
+	m.expires_at = &i
+	m.addexpires_at = nil
+}
+
+// ExpiresAt returns the value of the "expires_at" field in the mutation.
+func (m *TokenRequestMutation) ExpiresAt() (r int64, exists bool) {
+	v := m.expires_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExpiresAt returns the old "expires_at" field's value of the TokenRequest entity.
+// If the TokenRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TokenRequestMutation) OldExpiresAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExpiresAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExpiresAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExpiresAt: %w", err)
+	}
+	return oldValue.ExpiresAt, nil
+}
+
+// AddExpiresAt adds i to the "expires_at" field.
+func (m *TokenRequestMutation) AddExpiresAt(i int64) {
+	if m.addexpires_at != nil {
+		*m.addexpires_at += i
+	} else {
+		m.addexpires_at = &i
+	}
+}
+
+// AddedExpiresAt returns the value that was added to the "expires_at" field in this mutation.
+func (m *TokenRequestMutation) AddedExpiresAt() (r int64, exists bool) {
+	v := m.addexpires_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetExpiresAt resets all changes to the "expires_at" field.
+func (m *TokenRequestMutation) ResetExpiresAt() {
+	m.expires_at = nil
+	m.addexpires_at = nil
+}
+
+// Where appends a list predicates to the TokenRequestMutation builder.
+func (m *TokenRequestMutation) Where(ps ...predicate.TokenRequest) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the TokenRequestMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *TokenRequestMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.TokenRequest, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *TokenRequestMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *TokenRequestMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (TokenRequest).
+func (m *TokenRequestMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *TokenRequestMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, tokenrequest.FieldDeploymentID)
+	}
+	if m.key_hash != nil {
+		fields = append(fields, tokenrequest.FieldKeyHash)
+	}
+	if m.token_id != nil {
+		fields = append(fields, tokenrequest.FieldTokenID)
+	}
+	if m.sealed != nil {
+		fields = append(fields, tokenrequest.FieldSealed)
+	}
+	if m.created_at != nil {
+		fields = append(fields, tokenrequest.FieldCreatedAt)
+	}
+	if m.expires_at != nil {
+		fields = append(fields, tokenrequest.FieldExpiresAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *TokenRequestMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case tokenrequest.FieldDeploymentID:
+		return m.DeploymentID()
+	case tokenrequest.FieldKeyHash:
+		return m.KeyHash()
+	case tokenrequest.FieldTokenID:
+		return m.TokenID()
+	case tokenrequest.FieldSealed:
+		return m.Sealed()
+	case tokenrequest.FieldCreatedAt:
+		return m.CreatedAt()
+	case tokenrequest.FieldExpiresAt:
+		return m.ExpiresAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *TokenRequestMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case tokenrequest.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case tokenrequest.FieldKeyHash:
+		return m.OldKeyHash(ctx)
+	case tokenrequest.FieldTokenID:
+		return m.OldTokenID(ctx)
+	case tokenrequest.FieldSealed:
+		return m.OldSealed(ctx)
+	case tokenrequest.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case tokenrequest.FieldExpiresAt:
+		return m.OldExpiresAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown TokenRequest field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TokenRequestMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case tokenrequest.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case tokenrequest.FieldKeyHash:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKeyHash(v)
+		return nil
+	case tokenrequest.FieldTokenID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTokenID(v)
+		return nil
+	case tokenrequest.FieldSealed:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSealed(v)
+		return nil
+	case tokenrequest.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case tokenrequest.FieldExpiresAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExpiresAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TokenRequest field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *TokenRequestMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, tokenrequest.FieldDeploymentID)
+	}
+	if m.addtoken_id != nil {
+		fields = append(fields, tokenrequest.FieldTokenID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, tokenrequest.FieldCreatedAt)
+	}
+	if m.addexpires_at != nil {
+		fields = append(fields, tokenrequest.FieldExpiresAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *TokenRequestMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case tokenrequest.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case tokenrequest.FieldTokenID:
+		return m.AddedTokenID()
+	case tokenrequest.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case tokenrequest.FieldExpiresAt:
+		return m.AddedExpiresAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TokenRequestMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case tokenrequest.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case tokenrequest.FieldTokenID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTokenID(v)
+		return nil
+	case tokenrequest.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case tokenrequest.FieldExpiresAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddExpiresAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TokenRequest numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *TokenRequestMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *TokenRequestMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *TokenRequestMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown TokenRequest nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *TokenRequestMutation) ResetField(name string) error {
+	switch name {
+	case tokenrequest.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case tokenrequest.FieldKeyHash:
+		m.ResetKeyHash()
+		return nil
+	case tokenrequest.FieldTokenID:
+		m.ResetTokenID()
+		return nil
+	case tokenrequest.FieldSealed:
+		m.ResetSealed()
+		return nil
+	case tokenrequest.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case tokenrequest.FieldExpiresAt:
+		m.ResetExpiresAt()
+		return nil
+	}
+	return fmt.Errorf("unknown TokenRequest field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *TokenRequestMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *TokenRequestMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *TokenRequestMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *TokenRequestMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *TokenRequestMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *TokenRequestMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *TokenRequestMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown TokenRequest unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *TokenRequestMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown TokenRequest edge %s", name)
 }
 
 // UserMutation represents an operation that mutates the User nodes in the graph.

@@ -31,6 +31,12 @@ type Scan struct {
 	Products int32 `json:"products,omitempty"`
 	// IsFullScan holds the value of the "is_full_scan" field.
 	IsFullScan bool `json:"is_full_scan,omitempty"`
+	// UUID that the scanner gave its run; null for uploads
+	UniqueID *string `json:"unique_id,omitempty"`
+	// scanner protocol: empty, received, stored, failed
+	ResultsState string `json:"results_state,omitempty"`
+	// palisade.store.v1.ScannerScan; null for uploads
+	Scanner *[]byte `json:"scanner,omitempty"`
 	// ExitCode holds the value of the "exit_code" field.
 	ExitCode int32 `json:"exit_code,omitempty"`
 	// results the scan brought
@@ -57,13 +63,13 @@ func (*Scan) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case scan.FieldMeta, scan.FieldStats:
+		case scan.FieldScanner, scan.FieldMeta, scan.FieldStats:
 			values[i] = new([]byte)
 		case scan.FieldIsFullScan:
 			values[i] = new(sql.NullBool)
 		case scan.FieldID, scan.FieldDeploymentID, scan.FieldProjectID, scan.FieldProducts, scan.FieldExitCode, scan.FieldTotalCount, scan.FieldCodeCount, scan.FieldSupplyChainCount, scan.FieldSecretsCount, scan.FieldStartedAt, scan.FieldCompletedAt:
 			values[i] = new(sql.NullInt64)
-		case scan.FieldRef, scan.FieldCommit, scan.FieldStatus:
+		case scan.FieldRef, scan.FieldCommit, scan.FieldStatus, scan.FieldUniqueID, scan.FieldResultsState:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -127,6 +133,25 @@ func (_m *Scan) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field is_full_scan", values[i])
 			} else if value.Valid {
 				_m.IsFullScan = value.Bool
+			}
+		case scan.FieldUniqueID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field unique_id", values[i])
+			} else if value.Valid {
+				_m.UniqueID = new(string)
+				*_m.UniqueID = value.String
+			}
+		case scan.FieldResultsState:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field results_state", values[i])
+			} else if value.Valid {
+				_m.ResultsState = value.String
+			}
+		case scan.FieldScanner:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field scanner", values[i])
+			} else if value != nil {
+				_m.Scanner = value
 			}
 		case scan.FieldExitCode:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -241,6 +266,19 @@ func (_m *Scan) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("is_full_scan=")
 	builder.WriteString(fmt.Sprintf("%v", _m.IsFullScan))
+	builder.WriteString(", ")
+	if v := _m.UniqueID; v != nil {
+		builder.WriteString("unique_id=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	builder.WriteString("results_state=")
+	builder.WriteString(_m.ResultsState)
+	builder.WriteString(", ")
+	if v := _m.Scanner; v != nil {
+		builder.WriteString("scanner=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("exit_code=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ExitCode))

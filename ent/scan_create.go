@@ -63,6 +63,40 @@ func (_c *ScanCreate) SetIsFullScan(v bool) *ScanCreate {
 	return _c
 }
 
+// SetUniqueID sets the "unique_id" field.
+func (_c *ScanCreate) SetUniqueID(v string) *ScanCreate {
+	_c.mutation.SetUniqueID(v)
+	return _c
+}
+
+// SetNillableUniqueID sets the "unique_id" field if the given value is not nil.
+func (_c *ScanCreate) SetNillableUniqueID(v *string) *ScanCreate {
+	if v != nil {
+		_c.SetUniqueID(*v)
+	}
+	return _c
+}
+
+// SetResultsState sets the "results_state" field.
+func (_c *ScanCreate) SetResultsState(v string) *ScanCreate {
+	_c.mutation.SetResultsState(v)
+	return _c
+}
+
+// SetNillableResultsState sets the "results_state" field if the given value is not nil.
+func (_c *ScanCreate) SetNillableResultsState(v *string) *ScanCreate {
+	if v != nil {
+		_c.SetResultsState(*v)
+	}
+	return _c
+}
+
+// SetScanner sets the "scanner" field.
+func (_c *ScanCreate) SetScanner(v []byte) *ScanCreate {
+	_c.mutation.SetScanner(v)
+	return _c
+}
+
 // SetExitCode sets the "exit_code" field.
 func (_c *ScanCreate) SetExitCode(v int32) *ScanCreate {
 	_c.mutation.SetExitCode(v)
@@ -208,6 +242,10 @@ func (_c *ScanCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *ScanCreate) defaults() error {
+	if _, ok := _c.mutation.ResultsState(); !ok {
+		v := scan.DefaultResultsState
+		_c.mutation.SetResultsState(v)
+	}
 	if _, ok := _c.mutation.ExitCode(); !ok {
 		v := scan.DefaultExitCode
 		_c.mutation.SetExitCode(v)
@@ -253,6 +291,9 @@ func (_c *ScanCreate) check() error {
 	}
 	if _, ok := _c.mutation.IsFullScan(); !ok {
 		return &ValidationError{Name: "is_full_scan", err: errors.New(`ent: missing required field "Scan.is_full_scan"`)}
+	}
+	if _, ok := _c.mutation.ResultsState(); !ok {
+		return &ValidationError{Name: "results_state", err: errors.New(`ent: missing required field "Scan.results_state"`)}
 	}
 	if _, ok := _c.mutation.ExitCode(); !ok {
 		return &ValidationError{Name: "exit_code", err: errors.New(`ent: missing required field "Scan.exit_code"`)}
@@ -338,6 +379,18 @@ func (_c *ScanCreate) createSpec() (*Scan, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.IsFullScan(); ok {
 		_spec.SetField(scan.FieldIsFullScan, field.TypeBool, value)
 		_node.IsFullScan = value
+	}
+	if value, ok := _c.mutation.UniqueID(); ok {
+		_spec.SetField(scan.FieldUniqueID, field.TypeString, value)
+		_node.UniqueID = &value
+	}
+	if value, ok := _c.mutation.ResultsState(); ok {
+		_spec.SetField(scan.FieldResultsState, field.TypeString, value)
+		_node.ResultsState = value
+	}
+	if value, ok := _c.mutation.Scanner(); ok {
+		_spec.SetField(scan.FieldScanner, field.TypeBytes, value)
+		_node.Scanner = &value
 	}
 	if value, ok := _c.mutation.ExitCode(); ok {
 		_spec.SetField(scan.FieldExitCode, field.TypeInt32, value)
@@ -454,6 +507,36 @@ func (u *ScanUpsert) UpdateProducts() *ScanUpsert {
 // AddProducts adds v to the "products" field.
 func (u *ScanUpsert) AddProducts(v int32) *ScanUpsert {
 	u.Add(scan.FieldProducts, v)
+	return u
+}
+
+// SetResultsState sets the "results_state" field.
+func (u *ScanUpsert) SetResultsState(v string) *ScanUpsert {
+	u.Set(scan.FieldResultsState, v)
+	return u
+}
+
+// UpdateResultsState sets the "results_state" field to the value that was provided on create.
+func (u *ScanUpsert) UpdateResultsState() *ScanUpsert {
+	u.SetExcluded(scan.FieldResultsState)
+	return u
+}
+
+// SetScanner sets the "scanner" field.
+func (u *ScanUpsert) SetScanner(v []byte) *ScanUpsert {
+	u.Set(scan.FieldScanner, v)
+	return u
+}
+
+// UpdateScanner sets the "scanner" field to the value that was provided on create.
+func (u *ScanUpsert) UpdateScanner() *ScanUpsert {
+	u.SetExcluded(scan.FieldScanner)
+	return u
+}
+
+// ClearScanner clears the value of the "scanner" field.
+func (u *ScanUpsert) ClearScanner() *ScanUpsert {
+	u.SetNull(scan.FieldScanner)
 	return u
 }
 
@@ -627,6 +710,9 @@ func (u *ScanUpsertOne) UpdateNewValues() *ScanUpsertOne {
 		if _, exists := u.create.mutation.IsFullScan(); exists {
 			s.SetIgnore(scan.FieldIsFullScan)
 		}
+		if _, exists := u.create.mutation.UniqueID(); exists {
+			s.SetIgnore(scan.FieldUniqueID)
+		}
 		if _, exists := u.create.mutation.StartedAt(); exists {
 			s.SetIgnore(scan.FieldStartedAt)
 		}
@@ -693,6 +779,41 @@ func (u *ScanUpsertOne) AddProducts(v int32) *ScanUpsertOne {
 func (u *ScanUpsertOne) UpdateProducts() *ScanUpsertOne {
 	return u.Update(func(s *ScanUpsert) {
 		s.UpdateProducts()
+	})
+}
+
+// SetResultsState sets the "results_state" field.
+func (u *ScanUpsertOne) SetResultsState(v string) *ScanUpsertOne {
+	return u.Update(func(s *ScanUpsert) {
+		s.SetResultsState(v)
+	})
+}
+
+// UpdateResultsState sets the "results_state" field to the value that was provided on create.
+func (u *ScanUpsertOne) UpdateResultsState() *ScanUpsertOne {
+	return u.Update(func(s *ScanUpsert) {
+		s.UpdateResultsState()
+	})
+}
+
+// SetScanner sets the "scanner" field.
+func (u *ScanUpsertOne) SetScanner(v []byte) *ScanUpsertOne {
+	return u.Update(func(s *ScanUpsert) {
+		s.SetScanner(v)
+	})
+}
+
+// UpdateScanner sets the "scanner" field to the value that was provided on create.
+func (u *ScanUpsertOne) UpdateScanner() *ScanUpsertOne {
+	return u.Update(func(s *ScanUpsert) {
+		s.UpdateScanner()
+	})
+}
+
+// ClearScanner clears the value of the "scanner" field.
+func (u *ScanUpsertOne) ClearScanner() *ScanUpsertOne {
+	return u.Update(func(s *ScanUpsert) {
+		s.ClearScanner()
 	})
 }
 
@@ -1054,6 +1175,9 @@ func (u *ScanUpsertBulk) UpdateNewValues() *ScanUpsertBulk {
 			if _, exists := b.mutation.IsFullScan(); exists {
 				s.SetIgnore(scan.FieldIsFullScan)
 			}
+			if _, exists := b.mutation.UniqueID(); exists {
+				s.SetIgnore(scan.FieldUniqueID)
+			}
 			if _, exists := b.mutation.StartedAt(); exists {
 				s.SetIgnore(scan.FieldStartedAt)
 			}
@@ -1121,6 +1245,41 @@ func (u *ScanUpsertBulk) AddProducts(v int32) *ScanUpsertBulk {
 func (u *ScanUpsertBulk) UpdateProducts() *ScanUpsertBulk {
 	return u.Update(func(s *ScanUpsert) {
 		s.UpdateProducts()
+	})
+}
+
+// SetResultsState sets the "results_state" field.
+func (u *ScanUpsertBulk) SetResultsState(v string) *ScanUpsertBulk {
+	return u.Update(func(s *ScanUpsert) {
+		s.SetResultsState(v)
+	})
+}
+
+// UpdateResultsState sets the "results_state" field to the value that was provided on create.
+func (u *ScanUpsertBulk) UpdateResultsState() *ScanUpsertBulk {
+	return u.Update(func(s *ScanUpsert) {
+		s.UpdateResultsState()
+	})
+}
+
+// SetScanner sets the "scanner" field.
+func (u *ScanUpsertBulk) SetScanner(v []byte) *ScanUpsertBulk {
+	return u.Update(func(s *ScanUpsert) {
+		s.SetScanner(v)
+	})
+}
+
+// UpdateScanner sets the "scanner" field to the value that was provided on create.
+func (u *ScanUpsertBulk) UpdateScanner() *ScanUpsertBulk {
+	return u.Update(func(s *ScanUpsert) {
+		s.UpdateScanner()
+	})
+}
+
+// ClearScanner clears the value of the "scanner" field.
+func (u *ScanUpsertBulk) ClearScanner() *ScanUpsertBulk {
+	return u.Update(func(s *ScanUpsert) {
+		s.ClearScanner()
 	})
 }
 

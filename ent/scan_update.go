@@ -63,6 +63,32 @@ func (_u *ScanUpdate) AddProducts(v int32) *ScanUpdate {
 	return _u
 }
 
+// SetResultsState sets the "results_state" field.
+func (_u *ScanUpdate) SetResultsState(v string) *ScanUpdate {
+	_u.mutation.SetResultsState(v)
+	return _u
+}
+
+// SetNillableResultsState sets the "results_state" field if the given value is not nil.
+func (_u *ScanUpdate) SetNillableResultsState(v *string) *ScanUpdate {
+	if v != nil {
+		_u.SetResultsState(*v)
+	}
+	return _u
+}
+
+// SetScanner sets the "scanner" field.
+func (_u *ScanUpdate) SetScanner(v []byte) *ScanUpdate {
+	_u.mutation.SetScanner(v)
+	return _u
+}
+
+// ClearScanner clears the value of the "scanner" field.
+func (_u *ScanUpdate) ClearScanner() *ScanUpdate {
+	_u.mutation.ClearScanner()
+	return _u
+}
+
 // SetExitCode sets the "exit_code" field.
 func (_u *ScanUpdate) SetExitCode(v int32) *ScanUpdate {
 	_u.mutation.ResetExitCode()
@@ -263,6 +289,18 @@ func (_u *ScanUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.AddedProducts(); ok {
 		_spec.AddField(scan.FieldProducts, field.TypeInt32, value)
 	}
+	if _u.mutation.UniqueIDCleared() {
+		_spec.ClearField(scan.FieldUniqueID, field.TypeString)
+	}
+	if value, ok := _u.mutation.ResultsState(); ok {
+		_spec.SetField(scan.FieldResultsState, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Scanner(); ok {
+		_spec.SetField(scan.FieldScanner, field.TypeBytes, value)
+	}
+	if _u.mutation.ScannerCleared() {
+		_spec.ClearField(scan.FieldScanner, field.TypeBytes)
+	}
 	if value, ok := _u.mutation.ExitCode(); ok {
 		_spec.SetField(scan.FieldExitCode, field.TypeInt32, value)
 	}
@@ -362,6 +400,32 @@ func (_u *ScanUpdateOne) SetNillableProducts(v *int32) *ScanUpdateOne {
 // AddProducts adds value to the "products" field.
 func (_u *ScanUpdateOne) AddProducts(v int32) *ScanUpdateOne {
 	_u.mutation.AddProducts(v)
+	return _u
+}
+
+// SetResultsState sets the "results_state" field.
+func (_u *ScanUpdateOne) SetResultsState(v string) *ScanUpdateOne {
+	_u.mutation.SetResultsState(v)
+	return _u
+}
+
+// SetNillableResultsState sets the "results_state" field if the given value is not nil.
+func (_u *ScanUpdateOne) SetNillableResultsState(v *string) *ScanUpdateOne {
+	if v != nil {
+		_u.SetResultsState(*v)
+	}
+	return _u
+}
+
+// SetScanner sets the "scanner" field.
+func (_u *ScanUpdateOne) SetScanner(v []byte) *ScanUpdateOne {
+	_u.mutation.SetScanner(v)
+	return _u
+}
+
+// ClearScanner clears the value of the "scanner" field.
+func (_u *ScanUpdateOne) ClearScanner() *ScanUpdateOne {
+	_u.mutation.ClearScanner()
 	return _u
 }
 
@@ -594,6 +658,18 @@ func (_u *ScanUpdateOne) sqlSave(ctx context.Context) (_node *Scan, err error) {
 	}
 	if value, ok := _u.mutation.AddedProducts(); ok {
 		_spec.AddField(scan.FieldProducts, field.TypeInt32, value)
+	}
+	if _u.mutation.UniqueIDCleared() {
+		_spec.ClearField(scan.FieldUniqueID, field.TypeString)
+	}
+	if value, ok := _u.mutation.ResultsState(); ok {
+		_spec.SetField(scan.FieldResultsState, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Scanner(); ok {
+		_spec.SetField(scan.FieldScanner, field.TypeBytes, value)
+	}
+	if _u.mutation.ScannerCleared() {
+		_spec.ClearField(scan.FieldScanner, field.TypeBytes)
 	}
 	if value, ok := _u.mutation.ExitCode(); ok {
 		_spec.SetField(scan.FieldExitCode, field.TypeInt32, value)

@@ -46,12 +46,18 @@ type Tx struct {
 	Delivery *DeliveryClient
 	// DeliveryAttempt is the client for interacting with the DeliveryAttempt builders.
 	DeliveryAttempt *DeliveryAttemptClient
+	// Dependency is the client for interacting with the Dependency builders.
+	Dependency *DependencyClient
 	// Deployment is the client for interacting with the Deployment builders.
 	Deployment *DeploymentClient
 	// Finding is the client for interacting with the Finding builders.
 	Finding *FindingClient
 	// FindingEvent is the client for interacting with the FindingEvent builders.
 	FindingEvent *FindingEventClient
+	// FindingMatch is the client for interacting with the FindingMatch builders.
+	FindingMatch *FindingMatchClient
+	// IdentityChange is the client for interacting with the IdentityChange builders.
+	IdentityChange *IdentityChangeClient
 	// InstallCheck is the client for interacting with the InstallCheck builders.
 	InstallCheck *InstallCheckClient
 	// InstallScan is the client for interacting with the InstallScan builders.
@@ -80,12 +86,24 @@ type Tx struct {
 	Project *ProjectClient
 	// ProjectTag is the client for interacting with the ProjectTag builders.
 	ProjectTag *ProjectTagClient
+	// RemediationPolicy is the client for interacting with the RemediationPolicy builders.
+	RemediationPolicy *RemediationPolicyClient
 	// ReviewCommentContent is the client for interacting with the ReviewCommentContent builders.
 	ReviewCommentContent *ReviewCommentContentClient
 	// Rule is the client for interacting with the Rule builders.
 	Rule *RuleClient
+	// RuleAlias is the client for interacting with the RuleAlias builders.
+	RuleAlias *RuleAliasClient
+	// RuleDocument is the client for interacting with the RuleDocument builders.
+	RuleDocument *RuleDocumentClient
+	// RuleVersion is the client for interacting with the RuleVersion builders.
+	RuleVersion *RuleVersionClient
 	// Scan is the client for interacting with the Scan builders.
 	Scan *ScanClient
+	// ScanCoverage is the client for interacting with the ScanCoverage builders.
+	ScanCoverage *ScanCoverageClient
+	// ScanPayload is the client for interacting with the ScanPayload builders.
+	ScanPayload *ScanPayloadClient
 	// ScmApp is the client for interacting with the ScmApp builders.
 	ScmApp *ScmAppClient
 	// ScmConfig is the client for interacting with the ScmConfig builders.
@@ -104,6 +122,8 @@ type Tx struct {
 	TeamProject *TeamProjectClient
 	// Token is the client for interacting with the Token builders.
 	Token *TokenClient
+	// TokenRequest is the client for interacting with the TokenRequest builders.
+	TokenRequest *TokenRequestClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
 	// WebhookReceipt is the client for interacting with the WebhookReceipt builders.
@@ -271,9 +291,12 @@ func (tx *Tx) init() {
 	tx.AuditHead = NewAuditHeadClient(tx.config)
 	tx.Delivery = NewDeliveryClient(tx.config)
 	tx.DeliveryAttempt = NewDeliveryAttemptClient(tx.config)
+	tx.Dependency = NewDependencyClient(tx.config)
 	tx.Deployment = NewDeploymentClient(tx.config)
 	tx.Finding = NewFindingClient(tx.config)
 	tx.FindingEvent = NewFindingEventClient(tx.config)
+	tx.FindingMatch = NewFindingMatchClient(tx.config)
+	tx.IdentityChange = NewIdentityChangeClient(tx.config)
 	tx.InstallCheck = NewInstallCheckClient(tx.config)
 	tx.InstallScan = NewInstallScanClient(tx.config)
 	tx.Invitation = NewInvitationClient(tx.config)
@@ -288,9 +311,15 @@ func (tx *Tx) init() {
 	tx.ProductFeedback = NewProductFeedbackClient(tx.config)
 	tx.Project = NewProjectClient(tx.config)
 	tx.ProjectTag = NewProjectTagClient(tx.config)
+	tx.RemediationPolicy = NewRemediationPolicyClient(tx.config)
 	tx.ReviewCommentContent = NewReviewCommentContentClient(tx.config)
 	tx.Rule = NewRuleClient(tx.config)
+	tx.RuleAlias = NewRuleAliasClient(tx.config)
+	tx.RuleDocument = NewRuleDocumentClient(tx.config)
+	tx.RuleVersion = NewRuleVersionClient(tx.config)
 	tx.Scan = NewScanClient(tx.config)
+	tx.ScanCoverage = NewScanCoverageClient(tx.config)
+	tx.ScanPayload = NewScanPayloadClient(tx.config)
 	tx.ScmApp = NewScmAppClient(tx.config)
 	tx.ScmConfig = NewScmConfigClient(tx.config)
 	tx.Setting = NewSettingClient(tx.config)
@@ -300,6 +329,7 @@ func (tx *Tx) init() {
 	tx.TeamMember = NewTeamMemberClient(tx.config)
 	tx.TeamProject = NewTeamProjectClient(tx.config)
 	tx.Token = NewTokenClient(tx.config)
+	tx.TokenRequest = NewTokenRequestClient(tx.config)
 	tx.User = NewUserClient(tx.config)
 	tx.WebhookReceipt = NewWebhookReceiptClient(tx.config)
 	tx.Workflow = NewWorkflowClient(tx.config)

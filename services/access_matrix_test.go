@@ -99,8 +99,11 @@ var matrix = map[optionsv1.Permission]map[string]verdict{
 
 // expected is the row's verdict, but for an operation that does not take this kind of credential at all: who belongs to
 // the deployment is told so, before anything else about him counts.
-func expected(rule *optionsv1.MethodRule, kind string, row map[string]verdict) verdict {
+func expected(rule *optionsv1.MethodRule, d protoreflect.MethodDescriptor, kind string, row map[string]verdict) verdict {
 	want := row[kind]
+	if rule.GetScanner() {
+		want = scannerVerdict(d, kind, want)
+	}
 	if rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC || want.http == http.StatusUnauthorized {
 		return want
 	}
@@ -111,6 +114,16 @@ func expected(rule *optionsv1.MethodRule, kind string, row map[string]verdict) v
 	}
 	if inside && !slices.Contains(rule.GetSchemes(), scheme) {
 		return refusal
+	}
+	return want
+}
+
+// scannerVerdict is what the protocol of scanners changes: the agent scope is enough, and a request that names no deployment
+// acts in that of the credential.
+func scannerVerdict(d protoreflect.MethodDescriptor, kind string, want verdict) verdict {
+	named := d.Input().Fields().ByName("deployment_id") != nil || d.Input().Fields().ByName("deployment_slug") != nil
+	if kind == "agent scope only" || kind == "other tenant" && !named {
+		return pass
 	}
 	return want
 }
@@ -135,7 +148,7 @@ func TestAccessMatrix(t *testing.T) {
 					t.Errorf("%v: the matrix says nothing about %q", rpc.rule.GetPermission(), kind)
 					continue
 				}
-				want := expected(rpc.rule, kind, row)
+				want := expected(rpc.rule, rpc.descriptor, kind, row)
 				checkGRPC(t, s, rpc, kind, credential, want)
 				if rpc.path != "" { // a stream to the caller has no path
 					checkHTTP(t, s, rpc, kind, credential, want)
@@ -300,7 +313,14 @@ func checkHTTP(t *testing.T, s *apitest.Server, rpc operation, kind, credential 
 		Error, Message, Code, Status, RequestID string
 		Details                                 []any
 	}
-	if answer.Status >= 300 {
+	if answer.Status >= 300 && rpc.rule.GetScanner() {
+		if err := json.Unmarshal([]byte(answer.Body), &got); err != nil || got.Error == "" || got.RequestID != "" || got.Message != "" {
+			t.Errorf("HTTP %s with %s: error body %s, want the single key error", rpc.name, kind, answer.Body)
+		}
+		if want.http == http.StatusUnauthorized {
+			want.text = "Not authorized"
+		}
+	} else if answer.Status >= 300 {
 		if err := json.Unmarshal([]byte(answer.Body), &got); err != nil || got.Error != got.Message || got.RequestID == "" || got.Details == nil {
 			t.Errorf("HTTP %s with %s: error body %s", rpc.name, kind, answer.Body)
 		}

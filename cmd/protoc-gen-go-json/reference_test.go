@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/palisade/palisade/cmd/protoc-gen-go-json/plugintest"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
@@ -66,6 +68,13 @@ func applyForm(tree map[string]any, m protoreflect.Message) {
 			continue
 		}
 		unset := form(fd).GetUnset()
+		if form(fd).GetRaw() {
+			delete(tree, name)
+			if m.Has(fd) {
+				tree[name] = plugintest.RawText
+			}
+			continue
+		}
 		if !empty(m, fd) {
 			tree[name] = applyValue(tree[name], m.Get(fd), fd)
 			continue
@@ -140,6 +149,12 @@ func normalise(m protoreflect.Message) {
 			// Cleared last: it decides about the others.
 		case hidden(m, fd):
 			m.Clear(fd)
+		case form(fd).GetRaw() && !isEmpty: // protojson takes the text for base64
+			decoded, err := base64.StdEncoding.DecodeString(plugintest.RawText)
+			if err != nil {
+				panic(err)
+			}
+			m.Set(fd, protoreflect.ValueOfBytes(decoded))
 		case isEmpty && unset == optionsv1.Unset_UNSET_OBJECT && fd.Message() != nil && !fd.IsMap():
 			m.Mutable(fd)
 		case isEmpty && (unset != optionsv1.Unset_UNSET_UNSPECIFIED || fd.Enum() != nil):

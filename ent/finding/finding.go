@@ -28,6 +28,12 @@ const (
 	FieldAnalysisCategory = "analysis_category"
 	// FieldFingerprint holds the string denoting the fingerprint field in the database.
 	FieldFingerprint = "fingerprint"
+	// FieldEvidence holds the string denoting the evidence field in the database.
+	FieldEvidence = "evidence"
+	// FieldMatchKey holds the string denoting the match_key field in the database.
+	FieldMatchKey = "match_key"
+	// FieldMergedInto holds the string denoting the merged_into field in the database.
+	FieldMergedInto = "merged_into"
 	// FieldIssueType holds the string denoting the issue_type field in the database.
 	FieldIssueType = "issue_type"
 	// FieldSeverity holds the string denoting the severity field in the database.
@@ -95,6 +101,9 @@ var Columns = []string{
 	FieldTool,
 	FieldAnalysisCategory,
 	FieldFingerprint,
+	FieldEvidence,
+	FieldMatchKey,
+	FieldMergedInto,
 	FieldIssueType,
 	FieldSeverity,
 	FieldState,
@@ -191,6 +200,16 @@ func ByAnalysisCategory(opts ...sql.OrderTermOption) OrderOption {
 // ByFingerprint orders the results by the fingerprint field.
 func ByFingerprint(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldFingerprint, opts...).ToFunc()
+}
+
+// ByMatchKey orders the results by the match_key field.
+func ByMatchKey(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMatchKey, opts...).ToFunc()
+}
+
+// ByMergedInto orders the results by the merged_into field.
+func ByMergedInto(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMergedInto, opts...).ToFunc()
 }
 
 // ByIssueType orders the results by the issue_type field.

@@ -92,6 +92,21 @@ func Fingerprint(v string) predicate.Finding {
 	return predicate.Finding(sql.FieldEQ(FieldFingerprint, v))
 }
 
+// Evidence applies equality check predicate on the "evidence" field. It's identical to EvidenceEQ.
+func Evidence(v []byte) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldEvidence, v))
+}
+
+// MatchKey applies equality check predicate on the "match_key" field. It's identical to MatchKeyEQ.
+func MatchKey(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldMatchKey, v))
+}
+
+// MergedInto applies equality check predicate on the "merged_into" field. It's identical to MergedIntoEQ.
+func MergedInto(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldMergedInto, v))
+}
+
 // IssueType applies equality check predicate on the "issue_type" field. It's identical to IssueTypeEQ.
 func IssueType(v string) predicate.Finding {
 	return predicate.Finding(sql.FieldEQ(FieldIssueType, v))
@@ -640,6 +655,156 @@ func FingerprintEqualFold(v string) predicate.Finding {
 // FingerprintContainsFold applies the ContainsFold predicate on the "fingerprint" field.
 func FingerprintContainsFold(v string) predicate.Finding {
 	return predicate.Finding(sql.FieldContainsFold(FieldFingerprint, v))
+}
+
+// EvidenceEQ applies the EQ predicate on the "evidence" field.
+func EvidenceEQ(v []byte) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldEvidence, v))
+}
+
+// EvidenceNEQ applies the NEQ predicate on the "evidence" field.
+func EvidenceNEQ(v []byte) predicate.Finding {
+	return predicate.Finding(sql.FieldNEQ(FieldEvidence, v))
+}
+
+// EvidenceIn applies the In predicate on the "evidence" field.
+func EvidenceIn(vs ...[]byte) predicate.Finding {
+	return predicate.Finding(sql.FieldIn(FieldEvidence, vs...))
+}
+
+// EvidenceNotIn applies the NotIn predicate on the "evidence" field.
+func EvidenceNotIn(vs ...[]byte) predicate.Finding {
+	return predicate.Finding(sql.FieldNotIn(FieldEvidence, vs...))
+}
+
+// EvidenceGT applies the GT predicate on the "evidence" field.
+func EvidenceGT(v []byte) predicate.Finding {
+	return predicate.Finding(sql.FieldGT(FieldEvidence, v))
+}
+
+// EvidenceGTE applies the GTE predicate on the "evidence" field.
+func EvidenceGTE(v []byte) predicate.Finding {
+	return predicate.Finding(sql.FieldGTE(FieldEvidence, v))
+}
+
+// EvidenceLT applies the LT predicate on the "evidence" field.
+func EvidenceLT(v []byte) predicate.Finding {
+	return predicate.Finding(sql.FieldLT(FieldEvidence, v))
+}
+
+// EvidenceLTE applies the LTE predicate on the "evidence" field.
+func EvidenceLTE(v []byte) predicate.Finding {
+	return predicate.Finding(sql.FieldLTE(FieldEvidence, v))
+}
+
+// EvidenceIsNil applies the IsNil predicate on the "evidence" field.
+func EvidenceIsNil() predicate.Finding {
+	return predicate.Finding(sql.FieldIsNull(FieldEvidence))
+}
+
+// EvidenceNotNil applies the NotNil predicate on the "evidence" field.
+func EvidenceNotNil() predicate.Finding {
+	return predicate.Finding(sql.FieldNotNull(FieldEvidence))
+}
+
+// MatchKeyEQ applies the EQ predicate on the "match_key" field.
+func MatchKeyEQ(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldMatchKey, v))
+}
+
+// MatchKeyNEQ applies the NEQ predicate on the "match_key" field.
+func MatchKeyNEQ(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldNEQ(FieldMatchKey, v))
+}
+
+// MatchKeyIn applies the In predicate on the "match_key" field.
+func MatchKeyIn(vs ...int64) predicate.Finding {
+	return predicate.Finding(sql.FieldIn(FieldMatchKey, vs...))
+}
+
+// MatchKeyNotIn applies the NotIn predicate on the "match_key" field.
+func MatchKeyNotIn(vs ...int64) predicate.Finding {
+	return predicate.Finding(sql.FieldNotIn(FieldMatchKey, vs...))
+}
+
+// MatchKeyGT applies the GT predicate on the "match_key" field.
+func MatchKeyGT(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldGT(FieldMatchKey, v))
+}
+
+// MatchKeyGTE applies the GTE predicate on the "match_key" field.
+func MatchKeyGTE(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldGTE(FieldMatchKey, v))
+}
+
+// MatchKeyLT applies the LT predicate on the "match_key" field.
+func MatchKeyLT(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldLT(FieldMatchKey, v))
+}
+
+// MatchKeyLTE applies the LTE predicate on the "match_key" field.
+func MatchKeyLTE(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldLTE(FieldMatchKey, v))
+}
+
+// MatchKeyIsNil applies the IsNil predicate on the "match_key" field.
+func MatchKeyIsNil() predicate.Finding {
+	return predicate.Finding(sql.FieldIsNull(FieldMatchKey))
+}
+
+// MatchKeyNotNil applies the NotNil predicate on the "match_key" field.
+func MatchKeyNotNil() predicate.Finding {
+	return predicate.Finding(sql.FieldNotNull(FieldMatchKey))
+}
+
+// MergedIntoEQ applies the EQ predicate on the "merged_into" field.
+func MergedIntoEQ(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldMergedInto, v))
+}
+
+// MergedIntoNEQ applies the NEQ predicate on the "merged_into" field.
+func MergedIntoNEQ(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldNEQ(FieldMergedInto, v))
+}
+
+// MergedIntoIn applies the In predicate on the "merged_into" field.
+func MergedIntoIn(vs ...int64) predicate.Finding {
+	return predicate.Finding(sql.FieldIn(FieldMergedInto, vs...))
+}
+
+// MergedIntoNotIn applies the NotIn predicate on the "merged_into" field.
+func MergedIntoNotIn(vs ...int64) predicate.Finding {
+	return predicate.Finding(sql.FieldNotIn(FieldMergedInto, vs...))
+}
+
+// MergedIntoGT applies the GT predicate on the "merged_into" field.
+func MergedIntoGT(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldGT(FieldMergedInto, v))
+}
+
+// MergedIntoGTE applies the GTE predicate on the "merged_into" field.
+func MergedIntoGTE(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldGTE(FieldMergedInto, v))
+}
+
+// MergedIntoLT applies the LT predicate on the "merged_into" field.
+func MergedIntoLT(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldLT(FieldMergedInto, v))
+}
+
+// MergedIntoLTE applies the LTE predicate on the "merged_into" field.
+func MergedIntoLTE(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldLTE(FieldMergedInto, v))
+}
+
+// MergedIntoIsNil applies the IsNil predicate on the "merged_into" field.
+func MergedIntoIsNil() predicate.Finding {
+	return predicate.Finding(sql.FieldIsNull(FieldMergedInto))
+}
+
+// MergedIntoNotNil applies the NotNil predicate on the "merged_into" field.
+func MergedIntoNotNil() predicate.Finding {
+	return predicate.Finding(sql.FieldNotNull(FieldMergedInto))
 }
 
 // IssueTypeEQ applies the EQ predicate on the "issue_type" field.

@@ -201,6 +201,18 @@ func (f DeliveryAttemptFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Va
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DeliveryAttemptMutation", m)
 }
 
+// The DependencyFunc type is an adapter to allow the use of ordinary
+// function as Dependency mutator.
+type DependencyFunc func(context.Context, *ent.DependencyMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f DependencyFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.DependencyMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DependencyMutation", m)
+}
+
 // The DeploymentFunc type is an adapter to allow the use of ordinary
 // function as Deployment mutator.
 type DeploymentFunc func(context.Context, *ent.DeploymentMutation) (ent.Value, error)
@@ -235,6 +247,30 @@ func (f FindingEventFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.FindingEventMutation", m)
+}
+
+// The FindingMatchFunc type is an adapter to allow the use of ordinary
+// function as FindingMatch mutator.
+type FindingMatchFunc func(context.Context, *ent.FindingMatchMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f FindingMatchFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.FindingMatchMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.FindingMatchMutation", m)
+}
+
+// The IdentityChangeFunc type is an adapter to allow the use of ordinary
+// function as IdentityChange mutator.
+type IdentityChangeFunc func(context.Context, *ent.IdentityChangeMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f IdentityChangeFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.IdentityChangeMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.IdentityChangeMutation", m)
 }
 
 // The InstallCheckFunc type is an adapter to allow the use of ordinary
@@ -405,6 +441,18 @@ func (f ProjectTagFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ProjectTagMutation", m)
 }
 
+// The RemediationPolicyFunc type is an adapter to allow the use of ordinary
+// function as RemediationPolicy mutator.
+type RemediationPolicyFunc func(context.Context, *ent.RemediationPolicyMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RemediationPolicyFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RemediationPolicyMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RemediationPolicyMutation", m)
+}
+
 // The ReviewCommentContentFunc type is an adapter to allow the use of ordinary
 // function as ReviewCommentContent mutator.
 type ReviewCommentContentFunc func(context.Context, *ent.ReviewCommentContentMutation) (ent.Value, error)
@@ -429,6 +477,42 @@ func (f RuleFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error)
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RuleMutation", m)
 }
 
+// The RuleAliasFunc type is an adapter to allow the use of ordinary
+// function as RuleAlias mutator.
+type RuleAliasFunc func(context.Context, *ent.RuleAliasMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RuleAliasFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RuleAliasMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RuleAliasMutation", m)
+}
+
+// The RuleDocumentFunc type is an adapter to allow the use of ordinary
+// function as RuleDocument mutator.
+type RuleDocumentFunc func(context.Context, *ent.RuleDocumentMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RuleDocumentFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RuleDocumentMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RuleDocumentMutation", m)
+}
+
+// The RuleVersionFunc type is an adapter to allow the use of ordinary
+// function as RuleVersion mutator.
+type RuleVersionFunc func(context.Context, *ent.RuleVersionMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RuleVersionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RuleVersionMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RuleVersionMutation", m)
+}
+
 // The ScanFunc type is an adapter to allow the use of ordinary
 // function as Scan mutator.
 type ScanFunc func(context.Context, *ent.ScanMutation) (ent.Value, error)
@@ -439,6 +523,30 @@ func (f ScanFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error)
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ScanMutation", m)
+}
+
+// The ScanCoverageFunc type is an adapter to allow the use of ordinary
+// function as ScanCoverage mutator.
+type ScanCoverageFunc func(context.Context, *ent.ScanCoverageMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ScanCoverageFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ScanCoverageMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ScanCoverageMutation", m)
+}
+
+// The ScanPayloadFunc type is an adapter to allow the use of ordinary
+// function as ScanPayload mutator.
+type ScanPayloadFunc func(context.Context, *ent.ScanPayloadMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ScanPayloadFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ScanPayloadMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ScanPayloadMutation", m)
 }
 
 // The ScmAppFunc type is an adapter to allow the use of ordinary
@@ -547,6 +655,18 @@ func (f TokenFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TokenMutation", m)
+}
+
+// The TokenRequestFunc type is an adapter to allow the use of ordinary
+// function as TokenRequest mutator.
+type TokenRequestFunc func(context.Context, *ent.TokenRequestMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f TokenRequestFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.TokenRequestMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TokenRequestMutation", m)
 }
 
 // The UserFunc type is an adapter to allow the use of ordinary

@@ -550,6 +550,52 @@ var (
 			},
 		},
 	}
+	// DependenciesColumns holds the columns for the "dependencies" table.
+	DependenciesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "scan_id", Type: field.TypeInt64},
+		{Name: "lockfile", Type: field.TypeString},
+		{Name: "ecosystem", Type: field.TypeString},
+		{Name: "package", Type: field.TypeString},
+		{Name: "version", Type: field.TypeString},
+		{Name: "transitivity", Type: field.TypeString},
+		{Name: "license", Type: field.TypeString, Nullable: true},
+		{Name: "content", Type: field.TypeBytes},
+		{Name: "seen_at", Type: field.TypeInt64},
+	}
+	// DependenciesTable holds the schema information for the "dependencies" table.
+	DependenciesTable = &schema.Table{
+		Name:       "dependencies",
+		Columns:    DependenciesColumns,
+		PrimaryKey: []*schema.Column{DependenciesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "dependencies_by_place",
+				Unique:  true,
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[2], DependenciesColumns[4], DependenciesColumns[5], DependenciesColumns[6], DependenciesColumns[7]},
+			},
+			{
+				Name:    "dependencies_by_package",
+				Unique:  false,
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[5], DependenciesColumns[6], DependenciesColumns[7], DependenciesColumns[0]},
+			},
+			{
+				Name:    "dependencies_by_name",
+				Unique:  false,
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[6], DependenciesColumns[0]},
+			},
+			{
+				Name:    "dependencies_by_license",
+				Unique:  false,
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[9], DependenciesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "license IS NOT NULL",
+				},
+			},
+		},
+	}
 	// DeploymentsColumns holds the columns for the "deployments" table.
 	DeploymentsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -586,6 +632,9 @@ var (
 		{Name: "tool", Type: field.TypeString},
 		{Name: "analysis_category", Type: field.TypeString},
 		{Name: "fingerprint", Type: field.TypeString},
+		{Name: "evidence", Type: field.TypeBytes, Nullable: true},
+		{Name: "match_key", Type: field.TypeInt64, Nullable: true},
+		{Name: "merged_into", Type: field.TypeInt64, Nullable: true},
 		{Name: "issue_type", Type: field.TypeString},
 		{Name: "severity", Type: field.TypeString},
 		{Name: "state", Type: field.TypeString},
@@ -625,39 +674,44 @@ var (
 				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[8], FindingsColumns[5], FindingsColumns[7]},
 			},
 			{
+				Name:    "findings_by_evidence",
+				Unique:  false,
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[10]},
+			},
+			{
 				Name:    "findings_of_analysis",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[5], FindingsColumns[6], FindingsColumns[7], FindingsColumns[11]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[5], FindingsColumns[6], FindingsColumns[7], FindingsColumns[14]},
 			},
 			{
 				Name:    "findings_list",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[9], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0]},
 			},
 			{
 				Name:    "findings_list_status",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[9], FindingsColumns[13], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[16], FindingsColumns[33], FindingsColumns[0]},
 			},
 			{
 				Name:    "findings_list_severity",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[9], FindingsColumns[10], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[13], FindingsColumns[33], FindingsColumns[0]},
 			},
 			{
 				Name:    "findings_list_project",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[9], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0]},
 			},
 			{
 				Name:    "findings_list_ref",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[5], FindingsColumns[9], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[5], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0]},
 			},
 			{
 				Name:    "findings_list_rule",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[3], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[3], FindingsColumns[33], FindingsColumns[0]},
 			},
 			{
 				Name:    "findings_of_scan",
@@ -667,12 +721,12 @@ var (
 			{
 				Name:    "findings_report",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[0], FindingsColumns[2], FindingsColumns[3], FindingsColumns[5], FindingsColumns[9], FindingsColumns[10], FindingsColumns[19], FindingsColumns[27], FindingsColumns[17], FindingsColumns[16]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[0], FindingsColumns[2], FindingsColumns[3], FindingsColumns[5], FindingsColumns[12], FindingsColumns[13], FindingsColumns[22], FindingsColumns[30], FindingsColumns[20], FindingsColumns[19]},
 			},
 			{
 				Name:    "findings_list_triage_reason",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[14], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[17], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "triage_reason IS NOT NULL",
 				},
@@ -680,7 +734,7 @@ var (
 			{
 				Name:    "findings_list_policy_mode",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[16], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[19], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "policy_mode IS NOT NULL",
 				},
@@ -688,7 +742,7 @@ var (
 			{
 				Name:    "findings_list_autotriage_verdict",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[17], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[20], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "autotriage_verdict IS NOT NULL",
 				},
@@ -696,7 +750,7 @@ var (
 			{
 				Name:    "findings_list_component_tag",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[18], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[21], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "component_tag IS NOT NULL",
 				},
@@ -704,7 +758,7 @@ var (
 			{
 				Name:    "findings_list_exposure",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[19], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[22], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "exposure IS NOT NULL",
 				},
@@ -712,7 +766,7 @@ var (
 			{
 				Name:    "findings_list_transitivity",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[20], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[23], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "transitivity IS NOT NULL",
 				},
@@ -720,7 +774,7 @@ var (
 			{
 				Name:    "findings_list_package",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[21], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[24], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "package IS NOT NULL",
 				},
@@ -728,7 +782,7 @@ var (
 			{
 				Name:    "findings_list_advisory",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[22], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[25], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "advisory IS NOT NULL",
 				},
@@ -736,7 +790,7 @@ var (
 			{
 				Name:    "findings_list_epss_probability",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[24], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[27], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "epss_probability IS NOT NULL",
 				},
@@ -744,7 +798,7 @@ var (
 			{
 				Name:    "findings_list_malicious",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[25], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[28], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "malicious IS NOT NULL",
 				},
@@ -752,7 +806,7 @@ var (
 			{
 				Name:    "findings_list_click_to_fix_state",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[26], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[29], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "click_to_fix_state IS NOT NULL",
 				},
@@ -760,7 +814,7 @@ var (
 			{
 				Name:    "findings_list_validation_state",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[27], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[30], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "validation_state IS NOT NULL",
 				},
@@ -768,7 +822,7 @@ var (
 			{
 				Name:    "findings_list_historical",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[28], FindingsColumns[30], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[31], FindingsColumns[33], FindingsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "historical IS NOT NULL",
 				},
@@ -806,6 +860,67 @@ var (
 				Name:    "finding_events_by_time",
 				Unique:  false,
 				Columns: []*schema.Column{FindingEventsColumns[1], FindingEventsColumns[12]},
+			},
+		},
+	}
+	// FindingMatchesColumns holds the columns for the "finding_matches" table.
+	FindingMatchesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "finding_id", Type: field.TypeInt64},
+		{Name: "scan_id", Type: field.TypeInt64},
+		{Name: "rung", Type: field.TypeString},
+		{Name: "content", Type: field.TypeBytes},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// FindingMatchesTable holds the schema information for the "finding_matches" table.
+	FindingMatchesTable = &schema.Table{
+		Name:       "finding_matches",
+		Columns:    FindingMatchesColumns,
+		PrimaryKey: []*schema.Column{FindingMatchesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "finding_matches_of_finding",
+				Unique:  false,
+				Columns: []*schema.Column{FindingMatchesColumns[1], FindingMatchesColumns[2], FindingMatchesColumns[0]},
+			},
+		},
+	}
+	// IdentityChangesColumns holds the columns for the "identity_changes" table.
+	IdentityChangesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "kind", Type: field.TypeString},
+		{Name: "finding_id", Type: field.TypeInt64},
+		{Name: "other_id", Type: field.TypeInt64},
+		{Name: "note", Type: field.TypeString, Default: ""},
+		{Name: "before", Type: field.TypeBytes},
+		{Name: "actor_kind", Type: field.TypeString},
+		{Name: "actor_id", Type: field.TypeInt64},
+		{Name: "at", Type: field.TypeInt64},
+		{Name: "undone_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// IdentityChangesTable holds the schema information for the "identity_changes" table.
+	IdentityChangesTable = &schema.Table{
+		Name:       "identity_changes",
+		Columns:    IdentityChangesColumns,
+		PrimaryKey: []*schema.Column{IdentityChangesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "identity_changes_of_project",
+				Unique:  false,
+				Columns: []*schema.Column{IdentityChangesColumns[1], IdentityChangesColumns[2], IdentityChangesColumns[0]},
+			},
+			{
+				Name:    "identity_changes_of_finding",
+				Unique:  false,
+				Columns: []*schema.Column{IdentityChangesColumns[1], IdentityChangesColumns[4], IdentityChangesColumns[0]},
+			},
+			{
+				Name:    "identity_changes_of_other",
+				Unique:  false,
+				Columns: []*schema.Column{IdentityChangesColumns[1], IdentityChangesColumns[5], IdentityChangesColumns[0]},
 			},
 		},
 	}
@@ -1190,6 +1305,30 @@ var (
 			},
 		},
 	}
+	// RemediationPoliciesColumns holds the columns for the "remediation_policies" table.
+	RemediationPoliciesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "slug", Type: field.TypeString},
+		{Name: "position", Type: field.TypeInt32},
+		{Name: "active", Type: field.TypeBool},
+		{Name: "content", Type: field.TypeBytes},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// RemediationPoliciesTable holds the schema information for the "remediation_policies" table.
+	RemediationPoliciesTable = &schema.Table{
+		Name:       "remediation_policies",
+		Columns:    RemediationPoliciesColumns,
+		PrimaryKey: []*schema.Column{RemediationPoliciesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "remediation_policies_by_slug",
+				Unique:  true,
+				Columns: []*schema.Column{RemediationPoliciesColumns[1], RemediationPoliciesColumns[2]},
+			},
+		},
+	}
 	// ReviewCommentContentsColumns holds the columns for the "review_comment_contents" table.
 	ReviewCommentContentsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -1251,6 +1390,92 @@ var (
 			},
 		},
 	}
+	// RuleAliasColumns holds the columns for the "rule_alias" table.
+	RuleAliasColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "tool", Type: field.TypeString},
+		{Name: "name", Type: field.TypeString},
+		{Name: "canonical", Type: field.TypeString},
+		{Name: "source", Type: field.TypeString},
+		{Name: "created_at", Type: field.TypeInt64},
+	}
+	// RuleAliasTable holds the schema information for the "rule_alias" table.
+	RuleAliasTable = &schema.Table{
+		Name:       "rule_alias",
+		Columns:    RuleAliasColumns,
+		PrimaryKey: []*schema.Column{RuleAliasColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "rule_aliases_by_name",
+				Unique:  true,
+				Columns: []*schema.Column{RuleAliasColumns[1], RuleAliasColumns[2], RuleAliasColumns[3]},
+			},
+			{
+				Name:    "rule_aliases_of_rule",
+				Unique:  false,
+				Columns: []*schema.Column{RuleAliasColumns[1], RuleAliasColumns[2], RuleAliasColumns[4]},
+			},
+		},
+	}
+	// RuleDocumentsColumns holds the columns for the "rule_documents" table.
+	RuleDocumentsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "name", Type: field.TypeString},
+		{Name: "origin", Type: field.TypeString},
+		{Name: "product", Type: field.TypeString},
+		{Name: "severity", Type: field.TypeString},
+		{Name: "languages", Type: field.TypeJSON},
+		{Name: "mode", Type: field.TypeString},
+		{Name: "visibility", Type: field.TypeString, Default: "org_private"},
+		{Name: "version", Type: field.TypeInt32},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// RuleDocumentsTable holds the schema information for the "rule_documents" table.
+	RuleDocumentsTable = &schema.Table{
+		Name:       "rule_documents",
+		Columns:    RuleDocumentsColumns,
+		PrimaryKey: []*schema.Column{RuleDocumentsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "rule_documents_by_name",
+				Unique:  true,
+				Columns: []*schema.Column{RuleDocumentsColumns[1], RuleDocumentsColumns[2]},
+			},
+			{
+				Name:    "rule_documents_of_product",
+				Unique:  false,
+				Columns: []*schema.Column{RuleDocumentsColumns[1], RuleDocumentsColumns[4], RuleDocumentsColumns[7], RuleDocumentsColumns[0]},
+			},
+		},
+	}
+	// RuleVersionsColumns holds the columns for the "rule_versions" table.
+	RuleVersionsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "rule_document_id", Type: field.TypeInt64},
+		{Name: "version", Type: field.TypeInt32},
+		{Name: "digest", Type: field.TypeBytes},
+		{Name: "document", Type: field.TypeBytes},
+		{Name: "actor_kind", Type: field.TypeString},
+		{Name: "actor_id", Type: field.TypeInt64},
+		{Name: "created_at", Type: field.TypeInt64},
+	}
+	// RuleVersionsTable holds the schema information for the "rule_versions" table.
+	RuleVersionsTable = &schema.Table{
+		Name:       "rule_versions",
+		Columns:    RuleVersionsColumns,
+		PrimaryKey: []*schema.Column{RuleVersionsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "rule_versions_of_rule",
+				Unique:  true,
+				Columns: []*schema.Column{RuleVersionsColumns[1], RuleVersionsColumns[2], RuleVersionsColumns[3]},
+			},
+		},
+	}
 	// ScansColumns holds the columns for the "scans" table.
 	ScansColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -1261,6 +1486,9 @@ var (
 		{Name: "status", Type: field.TypeString},
 		{Name: "products", Type: field.TypeInt32},
 		{Name: "is_full_scan", Type: field.TypeBool},
+		{Name: "unique_id", Type: field.TypeString, Nullable: true},
+		{Name: "results_state", Type: field.TypeString, Default: ""},
+		{Name: "scanner", Type: field.TypeBytes, Nullable: true},
 		{Name: "exit_code", Type: field.TypeInt32, Default: 0},
 		{Name: "total_count", Type: field.TypeInt32, Default: 0},
 		{Name: "code_count", Type: field.TypeInt32, Default: 0},
@@ -1280,22 +1508,89 @@ var (
 			{
 				Name:    "scans_search",
 				Unique:  false,
-				Columns: []*schema.Column{ScansColumns[1], ScansColumns[15], ScansColumns[0]},
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[18], ScansColumns[0]},
 			},
 			{
 				Name:    "scans_search_project",
 				Unique:  false,
-				Columns: []*schema.Column{ScansColumns[1], ScansColumns[2], ScansColumns[15], ScansColumns[0]},
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[2], ScansColumns[18], ScansColumns[0]},
 			},
 			{
 				Name:    "scans_search_branch",
 				Unique:  false,
-				Columns: []*schema.Column{ScansColumns[1], ScansColumns[3], ScansColumns[15], ScansColumns[0]},
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[3], ScansColumns[18], ScansColumns[0]},
+			},
+			{
+				Name:    "scans_by_unique_id",
+				Unique:  true,
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[8]},
+			},
+			{
+				Name:    "scans_of_ref",
+				Unique:  false,
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[2], ScansColumns[3], ScansColumns[7], ScansColumns[0]},
 			},
 			{
 				Name:    "scans_search_status",
 				Unique:  false,
-				Columns: []*schema.Column{ScansColumns[1], ScansColumns[5], ScansColumns[15], ScansColumns[0]},
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[5], ScansColumns[18], ScansColumns[0]},
+			},
+		},
+	}
+	// ScanCoveragesColumns holds the columns for the "scan_coverages" table.
+	ScanCoveragesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "scan_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "ref", Type: field.TypeString},
+		{Name: "tool", Type: field.TypeString},
+		{Name: "analysis_category", Type: field.TypeString},
+		{Name: "is_full_scan", Type: field.TypeBool},
+		{Name: "content", Type: field.TypeBytes},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// ScanCoveragesTable holds the schema information for the "scan_coverages" table.
+	ScanCoveragesTable = &schema.Table{
+		Name:       "scan_coverages",
+		Columns:    ScanCoveragesColumns,
+		PrimaryKey: []*schema.Column{ScanCoveragesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "scan_coverages_of_scan",
+				Unique:  false,
+				Columns: []*schema.Column{ScanCoveragesColumns[1], ScanCoveragesColumns[2]},
+			},
+			{
+				Name:    "scan_coverages_of_analysis",
+				Unique:  false,
+				Columns: []*schema.Column{ScanCoveragesColumns[1], ScanCoveragesColumns[3], ScanCoveragesColumns[4], ScanCoveragesColumns[5], ScanCoveragesColumns[6], ScanCoveragesColumns[2]},
+			},
+			{
+				Name:    "scan_coverages_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{ScanCoveragesColumns[1], ScanCoveragesColumns[9]},
+			},
+		},
+	}
+	// ScanPayloadsColumns holds the columns for the "scan_payloads" table.
+	ScanPayloadsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "scan_id", Type: field.TypeInt64},
+		{Name: "position", Type: field.TypeInt32},
+		{Name: "content", Type: field.TypeBytes},
+	}
+	// ScanPayloadsTable holds the schema information for the "scan_payloads" table.
+	ScanPayloadsTable = &schema.Table{
+		Name:       "scan_payloads",
+		Columns:    ScanPayloadsColumns,
+		PrimaryKey: []*schema.Column{ScanPayloadsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "scan_payloads_of_scan",
+				Unique:  true,
+				Columns: []*schema.Column{ScanPayloadsColumns[1], ScanPayloadsColumns[2], ScanPayloadsColumns[3]},
 			},
 		},
 	}
@@ -1590,6 +1885,34 @@ var (
 				Name:    "tokens_list",
 				Unique:  false,
 				Columns: []*schema.Column{TokensColumns[1], TokensColumns[9]},
+			},
+		},
+	}
+	// TokenRequestsColumns holds the columns for the "token_requests" table.
+	TokenRequestsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "key_hash", Type: field.TypeBytes},
+		{Name: "token_id", Type: field.TypeInt64},
+		{Name: "sealed", Type: field.TypeBytes},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "expires_at", Type: field.TypeInt64},
+	}
+	// TokenRequestsTable holds the schema information for the "token_requests" table.
+	TokenRequestsTable = &schema.Table{
+		Name:       "token_requests",
+		Columns:    TokenRequestsColumns,
+		PrimaryKey: []*schema.Column{TokenRequestsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "token_requests_by_key",
+				Unique:  true,
+				Columns: []*schema.Column{TokenRequestsColumns[2]},
+			},
+			{
+				Name:    "token_requests_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{TokenRequestsColumns[1], TokenRequestsColumns[6]},
 			},
 		},
 	}
@@ -1986,9 +2309,12 @@ var (
 		AuditHeadsTable,
 		DeliveriesTable,
 		DeliveryAttemptsTable,
+		DependenciesTable,
 		DeploymentsTable,
 		FindingsTable,
 		FindingEventsTable,
+		FindingMatchesTable,
+		IdentityChangesTable,
 		InstallChecksTable,
 		InstallScansTable,
 		InvitationsTable,
@@ -2003,9 +2329,15 @@ var (
 		ProductFeedbacksTable,
 		ProjectsTable,
 		ProjectTagsTable,
+		RemediationPoliciesTable,
 		ReviewCommentContentsTable,
 		RulesTable,
+		RuleAliasTable,
+		RuleDocumentsTable,
+		RuleVersionsTable,
 		ScansTable,
+		ScanCoveragesTable,
+		ScanPayloadsTable,
 		ScmAppsTable,
 		ScmConfigsTable,
 		SettingsTable,
@@ -2015,6 +2347,7 @@ var (
 		TeamMembersTable,
 		TeamProjectsTable,
 		TokensTable,
+		TokenRequestsTable,
 		UsersTable,
 		WebhookReceiptsTable,
 		WorkflowsTable,

@@ -54,6 +54,9 @@ type Delivery func(*sql.Selector)
 // DeliveryAttempt is the predicate function for deliveryattempt builders.
 type DeliveryAttempt func(*sql.Selector)
 
+// Dependency is the predicate function for dependency builders.
+type Dependency func(*sql.Selector)
+
 // Deployment is the predicate function for deployment builders.
 type Deployment func(*sql.Selector)
 
@@ -62,6 +65,12 @@ type Finding func(*sql.Selector)
 
 // FindingEvent is the predicate function for findingevent builders.
 type FindingEvent func(*sql.Selector)
+
+// FindingMatch is the predicate function for findingmatch builders.
+type FindingMatch func(*sql.Selector)
+
+// IdentityChange is the predicate function for identitychange builders.
+type IdentityChange func(*sql.Selector)
 
 // InstallCheck is the predicate function for installcheck builders.
 type InstallCheck func(*sql.Selector)
@@ -105,14 +114,32 @@ type Project func(*sql.Selector)
 // ProjectTag is the predicate function for projecttag builders.
 type ProjectTag func(*sql.Selector)
 
+// RemediationPolicy is the predicate function for remediationpolicy builders.
+type RemediationPolicy func(*sql.Selector)
+
 // ReviewCommentContent is the predicate function for reviewcommentcontent builders.
 type ReviewCommentContent func(*sql.Selector)
 
 // Rule is the predicate function for rule builders.
 type Rule func(*sql.Selector)
 
+// RuleAlias is the predicate function for rulealias builders.
+type RuleAlias func(*sql.Selector)
+
+// RuleDocument is the predicate function for ruledocument builders.
+type RuleDocument func(*sql.Selector)
+
+// RuleVersion is the predicate function for ruleversion builders.
+type RuleVersion func(*sql.Selector)
+
 // Scan is the predicate function for scan builders.
 type Scan func(*sql.Selector)
+
+// ScanCoverage is the predicate function for scancoverage builders.
+type ScanCoverage func(*sql.Selector)
+
+// ScanPayload is the predicate function for scanpayload builders.
+type ScanPayload func(*sql.Selector)
 
 // ScmApp is the predicate function for scmapp builders.
 type ScmApp func(*sql.Selector)
@@ -140,6 +167,9 @@ type TeamProject func(*sql.Selector)
 
 // Token is the predicate function for token builders.
 type Token func(*sql.Selector)
+
+// TokenRequest is the predicate function for tokenrequest builders.
+type TokenRequest func(*sql.Selector)
 
 // User is the predicate function for user builders.
 type User func(*sql.Selector)

@@ -495,6 +495,30 @@ func (f DeliveryAttemptMutationRuleFunc) EvalMutation(ctx context.Context, m ent
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.DeliveryAttemptMutation", m)
 }
 
+// The DependencyQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type DependencyQueryRuleFunc func(context.Context, *ent.DependencyQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f DependencyQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.DependencyQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.DependencyQuery", q)
+}
+
+// The DependencyMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type DependencyMutationRuleFunc func(context.Context, *ent.DependencyMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f DependencyMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.DependencyMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.DependencyMutation", m)
+}
+
 // The DeploymentQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type DeploymentQueryRuleFunc func(context.Context, *ent.DeploymentQuery) error
@@ -565,6 +589,54 @@ func (f FindingEventMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mu
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.FindingEventMutation", m)
+}
+
+// The FindingMatchQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type FindingMatchQueryRuleFunc func(context.Context, *ent.FindingMatchQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f FindingMatchQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.FindingMatchQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.FindingMatchQuery", q)
+}
+
+// The FindingMatchMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type FindingMatchMutationRuleFunc func(context.Context, *ent.FindingMatchMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f FindingMatchMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.FindingMatchMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.FindingMatchMutation", m)
+}
+
+// The IdentityChangeQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type IdentityChangeQueryRuleFunc func(context.Context, *ent.IdentityChangeQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f IdentityChangeQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.IdentityChangeQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.IdentityChangeQuery", q)
+}
+
+// The IdentityChangeMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type IdentityChangeMutationRuleFunc func(context.Context, *ent.IdentityChangeMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f IdentityChangeMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.IdentityChangeMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.IdentityChangeMutation", m)
 }
 
 // The InstallCheckQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -903,6 +975,30 @@ func (f ProjectTagMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Muta
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ProjectTagMutation", m)
 }
 
+// The RemediationPolicyQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type RemediationPolicyQueryRuleFunc func(context.Context, *ent.RemediationPolicyQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f RemediationPolicyQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.RemediationPolicyQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.RemediationPolicyQuery", q)
+}
+
+// The RemediationPolicyMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type RemediationPolicyMutationRuleFunc func(context.Context, *ent.RemediationPolicyMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f RemediationPolicyMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.RemediationPolicyMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.RemediationPolicyMutation", m)
+}
+
 // The ReviewCommentContentQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type ReviewCommentContentQueryRuleFunc func(context.Context, *ent.ReviewCommentContentQuery) error
@@ -951,6 +1047,78 @@ func (f RuleMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) 
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.RuleMutation", m)
 }
 
+// The RuleAliasQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type RuleAliasQueryRuleFunc func(context.Context, *ent.RuleAliasQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f RuleAliasQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.RuleAliasQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.RuleAliasQuery", q)
+}
+
+// The RuleAliasMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type RuleAliasMutationRuleFunc func(context.Context, *ent.RuleAliasMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f RuleAliasMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.RuleAliasMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.RuleAliasMutation", m)
+}
+
+// The RuleDocumentQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type RuleDocumentQueryRuleFunc func(context.Context, *ent.RuleDocumentQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f RuleDocumentQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.RuleDocumentQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.RuleDocumentQuery", q)
+}
+
+// The RuleDocumentMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type RuleDocumentMutationRuleFunc func(context.Context, *ent.RuleDocumentMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f RuleDocumentMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.RuleDocumentMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.RuleDocumentMutation", m)
+}
+
+// The RuleVersionQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type RuleVersionQueryRuleFunc func(context.Context, *ent.RuleVersionQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f RuleVersionQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.RuleVersionQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.RuleVersionQuery", q)
+}
+
+// The RuleVersionMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type RuleVersionMutationRuleFunc func(context.Context, *ent.RuleVersionMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f RuleVersionMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.RuleVersionMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.RuleVersionMutation", m)
+}
+
 // The ScanQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type ScanQueryRuleFunc func(context.Context, *ent.ScanQuery) error
@@ -973,6 +1141,54 @@ func (f ScanMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) 
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ScanMutation", m)
+}
+
+// The ScanCoverageQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ScanCoverageQueryRuleFunc func(context.Context, *ent.ScanCoverageQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ScanCoverageQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ScanCoverageQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ScanCoverageQuery", q)
+}
+
+// The ScanCoverageMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ScanCoverageMutationRuleFunc func(context.Context, *ent.ScanCoverageMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ScanCoverageMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ScanCoverageMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ScanCoverageMutation", m)
+}
+
+// The ScanPayloadQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ScanPayloadQueryRuleFunc func(context.Context, *ent.ScanPayloadQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ScanPayloadQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ScanPayloadQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ScanPayloadQuery", q)
+}
+
+// The ScanPayloadMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ScanPayloadMutationRuleFunc func(context.Context, *ent.ScanPayloadMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ScanPayloadMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ScanPayloadMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ScanPayloadMutation", m)
 }
 
 // The ScmAppQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -1189,6 +1405,30 @@ func (f TokenMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation)
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TokenMutation", m)
+}
+
+// The TokenRequestQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type TokenRequestQueryRuleFunc func(context.Context, *ent.TokenRequestQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f TokenRequestQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.TokenRequestQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.TokenRequestQuery", q)
+}
+
+// The TokenRequestMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type TokenRequestMutationRuleFunc func(context.Context, *ent.TokenRequestMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f TokenRequestMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.TokenRequestMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TokenRequestMutation", m)
 }
 
 // The UserQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -1498,11 +1738,17 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.DeliveryAttemptQuery:
 		return q.Filter(), nil
+	case *ent.DependencyQuery:
+		return q.Filter(), nil
 	case *ent.DeploymentQuery:
 		return q.Filter(), nil
 	case *ent.FindingQuery:
 		return q.Filter(), nil
 	case *ent.FindingEventQuery:
+		return q.Filter(), nil
+	case *ent.FindingMatchQuery:
+		return q.Filter(), nil
+	case *ent.IdentityChangeQuery:
 		return q.Filter(), nil
 	case *ent.InstallCheckQuery:
 		return q.Filter(), nil
@@ -1532,11 +1778,23 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.ProjectTagQuery:
 		return q.Filter(), nil
+	case *ent.RemediationPolicyQuery:
+		return q.Filter(), nil
 	case *ent.ReviewCommentContentQuery:
 		return q.Filter(), nil
 	case *ent.RuleQuery:
 		return q.Filter(), nil
+	case *ent.RuleAliasQuery:
+		return q.Filter(), nil
+	case *ent.RuleDocumentQuery:
+		return q.Filter(), nil
+	case *ent.RuleVersionQuery:
+		return q.Filter(), nil
 	case *ent.ScanQuery:
+		return q.Filter(), nil
+	case *ent.ScanCoverageQuery:
+		return q.Filter(), nil
+	case *ent.ScanPayloadQuery:
 		return q.Filter(), nil
 	case *ent.ScmAppQuery:
 		return q.Filter(), nil
@@ -1555,6 +1813,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 	case *ent.TeamProjectQuery:
 		return q.Filter(), nil
 	case *ent.TokenQuery:
+		return q.Filter(), nil
+	case *ent.TokenRequestQuery:
 		return q.Filter(), nil
 	case *ent.UserQuery:
 		return q.Filter(), nil
@@ -1615,11 +1875,17 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 		return m.Filter(), nil
 	case *ent.DeliveryAttemptMutation:
 		return m.Filter(), nil
+	case *ent.DependencyMutation:
+		return m.Filter(), nil
 	case *ent.DeploymentMutation:
 		return m.Filter(), nil
 	case *ent.FindingMutation:
 		return m.Filter(), nil
 	case *ent.FindingEventMutation:
+		return m.Filter(), nil
+	case *ent.FindingMatchMutation:
+		return m.Filter(), nil
+	case *ent.IdentityChangeMutation:
 		return m.Filter(), nil
 	case *ent.InstallCheckMutation:
 		return m.Filter(), nil
@@ -1649,11 +1915,23 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 		return m.Filter(), nil
 	case *ent.ProjectTagMutation:
 		return m.Filter(), nil
+	case *ent.RemediationPolicyMutation:
+		return m.Filter(), nil
 	case *ent.ReviewCommentContentMutation:
 		return m.Filter(), nil
 	case *ent.RuleMutation:
 		return m.Filter(), nil
+	case *ent.RuleAliasMutation:
+		return m.Filter(), nil
+	case *ent.RuleDocumentMutation:
+		return m.Filter(), nil
+	case *ent.RuleVersionMutation:
+		return m.Filter(), nil
 	case *ent.ScanMutation:
+		return m.Filter(), nil
+	case *ent.ScanCoverageMutation:
+		return m.Filter(), nil
+	case *ent.ScanPayloadMutation:
 		return m.Filter(), nil
 	case *ent.ScmAppMutation:
 		return m.Filter(), nil
@@ -1672,6 +1950,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.TeamProjectMutation:
 		return m.Filter(), nil
 	case *ent.TokenMutation:
+		return m.Filter(), nil
+	case *ent.TokenRequestMutation:
 		return m.Filter(), nil
 	case *ent.UserMutation:
 		return m.Filter(), nil

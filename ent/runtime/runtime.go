@@ -21,9 +21,12 @@ import (
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
+	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
@@ -38,9 +41,15 @@ import (
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/remediationpolicy"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
+	"github.com/palisade/palisade/ent/rulealias"
+	"github.com/palisade/palisade/ent/ruledocument"
+	"github.com/palisade/palisade/ent/ruleversion"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scancoverage"
+	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/schema"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
@@ -51,6 +60,7 @@ import (
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
+	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/ent/workflow"
@@ -463,6 +473,22 @@ func init() {
 	deliveryattemptMixinHooks0 := deliveryattemptMixin[0].Hooks()
 
 	deliveryattempt.Hooks[1] = deliveryattemptMixinHooks0[0]
+	dependencyMixin := schema.Dependency{}.Mixin()
+	dependency.Policy = privacy.NewPolicies(dependencyMixin[0], schema.Dependency{})
+	dependency.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := dependency.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	dependencyMixinHooks0 := dependencyMixin[0].Hooks()
+	dependencyHooks := schema.Dependency{}.Hooks()
+
+	dependency.Hooks[1] = dependencyMixinHooks0[0]
+
+	dependency.Hooks[2] = dependencyHooks[0]
 	deployment.Policy = privacy.NewPolicies(schema.Deployment{})
 	deployment.Hooks[0] = func(next ent.Mutator) ent.Mutator {
 		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
@@ -517,7 +543,7 @@ func init() {
 	findingFields := schema.Finding{}.Fields()
 	_ = findingFields
 	// findingDescTriageState is the schema descriptor for triage_state field.
-	findingDescTriageState := findingFields[11].Descriptor()
+	findingDescTriageState := findingFields[14].Descriptor()
 	// finding.DefaultTriageState holds the default value on creation for the triage_state field.
 	finding.DefaultTriageState = findingDescTriageState.Default.(string)
 	findingeventMixin := schema.FindingEvent{}.Mixin()
@@ -550,6 +576,44 @@ func init() {
 	findingeventDescActorName := findingeventFields[9].Descriptor()
 	// findingevent.DefaultActorName holds the default value on creation for the actor_name field.
 	findingevent.DefaultActorName = findingeventDescActorName.Default.(string)
+	findingmatchMixin := schema.FindingMatch{}.Mixin()
+	findingmatch.Policy = privacy.NewPolicies(findingmatchMixin[0], schema.FindingMatch{})
+	findingmatch.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := findingmatch.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	findingmatchMixinHooks0 := findingmatchMixin[0].Hooks()
+	findingmatchHooks := schema.FindingMatch{}.Hooks()
+
+	findingmatch.Hooks[1] = findingmatchMixinHooks0[0]
+
+	findingmatch.Hooks[2] = findingmatchHooks[0]
+	identitychangeMixin := schema.IdentityChange{}.Mixin()
+	identitychange.Policy = privacy.NewPolicies(identitychangeMixin[0], schema.IdentityChange{})
+	identitychange.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := identitychange.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	identitychangeMixinHooks0 := identitychangeMixin[0].Hooks()
+	identitychangeHooks := schema.IdentityChange{}.Hooks()
+
+	identitychange.Hooks[1] = identitychangeMixinHooks0[0]
+
+	identitychange.Hooks[2] = identitychangeHooks[0]
+	identitychangeFields := schema.IdentityChange{}.Fields()
+	_ = identitychangeFields
+	// identitychangeDescNote is the schema descriptor for note field.
+	identitychangeDescNote := identitychangeFields[5].Descriptor()
+	// identitychange.DefaultNote holds the default value on creation for the note field.
+	identitychange.DefaultNote = identitychangeDescNote.Default.(string)
 	installcheckMixin := schema.InstallCheck{}.Mixin()
 	installcheck.Policy = privacy.NewPolicies(installcheckMixin[0], schema.InstallCheck{})
 	installcheck.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -830,6 +894,19 @@ func init() {
 	projecttag.Hooks[1] = projecttagMixinHooks0[0]
 
 	projecttag.Hooks[2] = projecttagHooks[0]
+	remediationpolicyMixin := schema.RemediationPolicy{}.Mixin()
+	remediationpolicy.Policy = privacy.NewPolicies(remediationpolicyMixin[0], schema.RemediationPolicy{})
+	remediationpolicy.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := remediationpolicy.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	remediationpolicyMixinHooks0 := remediationpolicyMixin[0].Hooks()
+
+	remediationpolicy.Hooks[1] = remediationpolicyMixinHooks0[0]
 	reviewcommentcontentMixin := schema.ReviewCommentContent{}.Mixin()
 	reviewcommentcontent.Policy = privacy.NewPolicies(reviewcommentcontentMixin[0], schema.ReviewCommentContent{})
 	reviewcommentcontent.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -856,6 +933,51 @@ func init() {
 	ruleMixinHooks0 := ruleMixin[0].Hooks()
 
 	rule.Hooks[1] = ruleMixinHooks0[0]
+	rulealiasMixin := schema.RuleAlias{}.Mixin()
+	rulealias.Policy = privacy.NewPolicies(rulealiasMixin[0], schema.RuleAlias{})
+	rulealias.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := rulealias.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	rulealiasMixinHooks0 := rulealiasMixin[0].Hooks()
+
+	rulealias.Hooks[1] = rulealiasMixinHooks0[0]
+	ruledocumentMixin := schema.RuleDocument{}.Mixin()
+	ruledocument.Policy = privacy.NewPolicies(ruledocumentMixin[0], schema.RuleDocument{})
+	ruledocument.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := ruledocument.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	ruledocumentMixinHooks0 := ruledocumentMixin[0].Hooks()
+
+	ruledocument.Hooks[1] = ruledocumentMixinHooks0[0]
+	ruledocumentFields := schema.RuleDocument{}.Fields()
+	_ = ruledocumentFields
+	// ruledocumentDescVisibility is the schema descriptor for visibility field.
+	ruledocumentDescVisibility := ruledocumentFields[7].Descriptor()
+	// ruledocument.DefaultVisibility holds the default value on creation for the visibility field.
+	ruledocument.DefaultVisibility = ruledocumentDescVisibility.Default.(string)
+	ruleversionMixin := schema.RuleVersion{}.Mixin()
+	ruleversion.Policy = privacy.NewPolicies(ruleversionMixin[0], schema.RuleVersion{})
+	ruleversion.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := ruleversion.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	ruleversionMixinHooks0 := ruleversionMixin[0].Hooks()
+
+	ruleversion.Hooks[1] = ruleversionMixinHooks0[0]
 	scanMixin := schema.Scan{}.Mixin()
 	scan.Policy = privacy.NewPolicies(scanMixin[0], schema.Scan{})
 	scan.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -874,26 +996,59 @@ func init() {
 	scan.Hooks[2] = scanHooks[0]
 	scanFields := schema.Scan{}.Fields()
 	_ = scanFields
+	// scanDescResultsState is the schema descriptor for results_state field.
+	scanDescResultsState := scanFields[8].Descriptor()
+	// scan.DefaultResultsState holds the default value on creation for the results_state field.
+	scan.DefaultResultsState = scanDescResultsState.Default.(string)
 	// scanDescExitCode is the schema descriptor for exit_code field.
-	scanDescExitCode := scanFields[7].Descriptor()
+	scanDescExitCode := scanFields[10].Descriptor()
 	// scan.DefaultExitCode holds the default value on creation for the exit_code field.
 	scan.DefaultExitCode = scanDescExitCode.Default.(int32)
 	// scanDescTotalCount is the schema descriptor for total_count field.
-	scanDescTotalCount := scanFields[8].Descriptor()
+	scanDescTotalCount := scanFields[11].Descriptor()
 	// scan.DefaultTotalCount holds the default value on creation for the total_count field.
 	scan.DefaultTotalCount = scanDescTotalCount.Default.(int32)
 	// scanDescCodeCount is the schema descriptor for code_count field.
-	scanDescCodeCount := scanFields[9].Descriptor()
+	scanDescCodeCount := scanFields[12].Descriptor()
 	// scan.DefaultCodeCount holds the default value on creation for the code_count field.
 	scan.DefaultCodeCount = scanDescCodeCount.Default.(int32)
 	// scanDescSupplyChainCount is the schema descriptor for supply_chain_count field.
-	scanDescSupplyChainCount := scanFields[10].Descriptor()
+	scanDescSupplyChainCount := scanFields[13].Descriptor()
 	// scan.DefaultSupplyChainCount holds the default value on creation for the supply_chain_count field.
 	scan.DefaultSupplyChainCount = scanDescSupplyChainCount.Default.(int32)
 	// scanDescSecretsCount is the schema descriptor for secrets_count field.
-	scanDescSecretsCount := scanFields[11].Descriptor()
+	scanDescSecretsCount := scanFields[14].Descriptor()
 	// scan.DefaultSecretsCount holds the default value on creation for the secrets_count field.
 	scan.DefaultSecretsCount = scanDescSecretsCount.Default.(int32)
+	scancoverageMixin := schema.ScanCoverage{}.Mixin()
+	scancoverage.Policy = privacy.NewPolicies(scancoverageMixin[0], schema.ScanCoverage{})
+	scancoverage.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := scancoverage.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	scancoverageMixinHooks0 := scancoverageMixin[0].Hooks()
+	scancoverageHooks := schema.ScanCoverage{}.Hooks()
+
+	scancoverage.Hooks[1] = scancoverageMixinHooks0[0]
+
+	scancoverage.Hooks[2] = scancoverageHooks[0]
+	scanpayloadMixin := schema.ScanPayload{}.Mixin()
+	scanpayload.Policy = privacy.NewPolicies(scanpayloadMixin[0], schema.ScanPayload{})
+	scanpayload.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := scanpayload.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	scanpayloadMixinHooks0 := scanpayloadMixin[0].Hooks()
+
+	scanpayload.Hooks[1] = scanpayloadMixinHooks0[0]
 	scmappMixin := schema.ScmApp{}.Mixin()
 	scmapp.Policy = privacy.NewPolicies(scmappMixin[0], schema.ScmApp{})
 	scmapp.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -1119,6 +1274,19 @@ func init() {
 	tokenMixinHooks0 := tokenMixin[0].Hooks()
 
 	token.Hooks[1] = tokenMixinHooks0[0]
+	tokenrequestMixin := schema.TokenRequest{}.Mixin()
+	tokenrequest.Policy = privacy.NewPolicies(tokenrequestMixin[0], schema.TokenRequest{})
+	tokenrequest.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := tokenrequest.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	tokenrequestMixinHooks0 := tokenrequestMixin[0].Hooks()
+
+	tokenrequest.Hooks[1] = tokenrequestMixinHooks0[0]
 	user.Policy = privacy.NewPolicies(schema.User{})
 	user.Hooks[0] = func(next ent.Mutator) ent.Mutator {
 		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {

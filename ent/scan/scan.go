@@ -26,6 +26,12 @@ const (
 	FieldProducts = "products"
 	// FieldIsFullScan holds the string denoting the is_full_scan field in the database.
 	FieldIsFullScan = "is_full_scan"
+	// FieldUniqueID holds the string denoting the unique_id field in the database.
+	FieldUniqueID = "unique_id"
+	// FieldResultsState holds the string denoting the results_state field in the database.
+	FieldResultsState = "results_state"
+	// FieldScanner holds the string denoting the scanner field in the database.
+	FieldScanner = "scanner"
 	// FieldExitCode holds the string denoting the exit_code field in the database.
 	FieldExitCode = "exit_code"
 	// FieldTotalCount holds the string denoting the total_count field in the database.
@@ -58,6 +64,9 @@ var Columns = []string{
 	FieldStatus,
 	FieldProducts,
 	FieldIsFullScan,
+	FieldUniqueID,
+	FieldResultsState,
+	FieldScanner,
 	FieldExitCode,
 	FieldTotalCount,
 	FieldCodeCount,
@@ -87,6 +96,8 @@ func ValidColumn(column string) bool {
 var (
 	Hooks  [3]ent.Hook
 	Policy ent.Policy
+	// DefaultResultsState holds the default value on creation for the "results_state" field.
+	DefaultResultsState string
 	// DefaultExitCode holds the default value on creation for the "exit_code" field.
 	DefaultExitCode int32
 	// DefaultTotalCount holds the default value on creation for the "total_count" field.
@@ -140,6 +151,16 @@ func ByProducts(opts ...sql.OrderTermOption) OrderOption {
 // ByIsFullScan orders the results by the is_full_scan field.
 func ByIsFullScan(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldIsFullScan, opts...).ToFunc()
+}
+
+// ByUniqueID orders the results by the unique_id field.
+func ByUniqueID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldUniqueID, opts...).ToFunc()
+}
+
+// ByResultsState orders the results by the results_state field.
+func ByResultsState(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldResultsState, opts...).ToFunc()
 }
 
 // ByExitCode orders the results by the exit_code field.

@@ -87,6 +87,21 @@ func IsFullScan(v bool) predicate.Scan {
 	return predicate.Scan(sql.FieldEQ(FieldIsFullScan, v))
 }
 
+// UniqueID applies equality check predicate on the "unique_id" field. It's identical to UniqueIDEQ.
+func UniqueID(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldEQ(FieldUniqueID, v))
+}
+
+// ResultsState applies equality check predicate on the "results_state" field. It's identical to ResultsStateEQ.
+func ResultsState(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldEQ(FieldResultsState, v))
+}
+
+// Scanner applies equality check predicate on the "scanner" field. It's identical to ScannerEQ.
+func Scanner(v []byte) predicate.Scan {
+	return predicate.Scan(sql.FieldEQ(FieldScanner, v))
+}
+
 // ExitCode applies equality check predicate on the "exit_code" field. It's identical to ExitCodeEQ.
 func ExitCode(v int32) predicate.Scan {
 	return predicate.Scan(sql.FieldEQ(FieldExitCode, v))
@@ -450,6 +465,196 @@ func IsFullScanEQ(v bool) predicate.Scan {
 // IsFullScanNEQ applies the NEQ predicate on the "is_full_scan" field.
 func IsFullScanNEQ(v bool) predicate.Scan {
 	return predicate.Scan(sql.FieldNEQ(FieldIsFullScan, v))
+}
+
+// UniqueIDEQ applies the EQ predicate on the "unique_id" field.
+func UniqueIDEQ(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldEQ(FieldUniqueID, v))
+}
+
+// UniqueIDNEQ applies the NEQ predicate on the "unique_id" field.
+func UniqueIDNEQ(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldNEQ(FieldUniqueID, v))
+}
+
+// UniqueIDIn applies the In predicate on the "unique_id" field.
+func UniqueIDIn(vs ...string) predicate.Scan {
+	return predicate.Scan(sql.FieldIn(FieldUniqueID, vs...))
+}
+
+// UniqueIDNotIn applies the NotIn predicate on the "unique_id" field.
+func UniqueIDNotIn(vs ...string) predicate.Scan {
+	return predicate.Scan(sql.FieldNotIn(FieldUniqueID, vs...))
+}
+
+// UniqueIDGT applies the GT predicate on the "unique_id" field.
+func UniqueIDGT(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldGT(FieldUniqueID, v))
+}
+
+// UniqueIDGTE applies the GTE predicate on the "unique_id" field.
+func UniqueIDGTE(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldGTE(FieldUniqueID, v))
+}
+
+// UniqueIDLT applies the LT predicate on the "unique_id" field.
+func UniqueIDLT(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldLT(FieldUniqueID, v))
+}
+
+// UniqueIDLTE applies the LTE predicate on the "unique_id" field.
+func UniqueIDLTE(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldLTE(FieldUniqueID, v))
+}
+
+// UniqueIDContains applies the Contains predicate on the "unique_id" field.
+func UniqueIDContains(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldContains(FieldUniqueID, v))
+}
+
+// UniqueIDHasPrefix applies the HasPrefix predicate on the "unique_id" field.
+func UniqueIDHasPrefix(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldHasPrefix(FieldUniqueID, v))
+}
+
+// UniqueIDHasSuffix applies the HasSuffix predicate on the "unique_id" field.
+func UniqueIDHasSuffix(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldHasSuffix(FieldUniqueID, v))
+}
+
+// UniqueIDIsNil applies the IsNil predicate on the "unique_id" field.
+func UniqueIDIsNil() predicate.Scan {
+	return predicate.Scan(sql.FieldIsNull(FieldUniqueID))
+}
+
+// UniqueIDNotNil applies the NotNil predicate on the "unique_id" field.
+func UniqueIDNotNil() predicate.Scan {
+	return predicate.Scan(sql.FieldNotNull(FieldUniqueID))
+}
+
+// UniqueIDEqualFold applies the EqualFold predicate on the "unique_id" field.
+func UniqueIDEqualFold(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldEqualFold(FieldUniqueID, v))
+}
+
+// UniqueIDContainsFold applies the ContainsFold predicate on the "unique_id" field.
+func UniqueIDContainsFold(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldContainsFold(FieldUniqueID, v))
+}
+
+// ResultsStateEQ applies the EQ predicate on the "results_state" field.
+func ResultsStateEQ(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldEQ(FieldResultsState, v))
+}
+
+// ResultsStateNEQ applies the NEQ predicate on the "results_state" field.
+func ResultsStateNEQ(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldNEQ(FieldResultsState, v))
+}
+
+// ResultsStateIn applies the In predicate on the "results_state" field.
+func ResultsStateIn(vs ...string) predicate.Scan {
+	return predicate.Scan(sql.FieldIn(FieldResultsState, vs...))
+}
+
+// ResultsStateNotIn applies the NotIn predicate on the "results_state" field.
+func ResultsStateNotIn(vs ...string) predicate.Scan {
+	return predicate.Scan(sql.FieldNotIn(FieldResultsState, vs...))
+}
+
+// ResultsStateGT applies the GT predicate on the "results_state" field.
+func ResultsStateGT(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldGT(FieldResultsState, v))
+}
+
+// ResultsStateGTE applies the GTE predicate on the "results_state" field.
+func ResultsStateGTE(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldGTE(FieldResultsState, v))
+}
+
+// ResultsStateLT applies the LT predicate on the "results_state" field.
+func ResultsStateLT(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldLT(FieldResultsState, v))
+}
+
+// ResultsStateLTE applies the LTE predicate on the "results_state" field.
+func ResultsStateLTE(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldLTE(FieldResultsState, v))
+}
+
+// ResultsStateContains applies the Contains predicate on the "results_state" field.
+func ResultsStateContains(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldContains(FieldResultsState, v))
+}
+
+// ResultsStateHasPrefix applies the HasPrefix predicate on the "results_state" field.
+func ResultsStateHasPrefix(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldHasPrefix(FieldResultsState, v))
+}
+
+// ResultsStateHasSuffix applies the HasSuffix predicate on the "results_state" field.
+func ResultsStateHasSuffix(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldHasSuffix(FieldResultsState, v))
+}
+
+// ResultsStateEqualFold applies the EqualFold predicate on the "results_state" field.
+func ResultsStateEqualFold(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldEqualFold(FieldResultsState, v))
+}
+
+// ResultsStateContainsFold applies the ContainsFold predicate on the "results_state" field.
+func ResultsStateContainsFold(v string) predicate.Scan {
+	return predicate.Scan(sql.FieldContainsFold(FieldResultsState, v))
+}
+
+// ScannerEQ applies the EQ predicate on the "scanner" field.
+func ScannerEQ(v []byte) predicate.Scan {
+	return predicate.Scan(sql.FieldEQ(FieldScanner, v))
+}
+
+// ScannerNEQ applies the NEQ predicate on the "scanner" field.
+func ScannerNEQ(v []byte) predicate.Scan {
+	return predicate.Scan(sql.FieldNEQ(FieldScanner, v))
+}
+
+// ScannerIn applies the In predicate on the "scanner" field.
+func ScannerIn(vs ...[]byte) predicate.Scan {
+	return predicate.Scan(sql.FieldIn(FieldScanner, vs...))
+}
+
+// ScannerNotIn applies the NotIn predicate on the "scanner" field.
+func ScannerNotIn(vs ...[]byte) predicate.Scan {
+	return predicate.Scan(sql.FieldNotIn(FieldScanner, vs...))
+}
+
+// ScannerGT applies the GT predicate on the "scanner" field.
+func ScannerGT(v []byte) predicate.Scan {
+	return predicate.Scan(sql.FieldGT(FieldScanner, v))
+}
+
+// ScannerGTE applies the GTE predicate on the "scanner" field.
+func ScannerGTE(v []byte) predicate.Scan {
+	return predicate.Scan(sql.FieldGTE(FieldScanner, v))
+}
+
+// ScannerLT applies the LT predicate on the "scanner" field.
+func ScannerLT(v []byte) predicate.Scan {
+	return predicate.Scan(sql.FieldLT(FieldScanner, v))
+}
+
+// ScannerLTE applies the LTE predicate on the "scanner" field.
+func ScannerLTE(v []byte) predicate.Scan {
+	return predicate.Scan(sql.FieldLTE(FieldScanner, v))
+}
+
+// ScannerIsNil applies the IsNil predicate on the "scanner" field.
+func ScannerIsNil() predicate.Scan {
+	return predicate.Scan(sql.FieldIsNull(FieldScanner))
+}
+
+// ScannerNotNil applies the NotNil predicate on the "scanner" field.
+func ScannerNotNil() predicate.Scan {
+	return predicate.Scan(sql.FieldNotNull(FieldScanner))
 }
 
 // ExitCodeEQ applies the EQ predicate on the "exit_code" field.

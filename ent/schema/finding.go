@@ -24,7 +24,10 @@ func (Finding) Fields() []ent.Field {
 		field.String("ref").Immutable().Comment("full ref"),
 		field.String("tool").Immutable(),
 		field.String("analysis_category").Immutable().Comment("tells analyses of one tool and ref apart"),
-		field.String("fingerprint").Immutable().Comment("identity; equal on all refs of the project"),
+		field.String("fingerprint").Comment("name of the identity; equal on all refs of the project, changed only by people who split or merge"),
+		field.Bytes("evidence").Optional().Nillable().Comment("identity.Evidence of its latest sight; null until the first scan or job that computes it"),
+		field.Int64("match_key").Optional().Nillable().Comment("strongest part of the evidence, to be looked up across refs"),
+		field.Int64("merged_into").Optional().Nillable().Comment("finding that it is the same as; a merged one is removed for good"),
 		field.String("issue_type").Immutable().Comment("sast, sca, ai_sast, secrets"),
 		field.String("severity").Comment("low, medium, high, critical"),
 		field.String("state").Comment("unresolved, muted, fixed, removed"),
@@ -62,6 +65,7 @@ func (Finding) Indexes() []ent.Index {
 	}
 	return []ent.Index{
 		index.Fields("deployment_id", "project_id", "fingerprint", "ref", "analysis_category").Unique().StorageKey("findings_by_identity"),
+		index.Fields("deployment_id", "project_id", "match_key").StorageKey("findings_by_evidence"),
 		index.Fields("deployment_id", "project_id", "ref", "tool", "analysis_category", "state").StorageKey("findings_of_analysis"),
 		index.Fields("deployment_id", "issue_type", "relevant_since", "id").StorageKey("findings_list"),
 		index.Fields("deployment_id", "issue_type", "status", "relevant_since", "id").StorageKey("findings_list_status"),

@@ -22,6 +22,9 @@ func (Scan) Fields() []ent.Field {
 		field.String("status").Comment("SCAN_STATUS_*"),
 		field.Int32("products").Comment("bits by number of palisade.scans.v1.Product"),
 		field.Bool("is_full_scan").Immutable(),
+		field.String("unique_id").Immutable().Optional().Nillable().Comment("UUID that the scanner gave its run; null for uploads"),
+		field.String("results_state").Default("").Comment("scanner protocol: empty, received, stored, failed"),
+		field.Bytes("scanner").Optional().Nillable().Comment("palisade.store.v1.ScannerScan; null for uploads"),
 		field.Int32("exit_code").Default(0),
 		field.Int32("total_count").Default(0).Comment("results the scan brought"),
 		field.Int32("code_count").Default(0),
@@ -40,6 +43,8 @@ func (Scan) Indexes() []ent.Index {
 		index.Fields("deployment_id", "started_at", "id").StorageKey("scans_search"),
 		index.Fields("deployment_id", "project_id", "started_at", "id").StorageKey("scans_search_project"),
 		index.Fields("deployment_id", "ref", "started_at", "id").StorageKey("scans_search_branch"),
+		index.Fields("deployment_id", "unique_id").Unique().StorageKey("scans_by_unique_id"),
+		index.Fields("deployment_id", "project_id", "ref", "is_full_scan", "id").StorageKey("scans_of_ref"),
 		index.Fields("deployment_id", "status", "started_at", "id").StorageKey("scans_search_status"),
 	}
 }

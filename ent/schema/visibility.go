@@ -13,13 +13,17 @@ import (
 	"github.com/palisade/palisade/ent/aifix"
 	"github.com/palisade/palisade/ent/aimemory"
 	"github.com/palisade/palisade/ent/aimemoryuse"
+	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/privacy"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scancoverage"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/workflowrun"
 )
@@ -47,6 +51,26 @@ func (Finding) Policy() ent.Policy {
 // Policy of events: as the finding.
 func (FindingEvent) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.FindingEvent, *gen.FindingEventQuery](byFinding)
+}
+
+// Policy of matches: as the finding.
+func (FindingMatch) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.FindingMatch, *gen.FindingMatchQuery](byFinding)
+}
+
+// Policy of changes of identities: as the project.
+func (IdentityChange) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.IdentityChange, *gen.IdentityChangeQuery](byProject(identitychange.FieldProjectID))
+}
+
+// Policy of coverages of scans: as the project.
+func (ScanCoverage) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.ScanCoverage, *gen.ScanCoverageQuery](byProject(scancoverage.FieldProjectID))
+}
+
+// Policy of dependencies: as the project.
+func (Dependency) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.Dependency, *gen.DependencyQuery](byProject(dependency.FieldProjectID))
 }
 
 // Policy of runs of workflows: as the project; those about no single project show findings of all.
@@ -100,6 +124,26 @@ func (Finding) Hooks() []ent.Hook {
 // Hooks of events.
 func (FindingEvent) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(findingevent.FieldFindingID, findingExists)}
+}
+
+// Hooks of matches.
+func (FindingMatch) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(findingmatch.FieldFindingID, findingExists)}
+}
+
+// Hooks of changes of identities.
+func (IdentityChange) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(identitychange.FieldProjectID, projectExists)}
+}
+
+// Hooks of coverages of scans.
+func (ScanCoverage) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(scancoverage.FieldProjectID, projectExists)}
+}
+
+// Hooks of dependencies.
+func (Dependency) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(dependency.FieldProjectID, projectExists)}
 }
 
 // Hooks of runs.

@@ -40,6 +40,8 @@ type Form struct {
 	Number   bool
 	Unset    Unset
 	Variants []string
+	// Raw says that bytes hold JSON text, which is written as it is.
+	Raw bool
 }
 
 // Rule is the MethodRule of an RPC, enums by name.
@@ -50,6 +52,8 @@ type Rule struct {
 	SuccessCode int
 	// UploadPath is the path of the POST whose raw body a client-streaming RPC takes; empty for all others.
 	UploadPath string
+	// Scanner says that the RPC belongs to the protocol of scanners, whose errors have another body.
+	Scanner bool
 }
 
 // Reader finds our options in descriptors.
@@ -78,6 +82,7 @@ func (r *Reader) Form(field protoreflect.FieldDescriptor) (Form, error) {
 		Number:   m.Get(named(m, "number")).Bool(),
 		Unset:    Unset(enumName(m, "unset")),
 		Variants: stringList(m.Get(named(m, "variants")).List()),
+		Raw:      m.Get(named(m, "raw")).Bool(),
 	}, nil
 }
 
@@ -125,6 +130,7 @@ func (r *Reader) Rule(method protoreflect.MethodDescriptor) (Rule, bool, error) 
 		Maturity:    enumName(m, "maturity"),
 		SuccessCode: int(m.Get(named(m, "success_code")).Int()),
 		UploadPath:  m.Get(named(m, "upload_path")).String(),
+		Scanner:     m.Get(named(m, "scanner")).Bool(),
 	}
 	field := named(m, "schemes")
 	schemes := m.Get(field).List()

@@ -13,6 +13,9 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
+// RawText is the JSON string that fills raw fields. It is base64, too, so that protojson can read it as bytes.
+const RawText = "cmF3"
+
 // Filler fills messages with random contents.
 type Filler struct {
 	// DeclaredEnums keeps enums to what a well-behaved server sends: declared values, and no zero value in lists
@@ -79,6 +82,9 @@ func (f Filler) value(
 	case protoreflect.StringKind:
 		return protoreflect.ValueOfString(rapid.String().Draw(t, "string"))
 	case protoreflect.BytesKind:
+		if form, _ := proto.GetExtension(fd.Options(), optionsv1.E_Json).(*optionsv1.JsonForm); form.GetRaw() {
+			return protoreflect.ValueOfBytes([]byte(`"` + RawText + `"`))
+		}
 		return protoreflect.ValueOfBytes(rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(t, "bytes"))
 	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
 		return protoreflect.ValueOfInt32(rapid.Int32().Draw(t, "int32"))

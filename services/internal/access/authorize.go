@@ -33,6 +33,20 @@ func ResolveGrant(p *Principal, slug string, id int64) (*Grant, error) {
 	return nil, errNoDeployment()
 }
 
+// OnlyGrant is the deployment of a credential that belongs to one, for requests that name none.
+// Errors: NOT_FOUND without a deployment; FAILED_PRECONDITION with several.
+func OnlyGrant(p *Principal) (*Grant, error) {
+	switch {
+	case p == nil:
+		return nil, errNoCredential()
+	case len(p.Grants) == 0:
+		return nil, errNoDeployment()
+	case len(p.Grants) > 1:
+		return nil, apierr.FailedPrecondition("the credential belongs to %d deployments: use an API token, which belongs to one", len(p.Grants))
+	}
+	return &p.Grants[0], nil
+}
+
 // Authorize says whether the principal may call the RPC of this rule in this deployment. Principal is nil for callers
 // without a credential, grant for requests outside a deployment.
 //
@@ -50,7 +64,7 @@ func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 	if !slices.Contains(rule.GetSchemes(), p.Scheme) {
 		return errScheme(rule)
 	}
-	if p.Kind == KindToken && !tokenReaches(p, permission) {
+	if p.Kind == KindToken && !tokenReaches(p, rule) {
 		return apierr.NotFound("not found")
 	}
 	if permission == optionsv1.Permission_PERMISSION_AUTHENTICATED || permission == optionsv1.Permission_PERMISSION_JOIN {
@@ -70,12 +84,13 @@ func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 }
 
 // tokenReaches applies the scopes of an API token: the Web API permission without limited scopes opens everything, the
-// agent scope opens uploads.
-func tokenReaches(p *Principal, permission optionsv1.Permission) bool {
+// agent scope opens uploads and the protocol of scanners.
+func tokenReaches(p *Principal, rule *optionsv1.MethodRule) bool {
 	if slices.Contains(p.Scopes, ScopeWebAPI) && len(p.LimitedScopes) == 0 {
 		return true
 	}
-	return permission == optionsv1.Permission_PERMISSION_UPLOAD && slices.Contains(p.Scopes, ScopeAgent)
+	agents := rule.GetScanner() || rule.GetPermission() == optionsv1.Permission_PERMISSION_UPLOAD
+	return agents && slices.Contains(p.Scopes, ScopeAgent)
 }
 
 func errScheme(rule *optionsv1.MethodRule) error {

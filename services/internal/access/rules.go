@@ -145,7 +145,7 @@ func checkRule(rule *optionsv1.MethodRule, md protoreflect.MethodDescriptor, dep
 		return fmt.Errorf("rule.schemes lists %v, but the RPC is public", rule.GetSchemes())
 	case !public && len(rule.GetSchemes()) == 0:
 		return fmt.Errorf("rule.schemes is empty: name the credentials that are accepted")
-	case scoped && deployment == nil:
+	case scoped && deployment == nil && !rule.GetScanner():
 		return fmt.Errorf("%v acts in a deployment, but %s has neither a deployment_id nor a deployment_slug", permission, md.Input().FullName())
 	}
 	for _, scheme := range rule.GetSchemes() {

@@ -55,6 +55,29 @@ func WriteHTTP(w http.ResponseWriter, err error, requestID string) {
 
 // WriteHTTPAs is WriteHTTP with an HTTP status that no gRPC code has, such as 415.
 func WriteHTTPAs(w http.ResponseWriter, httpStatus int, err error, requestID string) {
+	write(w, httpStatus, err, HTTPBody(err, requestID))
+}
+
+// WriteScanner writes err with the body that scanners read (scan protocol, section 8): the single key error. What is wrong
+// with a credential has one text.
+func WriteScanner(w http.ResponseWriter, err error) {
+	st, reason := convert(err)
+	WriteScannerAs(w, httpStatus(st, reason), err)
+}
+
+// WriteScannerAs is WriteScanner with an HTTP status that no gRPC code has.
+func WriteScannerAs(w http.ResponseWriter, httpStatus int, err error) {
+	st, _ := convert(err)
+	text := st.Message()
+	if httpStatus == http.StatusUnauthorized {
+		text = "Not authorized"
+	}
+	write(w, httpStatus, err, encode(struct {
+		Error string `json:"error"`
+	}{text}))
+}
+
+func write(w http.ResponseWriter, httpStatus int, err error, body []byte) {
 	st, _ := convert(err)
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
@@ -65,7 +88,6 @@ func WriteHTTPAs(w http.ResponseWriter, httpStatus int, err error, requestID str
 	if wait, ok := retryAfter(st); ok && (httpStatus == http.StatusTooManyRequests || httpStatus == http.StatusServiceUnavailable) {
 		header.Set("Retry-After", strconv.FormatInt(wait, 10))
 	}
-	body := HTTPBody(err, requestID)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(httpStatus)
 	_, _ = w.Write(body) // a caller that went away needs no answer
@@ -74,14 +96,18 @@ func WriteHTTPAs(w http.ResponseWriter, httpStatus int, err error, requestID str
 // HTTPBody is the body of the HTTP answer for err, one line without a line break.
 func HTTPBody(err error, requestID string) []byte {
 	st, reason := convert(err)
-	body := httpBody{
+	return encode(httpBody{
 		Error:     st.Message(),
 		Message:   st.Message(),
 		Code:      ReasonName(reason),
 		Status:    code.Code(st.Code()).String(),
 		Details:   detailsJSON(st),
 		RequestID: requestID,
-	}
+	})
+}
+
+// encode writes JSON in one line without a line break.
+func encode(body any) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)

@@ -42,8 +42,7 @@ func scoped(rule *optionsv1.MethodRule) bool {
 // enter resolves the deployment of a request.
 func (t tenants) enter(ctx context.Context, c *call, request proto.Message) (context.Context, error) {
 	c.request = request
-	slug, id := t.rules.DeploymentField(c.method).Of(request)
-	grant, err := access.ResolveGrant(c.principal, slug, id)
+	grant, err := t.grant(c, request)
 	if err != nil {
 		t.audit.denied(ctx, c, err)
 		return nil, err
@@ -54,6 +53,16 @@ func (t tenants) enter(ctx context.Context, c *call, request proto.Message) (con
 		return nil, err
 	}
 	return telemetry.WithAttrs(ctx, slog.String("deployment", grant.Slug)), nil
+}
+
+// grant finds the deployment that the request names; requests of scanners may name none.
+func (t tenants) grant(c *call, request proto.Message) (*access.Grant, error) {
+	field := t.rules.DeploymentField(c.method)
+	if field == nil && c.rule.GetScanner() {
+		return access.OnlyGrant(c.principal)
+	}
+	slug, id := field.Of(request)
+	return access.ResolveGrant(c.principal, slug, id)
 }
 
 // limitToTeams lets whoever is not an administrator see only the projects of his teams, and triage only where he is more

@@ -45,10 +45,19 @@ func (g *gateway) writeError(w http.ResponseWriter, r *http.Request, err error) 
 		g.log.ErrorContext(r.Context(), "request failed", slog.String("request_id", requestID), slog.Any("error", err))
 	}
 	w.Header().Del("Transfer-Encoding")
-	var special *statusError
-	if errors.As(err, &special) {
-		apierr.WriteHTTPAs(w, special.status, mapped, requestID)
-		return
+	scanner := false
+	if c := callFrom(r.Context()); c != nil {
+		scanner = c.route.rule.GetScanner()
 	}
-	apierr.WriteHTTP(w, mapped, requestID)
+	var special *statusError
+	switch as := errors.As(err, &special); {
+	case as && scanner:
+		apierr.WriteScannerAs(w, special.status, mapped)
+	case as:
+		apierr.WriteHTTPAs(w, special.status, mapped, requestID)
+	case scanner:
+		apierr.WriteScanner(w, mapped)
+	default:
+		apierr.WriteHTTP(w, mapped, requestID)
+	}
 }

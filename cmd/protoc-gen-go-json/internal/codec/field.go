@@ -10,6 +10,8 @@ import (
 // field writes the statements that append one member.
 func (g *generator) field(f formed) {
 	switch {
+	case f.form.Raw:
+		g.rawMember(f)
 	case f.Desc.IsMap():
 		g.conditional(f, "len(x."+f.GoName+") > 0", func() { g.mapMember(f) })
 	case f.Desc.IsList():
@@ -22,6 +24,14 @@ func (g *generator) field(f formed) {
 		value := "x." + f.GoName
 		g.conditional(f, filledTest(f.Desc, value), func() { g.member(f, value) })
 	}
+}
+
+// rawMember writes the JSON text that bytes hold.
+func (g *generator) rawMember(f formed) {
+	g.P("if len(x.", f.GoName, ") > 0 {")
+	g.P("b = append(b, ", key(f, ""), "...)")
+	g.P("b = append(b, x.", f.GoName, "...)")
+	g.P("}")
 }
 
 // conditional writes a member without presence: always, or only when it is filled.

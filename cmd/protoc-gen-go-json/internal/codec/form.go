@@ -26,6 +26,9 @@ func (f formed) check(variantBy protoreflect.FieldDescriptor) error {
 		return fmt.Errorf("%s: json.unset UNSET_OBJECT is for messages whose JSON is an object, got %s",
 			name, describe(f.Desc))
 	}
+	if f.form.Raw && (f.Desc.Kind() != protoreflect.BytesKind || f.Desc.IsList() || f.form.Unset != annotations.UnsetDefault) {
+		return fmt.Errorf("%s: json.raw is for single bytes without json.unset, got %s", name, describe(f.Desc))
+	}
 	if len(f.form.Variants) == 0 {
 		return nil
 	}

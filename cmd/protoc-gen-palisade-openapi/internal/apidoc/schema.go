@@ -99,6 +99,9 @@ func (b *builder) fieldSchema(field *protogen.Field) (*openapi3.SchemaRef, error
 	if err != nil {
 		return nil, err
 	}
+	if form.Raw { // JSON text of any shape
+		schema = openapi3.NewSchema().NewRef()
+	}
 	text := comment(field.Comments)
 	if len(form.Variants) > 0 {
 		text = sentences(text, "Only in the variants "+strings.Join(form.Variants, ", ")+".")

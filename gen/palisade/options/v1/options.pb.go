@@ -340,7 +340,11 @@ type MethodRule struct {
 	// For client-streaming RPCs, which google.api.http cannot map: the path of the POST whose raw body is the stream.
 	UploadPath string `protobuf:"bytes,6,opt,name=upload_path,json=uploadPath,proto3" json:"upload_path,omitempty"`
 	// Which calls become entries of the audit trail.
-	Audit         Audit `protobuf:"varint,7,opt,name=audit,proto3,enum=palisade.options.v1.Audit" json:"audit,omitempty"`
+	Audit Audit `protobuf:"varint,7,opt,name=audit,proto3,enum=palisade.options.v1.Audit" json:"audit,omitempty"`
+	// True for the protocol of scanners: the RPC acts in the only deployment of the credential where its request names none,
+	// tokens with the agent scope reach it whatever the permission, and over HTTP its errors have the body that scanners
+	// read: {"error": text}.
+	Scanner       bool `protobuf:"varint,8,opt,name=scanner,proto3" json:"scanner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -424,6 +428,13 @@ func (x *MethodRule) GetAudit() Audit {
 	return Audit_AUDIT_UNSPECIFIED
 }
 
+func (x *MethodRule) GetScanner() bool {
+	if x != nil {
+		return x.Scanner
+	}
+	return false
+}
+
 // The JSON form of a field. Without it: scalars, lists and maps are always present, unset messages and unset
 // optional scalars are left out, enum zero values are left out, 64-bit integers are strings, times have six
 // fraction digits.
@@ -434,7 +445,9 @@ type JsonForm struct {
 	// What to write when the field is not set.
 	Unset Unset `protobuf:"varint,2,opt,name=unset,proto3,enum=palisade.options.v1.Unset" json:"unset,omitempty"`
 	// The variants (values of the field named by variant_by) in which the field exists; empty means all.
-	Variants      []string `protobuf:"bytes,3,rep,name=variants,proto3" json:"variants,omitempty"`
+	Variants []string `protobuf:"bytes,3,rep,name=variants,proto3" json:"variants,omitempty"`
+	// For bytes that hold JSON text: it is written as it is. Left out when it is empty.
+	Raw           bool `protobuf:"varint,4,opt,name=raw,proto3" json:"raw,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -488,6 +501,13 @@ func (x *JsonForm) GetVariants() []string {
 		return x.Variants
 	}
 	return nil
+}
+
+func (x *JsonForm) GetRaw() bool {
+	if x != nil {
+		return x.Raw
+	}
+	return false
 }
 
 var file_palisade_options_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
@@ -571,7 +591,7 @@ var File_palisade_options_v1_options_proto protoreflect.FileDescriptor
 
 const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\n" +
-	"!palisade/options/v1/options.proto\x12\x13palisade.options.v1\x1a google/protobuf/descriptor.proto\"\xcc\x02\n" +
+	"!palisade/options/v1/options.proto\x12\x13palisade.options.v1\x1a google/protobuf/descriptor.proto\"\xe6\x02\n" +
 	"\n" +
 	"MethodRule\x12?\n" +
 	"\n" +
@@ -583,11 +603,13 @@ const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\x06no_log\x18\x05 \x01(\bR\x05noLog\x12\x1f\n" +
 	"\vupload_path\x18\x06 \x01(\tR\n" +
 	"uploadPath\x120\n" +
-	"\x05audit\x18\a \x01(\x0e2\x1a.palisade.options.v1.AuditR\x05audit\"p\n" +
+	"\x05audit\x18\a \x01(\x0e2\x1a.palisade.options.v1.AuditR\x05audit\x12\x18\n" +
+	"\ascanner\x18\b \x01(\bR\ascanner\"\x82\x01\n" +
 	"\bJsonForm\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\bR\x06number\x120\n" +
 	"\x05unset\x18\x02 \x01(\x0e2\x1a.palisade.options.v1.UnsetR\x05unset\x12\x1a\n" +
-	"\bvariants\x18\x03 \x03(\tR\bvariants*A\n" +
+	"\bvariants\x18\x03 \x03(\tR\bvariants\x12\x10\n" +
+	"\x03raw\x18\x04 \x01(\bR\x03raw*A\n" +
 	"\x05Audit\x12\x15\n" +
 	"\x11AUDIT_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fAUDIT_ALWAYS\x10\x01\x12\x0f\n" +

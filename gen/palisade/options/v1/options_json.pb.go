@@ -33,6 +33,8 @@ func (x *MethodRule) AppendJSON(b []byte) []byte {
 		b = append(b, `,"audit":`...)
 		b = jsonappend.Enum(b, x.Audit, Audit_name)
 	}
+	b = append(b, `,"scanner":`...)
+	b = jsonappend.Bool(b, x.Scanner)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -50,5 +52,7 @@ func (x *JsonForm) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"variants":`...)
 	b = jsonappend.List(b, x.Variants, jsonappend.String)
+	b = append(b, `,"raw":`...)
+	b = jsonappend.Bool(b, x.Raw)
 	return jsonappend.CloseObject(b, start)
 }

@@ -76,8 +76,24 @@ type FindingContent struct {
 	HistoricalCommitAt *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=historical_commit_at,json=historicalCommitAt,proto3" json:"historical_commit_at,omitempty"`
 	// Why the code itself suppresses it.
 	SuppressionReason string `protobuf:"bytes,24,opt,name=suppression_reason,json=suppressionReason,proto3" json:"suppression_reason,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Hash of the rule's formula with its values, as the scanner gives it.
+	PatternHash string `protobuf:"bytes,25,opt,name=pattern_hash,json=patternHash,proto3" json:"pattern_hash,omitempty"`
+	// Hash of the matched code, as the scanner gives it.
+	CodeHash string `protobuf:"bytes,26,opt,name=code_hash,json=codeHash,proto3" json:"code_hash,omitempty"`
+	// The matched lines with the scanner's fix applied.
+	FixedLines []string `protobuf:"bytes,27,rep,name=fixed_lines,json=fixedLines,proto3" json:"fixed_lines,omitempty"`
+	// How data flows to the finding: the scanner's JSON.
+	DataflowTrace []byte `protobuf:"bytes,28,opt,name=dataflow_trace,json=dataflowTrace,proto3" json:"dataflow_trace,omitempty"`
+	// The rule's metadata in this scan: JSON.
+	Metadata []byte `protobuf:"bytes,29,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	// What kind of engine found it.
+	EngineKind string `protobuf:"bytes,30,opt,name=engine_kind,json=engineKind,proto3" json:"engine_kind,omitempty"`
+	// True if the scanner's rule mode makes it block.
+	IsBlocking bool `protobuf:"varint,31,opt,name=is_blocking,json=isBlocking,proto3" json:"is_blocking,omitempty"`
+	// Git blob that holds a secret of the history.
+	HistoricalBlob string `protobuf:"bytes,32,opt,name=historical_blob,json=historicalBlob,proto3" json:"historical_blob,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *FindingContent) Reset() {
@@ -278,12 +294,467 @@ func (x *FindingContent) GetSuppressionReason() string {
 	return ""
 }
 
+func (x *FindingContent) GetPatternHash() string {
+	if x != nil {
+		return x.PatternHash
+	}
+	return ""
+}
+
+func (x *FindingContent) GetCodeHash() string {
+	if x != nil {
+		return x.CodeHash
+	}
+	return ""
+}
+
+func (x *FindingContent) GetFixedLines() []string {
+	if x != nil {
+		return x.FixedLines
+	}
+	return nil
+}
+
+func (x *FindingContent) GetDataflowTrace() []byte {
+	if x != nil {
+		return x.DataflowTrace
+	}
+	return nil
+}
+
+func (x *FindingContent) GetMetadata() []byte {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *FindingContent) GetEngineKind() string {
+	if x != nil {
+		return x.EngineKind
+	}
+	return ""
+}
+
+func (x *FindingContent) GetIsBlocking() bool {
+	if x != nil {
+		return x.IsBlocking
+	}
+	return false
+}
+
+func (x *FindingContent) GetHistoricalBlob() string {
+	if x != nil {
+		return x.HistoricalBlob
+	}
+	return ""
+}
+
+// How a scan joined a result to a finding, or why it did not.
+type FindingMatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version of the ladder.
+	IdentityVersion int32 `protobuf:"varint,1,opt,name=identity_version,json=identityVersion,proto3" json:"identity_version,omitempty"`
+	// The name of the identity.
+	Identity string `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"`
+	// Where the finding was before; unset for a new one.
+	Before *v1.FindingLocation `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
+	// Where the result is.
+	After *v1.FindingLocation `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	// Evidence of the finding before, as package identity encodes it.
+	EvidenceBefore []byte `protobuf:"bytes,5,opt,name=evidence_before,json=evidenceBefore,proto3" json:"evidence_before,omitempty"`
+	// What was considered.
+	Considered []*FindingMatchCandidate `protobuf:"bytes,6,rep,name=considered,proto3" json:"considered,omitempty"`
+	// Ref of the finding that the identity was taken from, where it is another one's.
+	FromRef string `protobuf:"bytes,7,opt,name=from_ref,json=fromRef,proto3" json:"from_ref,omitempty"`
+	// Content of the finding before (FindingContent), so that the join can be taken back.
+	ContentBefore []byte `protobuf:"bytes,8,opt,name=content_before,json=contentBefore,proto3" json:"content_before,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindingMatch) Reset() {
+	*x = FindingMatch{}
+	mi := &file_palisade_store_v1_finding_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindingMatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindingMatch) ProtoMessage() {}
+
+func (x *FindingMatch) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_store_v1_finding_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindingMatch.ProtoReflect.Descriptor instead.
+func (*FindingMatch) Descriptor() ([]byte, []int) {
+	return file_palisade_store_v1_finding_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *FindingMatch) GetIdentityVersion() int32 {
+	if x != nil {
+		return x.IdentityVersion
+	}
+	return 0
+}
+
+func (x *FindingMatch) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *FindingMatch) GetBefore() *v1.FindingLocation {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *FindingMatch) GetAfter() *v1.FindingLocation {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *FindingMatch) GetEvidenceBefore() []byte {
+	if x != nil {
+		return x.EvidenceBefore
+	}
+	return nil
+}
+
+func (x *FindingMatch) GetConsidered() []*FindingMatchCandidate {
+	if x != nil {
+		return x.Considered
+	}
+	return nil
+}
+
+func (x *FindingMatch) GetFromRef() string {
+	if x != nil {
+		return x.FromRef
+	}
+	return ""
+}
+
+func (x *FindingMatch) GetContentBefore() []byte {
+	if x != nil {
+		return x.ContentBefore
+	}
+	return nil
+}
+
+// A finding that a result could have been.
+type FindingMatchCandidate struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The finding.
+	FindingId int64 `protobuf:"varint,1,opt,name=finding_id,json=findingId,proto3" json:"finding_id,omitempty"`
+	// The evidence that spoke for it.
+	Rung string `protobuf:"bytes,2,opt,name=rung,proto3" json:"rung,omitempty"`
+	// Why it was not taken; empty for the one that was.
+	Refused       string `protobuf:"bytes,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindingMatchCandidate) Reset() {
+	*x = FindingMatchCandidate{}
+	mi := &file_palisade_store_v1_finding_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindingMatchCandidate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindingMatchCandidate) ProtoMessage() {}
+
+func (x *FindingMatchCandidate) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_store_v1_finding_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindingMatchCandidate.ProtoReflect.Descriptor instead.
+func (*FindingMatchCandidate) Descriptor() ([]byte, []int) {
+	return file_palisade_store_v1_finding_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *FindingMatchCandidate) GetFindingId() int64 {
+	if x != nil {
+		return x.FindingId
+	}
+	return 0
+}
+
+func (x *FindingMatchCandidate) GetRung() string {
+	if x != nil {
+		return x.Rung
+	}
+	return ""
+}
+
+func (x *FindingMatchCandidate) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
+// Rows as they were before a person changed identities.
+type IdentityBefore struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rows.
+	Findings []*FindingBefore `protobuf:"bytes,1,rep,name=findings,proto3" json:"findings,omitempty"`
+	// Rows that the change made.
+	Created       []int64 `protobuf:"varint,2,rep,packed,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentityBefore) Reset() {
+	*x = IdentityBefore{}
+	mi := &file_palisade_store_v1_finding_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentityBefore) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentityBefore) ProtoMessage() {}
+
+func (x *IdentityBefore) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_store_v1_finding_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentityBefore.ProtoReflect.Descriptor instead.
+func (*IdentityBefore) Descriptor() ([]byte, []int) {
+	return file_palisade_store_v1_finding_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *IdentityBefore) GetFindings() []*FindingBefore {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+func (x *IdentityBefore) GetCreated() []int64 {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+// One finding as it was before a change of its identity.
+type FindingBefore struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The finding.
+	FindingId int64 `protobuf:"varint,1,opt,name=finding_id,json=findingId,proto3" json:"finding_id,omitempty"`
+	// The name of its identity.
+	Fingerprint string `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	// Its state.
+	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// Its triage state.
+	TriageState string `protobuf:"bytes,4,opt,name=triage_state,json=triageState,proto3" json:"triage_state,omitempty"`
+	// Its triage reason.
+	TriageReason *string `protobuf:"bytes,5,opt,name=triage_reason,json=triageReason,proto3,oneof" json:"triage_reason,omitempty"`
+	// Its triage comment.
+	TriageComment *string `protobuf:"bytes,6,opt,name=triage_comment,json=triageComment,proto3,oneof" json:"triage_comment,omitempty"`
+	// When it was triaged, in microseconds since 1970.
+	TriagedAt *int64 `protobuf:"varint,7,opt,name=triaged_at,json=triagedAt,proto3,oneof" json:"triaged_at,omitempty"`
+	// Its evidence.
+	Evidence []byte `protobuf:"bytes,8,opt,name=evidence,proto3,oneof" json:"evidence,omitempty"`
+	// Its match key.
+	MatchKey *int64 `protobuf:"varint,9,opt,name=match_key,json=matchKey,proto3,oneof" json:"match_key,omitempty"`
+	// Its content.
+	Content []byte `protobuf:"bytes,10,opt,name=content,proto3" json:"content,omitempty"`
+	// Hash of its content.
+	ContentHash int64 `protobuf:"varint,11,opt,name=content_hash,json=contentHash,proto3" json:"content_hash,omitempty"`
+	// The finding that it was merged into.
+	MergedInto *int64 `protobuf:"varint,12,opt,name=merged_into,json=mergedInto,proto3,oneof" json:"merged_into,omitempty"`
+	// Its file.
+	FilePath *string `protobuf:"bytes,13,opt,name=file_path,json=filePath,proto3,oneof" json:"file_path,omitempty"`
+	// Its severity.
+	Severity string `protobuf:"bytes,14,opt,name=severity,proto3" json:"severity,omitempty"`
+	// Its rule.
+	RuleId        int64 `protobuf:"varint,15,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindingBefore) Reset() {
+	*x = FindingBefore{}
+	mi := &file_palisade_store_v1_finding_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindingBefore) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindingBefore) ProtoMessage() {}
+
+func (x *FindingBefore) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_store_v1_finding_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindingBefore.ProtoReflect.Descriptor instead.
+func (*FindingBefore) Descriptor() ([]byte, []int) {
+	return file_palisade_store_v1_finding_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *FindingBefore) GetFindingId() int64 {
+	if x != nil {
+		return x.FindingId
+	}
+	return 0
+}
+
+func (x *FindingBefore) GetFingerprint() string {
+	if x != nil {
+		return x.Fingerprint
+	}
+	return ""
+}
+
+func (x *FindingBefore) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *FindingBefore) GetTriageState() string {
+	if x != nil {
+		return x.TriageState
+	}
+	return ""
+}
+
+func (x *FindingBefore) GetTriageReason() string {
+	if x != nil && x.TriageReason != nil {
+		return *x.TriageReason
+	}
+	return ""
+}
+
+func (x *FindingBefore) GetTriageComment() string {
+	if x != nil && x.TriageComment != nil {
+		return *x.TriageComment
+	}
+	return ""
+}
+
+func (x *FindingBefore) GetTriagedAt() int64 {
+	if x != nil && x.TriagedAt != nil {
+		return *x.TriagedAt
+	}
+	return 0
+}
+
+func (x *FindingBefore) GetEvidence() []byte {
+	if x != nil {
+		return x.Evidence
+	}
+	return nil
+}
+
+func (x *FindingBefore) GetMatchKey() int64 {
+	if x != nil && x.MatchKey != nil {
+		return *x.MatchKey
+	}
+	return 0
+}
+
+func (x *FindingBefore) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *FindingBefore) GetContentHash() int64 {
+	if x != nil {
+		return x.ContentHash
+	}
+	return 0
+}
+
+func (x *FindingBefore) GetMergedInto() int64 {
+	if x != nil && x.MergedInto != nil {
+		return *x.MergedInto
+	}
+	return 0
+}
+
+func (x *FindingBefore) GetFilePath() string {
+	if x != nil && x.FilePath != nil {
+		return *x.FilePath
+	}
+	return ""
+}
+
+func (x *FindingBefore) GetSeverity() string {
+	if x != nil {
+		return x.Severity
+	}
+	return ""
+}
+
+func (x *FindingBefore) GetRuleId() int64 {
+	if x != nil {
+		return x.RuleId
+	}
+	return 0
+}
+
 var File_palisade_store_v1_finding_proto protoreflect.FileDescriptor
 
 const file_palisade_store_v1_finding_proto_rawDesc = "" +
 	"\n" +
-	"\x1fpalisade/store/v1/finding.proto\x12\x11palisade.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#palisade/findings/v1/findings.proto\"\xba\n" +
-	"\n" +
+	"\x1fpalisade/store/v1/finding.proto\x12\x11palisade.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#palisade/findings/v1/findings.proto\"\xc9\f\n" +
 	"\x0eFindingContent\x12A\n" +
 	"\blocation\x18\x01 \x01(\v2%.palisade.findings.v1.FindingLocationR\blocation\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +
@@ -310,7 +781,66 @@ const file_palisade_store_v1_finding_proto_rawDesc = "" +
 	"\x18vulnerability_identifier\x18\x15 \x01(\tR\x17vulnerabilityIdentifier\x12+\n" +
 	"\x11historical_commit\x18\x16 \x01(\tR\x10historicalCommit\x12L\n" +
 	"\x14historical_commit_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\x12historicalCommitAt\x12-\n" +
-	"\x12suppression_reason\x18\x18 \x01(\tR\x11suppressionReasonB\xc7\x01\n" +
+	"\x12suppression_reason\x18\x18 \x01(\tR\x11suppressionReason\x12!\n" +
+	"\fpattern_hash\x18\x19 \x01(\tR\vpatternHash\x12\x1b\n" +
+	"\tcode_hash\x18\x1a \x01(\tR\bcodeHash\x12\x1f\n" +
+	"\vfixed_lines\x18\x1b \x03(\tR\n" +
+	"fixedLines\x12%\n" +
+	"\x0edataflow_trace\x18\x1c \x01(\fR\rdataflowTrace\x12\x1a\n" +
+	"\bmetadata\x18\x1d \x01(\fR\bmetadata\x12\x1f\n" +
+	"\vengine_kind\x18\x1e \x01(\tR\n" +
+	"engineKind\x12\x1f\n" +
+	"\vis_blocking\x18\x1f \x01(\bR\n" +
+	"isBlocking\x12'\n" +
+	"\x0fhistorical_blob\x18  \x01(\tR\x0ehistoricalBlob\"\x86\x03\n" +
+	"\fFindingMatch\x12)\n" +
+	"\x10identity_version\x18\x01 \x01(\x05R\x0fidentityVersion\x12\x1a\n" +
+	"\bidentity\x18\x02 \x01(\tR\bidentity\x12=\n" +
+	"\x06before\x18\x03 \x01(\v2%.palisade.findings.v1.FindingLocationR\x06before\x12;\n" +
+	"\x05after\x18\x04 \x01(\v2%.palisade.findings.v1.FindingLocationR\x05after\x12'\n" +
+	"\x0fevidence_before\x18\x05 \x01(\fR\x0eevidenceBefore\x12H\n" +
+	"\n" +
+	"considered\x18\x06 \x03(\v2(.palisade.store.v1.FindingMatchCandidateR\n" +
+	"considered\x12\x19\n" +
+	"\bfrom_ref\x18\a \x01(\tR\afromRef\x12%\n" +
+	"\x0econtent_before\x18\b \x01(\fR\rcontentBefore\"d\n" +
+	"\x15FindingMatchCandidate\x12\x1d\n" +
+	"\n" +
+	"finding_id\x18\x01 \x01(\x03R\tfindingId\x12\x12\n" +
+	"\x04rung\x18\x02 \x01(\tR\x04rung\x12\x18\n" +
+	"\arefused\x18\x03 \x01(\tR\arefused\"h\n" +
+	"\x0eIdentityBefore\x12<\n" +
+	"\bfindings\x18\x01 \x03(\v2 .palisade.store.v1.FindingBeforeR\bfindings\x12\x18\n" +
+	"\acreated\x18\x02 \x03(\x03R\acreated\"\xed\x04\n" +
+	"\rFindingBefore\x12\x1d\n" +
+	"\n" +
+	"finding_id\x18\x01 \x01(\x03R\tfindingId\x12 \n" +
+	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12!\n" +
+	"\ftriage_state\x18\x04 \x01(\tR\vtriageState\x12(\n" +
+	"\rtriage_reason\x18\x05 \x01(\tH\x00R\ftriageReason\x88\x01\x01\x12*\n" +
+	"\x0etriage_comment\x18\x06 \x01(\tH\x01R\rtriageComment\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"triaged_at\x18\a \x01(\x03H\x02R\ttriagedAt\x88\x01\x01\x12\x1f\n" +
+	"\bevidence\x18\b \x01(\fH\x03R\bevidence\x88\x01\x01\x12 \n" +
+	"\tmatch_key\x18\t \x01(\x03H\x04R\bmatchKey\x88\x01\x01\x12\x18\n" +
+	"\acontent\x18\n" +
+	" \x01(\fR\acontent\x12!\n" +
+	"\fcontent_hash\x18\v \x01(\x03R\vcontentHash\x12$\n" +
+	"\vmerged_into\x18\f \x01(\x03H\x05R\n" +
+	"mergedInto\x88\x01\x01\x12 \n" +
+	"\tfile_path\x18\r \x01(\tH\x06R\bfilePath\x88\x01\x01\x12\x1a\n" +
+	"\bseverity\x18\x0e \x01(\tR\bseverity\x12\x17\n" +
+	"\arule_id\x18\x0f \x01(\x03R\x06ruleIdB\x10\n" +
+	"\x0e_triage_reasonB\x11\n" +
+	"\x0f_triage_commentB\r\n" +
+	"\v_triaged_atB\v\n" +
+	"\t_evidenceB\f\n" +
+	"\n" +
+	"_match_keyB\x0e\n" +
+	"\f_merged_intoB\f\n" +
+	"\n" +
+	"_file_pathB\xc7\x01\n" +
 	"\x15com.palisade.store.v1B\fFindingProtoP\x01Z:github.com/palisade/palisade/gen/palisade/store/v1;storev1\xa2\x02\x03PSX\xaa\x02\x11Palisade.Store.V1\xca\x02\x11Palisade\\Store\\V1\xe2\x02\x1dPalisade\\Store\\V1\\GPBMetadata\xea\x02\x13Palisade::Store::V1b\x06proto3"
 
 var (
@@ -325,38 +855,46 @@ func file_palisade_store_v1_finding_proto_rawDescGZIP() []byte {
 	return file_palisade_store_v1_finding_proto_rawDescData
 }
 
-var file_palisade_store_v1_finding_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_palisade_store_v1_finding_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_palisade_store_v1_finding_proto_goTypes = []any{
 	(*FindingContent)(nil),        // 0: palisade.store.v1.FindingContent
-	(*v1.FindingLocation)(nil),    // 1: palisade.findings.v1.FindingLocation
-	(*v1.Assistant)(nil),          // 2: palisade.findings.v1.Assistant
-	(*v1.ClickToFixPr)(nil),       // 3: palisade.findings.v1.ClickToFixPr
-	(*v1.ClickToFixFailure)(nil),  // 4: palisade.findings.v1.ClickToFixFailure
-	(*v1.ReviewComment)(nil),      // 5: palisade.findings.v1.ReviewComment
-	(*v1.ExternalTicket)(nil),     // 6: palisade.findings.v1.ExternalTicket
-	(*v1.EpssScore)(nil),          // 7: palisade.findings.v1.EpssScore
-	(*v1.FixRecommendation)(nil),  // 8: palisade.findings.v1.FixRecommendation
-	(*v1.FoundDependency)(nil),    // 9: palisade.findings.v1.FoundDependency
-	(*v1.Usage)(nil),              // 10: palisade.findings.v1.Usage
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(*FindingMatch)(nil),          // 1: palisade.store.v1.FindingMatch
+	(*FindingMatchCandidate)(nil), // 2: palisade.store.v1.FindingMatchCandidate
+	(*IdentityBefore)(nil),        // 3: palisade.store.v1.IdentityBefore
+	(*FindingBefore)(nil),         // 4: palisade.store.v1.FindingBefore
+	(*v1.FindingLocation)(nil),    // 5: palisade.findings.v1.FindingLocation
+	(*v1.Assistant)(nil),          // 6: palisade.findings.v1.Assistant
+	(*v1.ClickToFixPr)(nil),       // 7: palisade.findings.v1.ClickToFixPr
+	(*v1.ClickToFixFailure)(nil),  // 8: palisade.findings.v1.ClickToFixFailure
+	(*v1.ReviewComment)(nil),      // 9: palisade.findings.v1.ReviewComment
+	(*v1.ExternalTicket)(nil),     // 10: palisade.findings.v1.ExternalTicket
+	(*v1.EpssScore)(nil),          // 11: palisade.findings.v1.EpssScore
+	(*v1.FixRecommendation)(nil),  // 12: palisade.findings.v1.FixRecommendation
+	(*v1.FoundDependency)(nil),    // 13: palisade.findings.v1.FoundDependency
+	(*v1.Usage)(nil),              // 14: palisade.findings.v1.Usage
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 }
 var file_palisade_store_v1_finding_proto_depIdxs = []int32{
-	1,  // 0: palisade.store.v1.FindingContent.location:type_name -> palisade.findings.v1.FindingLocation
-	2,  // 1: palisade.store.v1.FindingContent.assistant:type_name -> palisade.findings.v1.Assistant
-	3,  // 2: palisade.store.v1.FindingContent.click_to_fix_prs:type_name -> palisade.findings.v1.ClickToFixPr
-	4,  // 3: palisade.store.v1.FindingContent.click_to_fix_failures:type_name -> palisade.findings.v1.ClickToFixFailure
-	5,  // 4: palisade.store.v1.FindingContent.review_comments:type_name -> palisade.findings.v1.ReviewComment
-	6,  // 5: palisade.store.v1.FindingContent.external_ticket:type_name -> palisade.findings.v1.ExternalTicket
-	7,  // 6: palisade.store.v1.FindingContent.epss_score:type_name -> palisade.findings.v1.EpssScore
-	8,  // 7: palisade.store.v1.FindingContent.fix_recommendations:type_name -> palisade.findings.v1.FixRecommendation
-	9,  // 8: palisade.store.v1.FindingContent.found_dependency:type_name -> palisade.findings.v1.FoundDependency
-	10, // 9: palisade.store.v1.FindingContent.usage:type_name -> palisade.findings.v1.Usage
-	11, // 10: palisade.store.v1.FindingContent.historical_commit_at:type_name -> google.protobuf.Timestamp
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	5,  // 0: palisade.store.v1.FindingContent.location:type_name -> palisade.findings.v1.FindingLocation
+	6,  // 1: palisade.store.v1.FindingContent.assistant:type_name -> palisade.findings.v1.Assistant
+	7,  // 2: palisade.store.v1.FindingContent.click_to_fix_prs:type_name -> palisade.findings.v1.ClickToFixPr
+	8,  // 3: palisade.store.v1.FindingContent.click_to_fix_failures:type_name -> palisade.findings.v1.ClickToFixFailure
+	9,  // 4: palisade.store.v1.FindingContent.review_comments:type_name -> palisade.findings.v1.ReviewComment
+	10, // 5: palisade.store.v1.FindingContent.external_ticket:type_name -> palisade.findings.v1.ExternalTicket
+	11, // 6: palisade.store.v1.FindingContent.epss_score:type_name -> palisade.findings.v1.EpssScore
+	12, // 7: palisade.store.v1.FindingContent.fix_recommendations:type_name -> palisade.findings.v1.FixRecommendation
+	13, // 8: palisade.store.v1.FindingContent.found_dependency:type_name -> palisade.findings.v1.FoundDependency
+	14, // 9: palisade.store.v1.FindingContent.usage:type_name -> palisade.findings.v1.Usage
+	15, // 10: palisade.store.v1.FindingContent.historical_commit_at:type_name -> google.protobuf.Timestamp
+	5,  // 11: palisade.store.v1.FindingMatch.before:type_name -> palisade.findings.v1.FindingLocation
+	5,  // 12: palisade.store.v1.FindingMatch.after:type_name -> palisade.findings.v1.FindingLocation
+	2,  // 13: palisade.store.v1.FindingMatch.considered:type_name -> palisade.store.v1.FindingMatchCandidate
+	4,  // 14: palisade.store.v1.IdentityBefore.findings:type_name -> palisade.store.v1.FindingBefore
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_palisade_store_v1_finding_proto_init() }
@@ -364,13 +902,14 @@ func file_palisade_store_v1_finding_proto_init() {
 	if File_palisade_store_v1_finding_proto != nil {
 		return
 	}
+	file_palisade_store_v1_finding_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_store_v1_finding_proto_rawDesc), len(file_palisade_store_v1_finding_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -76,5 +76,131 @@ func (x *FindingContent) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"suppressionReason":`...)
 	b = jsonappend.String(b, x.SuppressionReason)
+	b = append(b, `,"patternHash":`...)
+	b = jsonappend.String(b, x.PatternHash)
+	b = append(b, `,"codeHash":`...)
+	b = jsonappend.String(b, x.CodeHash)
+	b = append(b, `,"fixedLines":`...)
+	b = jsonappend.List(b, x.FixedLines, jsonappend.String)
+	b = append(b, `,"dataflowTrace":`...)
+	b = jsonappend.Bytes(b, x.DataflowTrace)
+	b = append(b, `,"metadata":`...)
+	b = jsonappend.Bytes(b, x.Metadata)
+	b = append(b, `,"engineKind":`...)
+	b = jsonappend.String(b, x.EngineKind)
+	b = append(b, `,"isBlocking":`...)
+	b = jsonappend.Bool(b, x.IsBlocking)
+	b = append(b, `,"historicalBlob":`...)
+	b = jsonappend.String(b, x.HistoricalBlob)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *FindingMatch) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"identityVersion":`...)
+	b = jsonappend.Int32(b, x.IdentityVersion)
+	b = append(b, `,"identity":`...)
+	b = jsonappend.String(b, x.Identity)
+	if x.Before != nil {
+		b = append(b, `,"before":`...)
+		b = x.Before.AppendJSON(b)
+	}
+	if x.After != nil {
+		b = append(b, `,"after":`...)
+		b = x.After.AppendJSON(b)
+	}
+	b = append(b, `,"evidenceBefore":`...)
+	b = jsonappend.Bytes(b, x.EvidenceBefore)
+	b = append(b, `,"considered":`...)
+	b = jsonappend.List(b, x.Considered, func(b []byte, v *FindingMatchCandidate) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"fromRef":`...)
+	b = jsonappend.String(b, x.FromRef)
+	b = append(b, `,"contentBefore":`...)
+	b = jsonappend.Bytes(b, x.ContentBefore)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *FindingMatchCandidate) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"findingId":`...)
+	b = jsonappend.QuotedInt64(b, x.FindingId)
+	b = append(b, `,"rung":`...)
+	b = jsonappend.String(b, x.Rung)
+	b = append(b, `,"refused":`...)
+	b = jsonappend.String(b, x.Refused)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *IdentityBefore) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"findings":`...)
+	b = jsonappend.List(b, x.Findings, func(b []byte, v *FindingBefore) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"created":`...)
+	b = jsonappend.List(b, x.Created, jsonappend.QuotedInt64)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *FindingBefore) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"findingId":`...)
+	b = jsonappend.QuotedInt64(b, x.FindingId)
+	b = append(b, `,"fingerprint":`...)
+	b = jsonappend.String(b, x.Fingerprint)
+	b = append(b, `,"state":`...)
+	b = jsonappend.String(b, x.State)
+	b = append(b, `,"triageState":`...)
+	b = jsonappend.String(b, x.TriageState)
+	if x.TriageReason != nil {
+		b = append(b, `,"triageReason":`...)
+		b = jsonappend.String(b, *x.TriageReason)
+	}
+	if x.TriageComment != nil {
+		b = append(b, `,"triageComment":`...)
+		b = jsonappend.String(b, *x.TriageComment)
+	}
+	if x.TriagedAt != nil {
+		b = append(b, `,"triagedAt":`...)
+		b = jsonappend.QuotedInt64(b, *x.TriagedAt)
+	}
+	if x.Evidence != nil {
+		b = append(b, `,"evidence":`...)
+		b = jsonappend.Bytes(b, x.Evidence)
+	}
+	if x.MatchKey != nil {
+		b = append(b, `,"matchKey":`...)
+		b = jsonappend.QuotedInt64(b, *x.MatchKey)
+	}
+	b = append(b, `,"content":`...)
+	b = jsonappend.Bytes(b, x.Content)
+	b = append(b, `,"contentHash":`...)
+	b = jsonappend.QuotedInt64(b, x.ContentHash)
+	if x.MergedInto != nil {
+		b = append(b, `,"mergedInto":`...)
+		b = jsonappend.QuotedInt64(b, *x.MergedInto)
+	}
+	if x.FilePath != nil {
+		b = append(b, `,"filePath":`...)
+		b = jsonappend.String(b, *x.FilePath)
+	}
+	b = append(b, `,"severity":`...)
+	b = jsonappend.String(b, x.Severity)
+	b = append(b, `,"ruleId":`...)
+	b = jsonappend.QuotedInt64(b, x.RuleId)
 	return jsonappend.CloseObject(b, start)
 }

@@ -1,0 +1,89 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// RuleDocument is a rule that the deployment hands to its scanners. The rules that findings point to are in Rule.
+type RuleDocument struct{ ent.Schema }
+
+// Mixin of a rule document.
+func (RuleDocument) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a rule document.
+func (RuleDocument) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.String("name").Immutable().Comment("id of the rule in its document"),
+		field.String("origin").Comment("starter, import, publish"),
+		field.String("product").Comment("sast, sca, secrets"),
+		field.String("severity").Comment("as in the document"),
+		field.JSON("languages", []string{}),
+		field.String("mode").Comment("monitor, comment, block, off"),
+		field.String("visibility").Default("org_private").Comment("org_private, unlisted, public"),
+		field.Int32("version").Comment("of its newest document, from 1"),
+		timestamp("created_at").Immutable(),
+		timestamp("updated_at"),
+	}
+}
+
+// Indexes of a rule document.
+func (RuleDocument) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("deployment_id", "name").Unique().StorageKey("rule_documents_by_name"),
+		index.Fields("deployment_id", "product", "mode", "id").StorageKey("rule_documents_of_product"),
+	}
+}
+
+// RuleVersion is a document of a rule as it was imported. Documents never change: a new one is a new version.
+type RuleVersion struct{ ent.Schema }
+
+// Mixin of a rule version.
+func (RuleVersion) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a rule version.
+func (RuleVersion) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.Int64("rule_document_id").Immutable(),
+		field.Int32("version").Immutable().Comment("from 1"),
+		field.Bytes("digest").Immutable().Comment("SHA-256 of the document"),
+		field.Bytes("document").Immutable().Comment("the rule as JSON, one object"),
+		field.String("actor_kind").Immutable(),
+		field.Int64("actor_id").Immutable(),
+		timestamp("created_at").Immutable(),
+	}
+}
+
+// Indexes of a rule version.
+func (RuleVersion) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("deployment_id", "rule_document_id", "version").Unique().StorageKey("rule_versions_of_rule")}
+}
+
+// RuleAlias says that a tool's rule has another name now, so that its findings keep their identity.
+type RuleAlias struct{ ent.Schema }
+
+// Mixin of a rule alias.
+func (RuleAlias) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a rule alias.
+func (RuleAlias) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.String("tool").Immutable(),
+		field.String("name").Immutable().Comment("the former name"),
+		field.String("canonical").Comment("the present name; itself no alias"),
+		field.String("source").Comment("user, report (the tool declared it)"),
+		timestamp("created_at").Immutable(),
+	}
+}
+
+// Indexes of a rule alias.
+func (RuleAlias) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("deployment_id", "tool", "name").Unique().StorageKey("rule_aliases_by_name"),
+		index.Fields("deployment_id", "tool", "canonical").StorageKey("rule_aliases_of_rule"),
+	}
+}
