@@ -185,27 +185,26 @@ func scmGroups(d deps) []Domain {
 
 // workflowGroups serve agentic workflows and what they found.
 func workflowGroups(d deps) []Domain {
+	kinds := stepKinds(d)
+	catalog, runner := workflows.NewCatalog(d.store, kinds), engine.New(d.store, kinds, d.log)
 	return []Domain{
-		group[workflowsv1.WorkflowCatalogServiceServer](workflowsv1.RegisterWorkflowCatalogServiceServer, workflows.NewCatalog(d.store, stepKinds(d)),
+		group[workflowsv1.WorkflowCatalogServiceServer](workflowsv1.RegisterWorkflowCatalogServiceServer, catalog,
 			workflowsv1.RegisterWorkflowCatalogServiceHandlerClient, workflowsv1.NewWorkflowCatalogServiceClient),
 		group[workflowsv1.AgenticIssuesServiceServer](workflowsv1.RegisterAgenticIssuesServiceServer, workflows.NewAgenticIssues(d.store),
 			workflowsv1.RegisterAgenticIssuesServiceHandlerClient, workflowsv1.NewAgenticIssuesServiceClient),
 		group[workflowsv1.WorkflowJobsServiceServer](workflowsv1.RegisterWorkflowJobsServiceServer, workflows.NewJobReads(d.store),
 			workflowsv1.RegisterWorkflowJobsServiceHandlerClient, workflowsv1.NewWorkflowJobsServiceClient),
 		group[workflowsv1.WorkflowRunsServiceServer](workflowsv1.RegisterWorkflowRunsServiceServer,
-			workflows.NewRuns(d.store, d.jobs, workflowEngine(d), workflows.NewCatalog(d.store, stepKinds(d)).Current),
+			workflows.NewRuns(d.store, d.jobs, runner, catalog.Current),
 			workflowsv1.RegisterWorkflowRunsServiceHandlerClient, workflowsv1.NewWorkflowRunsServiceClient),
-		group[workflowsv1.WorkflowTasksServiceServer](workflowsv1.RegisterWorkflowTasksServiceServer, workflows.NewTasks(d.store, d.jobs, workflowEngine(d), d.log),
+		group[workflowsv1.WorkflowTasksServiceServer](workflowsv1.RegisterWorkflowTasksServiceServer, workflows.NewTasks(d.store, d.jobs, runner, d.log),
 			workflowsv1.RegisterWorkflowTasksServiceHandlerClient, workflowsv1.NewWorkflowTasksServiceClient),
 	}
 }
 
-// workflowEngine runs workflows.
-func workflowEngine(d deps) *engine.Engine { return engine.New(d.store, stepKinds(d), d.log) }
-
 // stepKinds is what steps of workflows can do.
 func stepKinds(d deps) step.Registry {
-	return steps.Registry(steps.Needs{Store: d.store, Egress: d.egress, LLM: models(d), Repository: hosts(d).Repository, Dir: d.config.Data})
+	return steps.Registry(steps.Needs{Store: d.store, Egress: d.egress, LLM: d.model, Repository: hosts(d).Repository, Dir: d.config.Data})
 }
 
 // aiGroups serve what a language model does with findings.
@@ -227,7 +226,7 @@ func aiGroups(d deps) []Domain {
 
 // assistants make what the service groups of package ai share.
 func assistants(d deps) *ai.Assistant {
-	return ai.NewAssistant(d.store, models(d), ai.Hosts{Covering: scm.Covering, Open: hosts(d).Open}, d.config.AIMonthlyRuns)
+	return ai.NewAssistant(d.store, d.model, ai.Hosts{Covering: scm.Covering, Open: hosts(d).Open}, d.config.AIMonthlyRuns)
 }
 
 // background is the one list of what domains do when nobody calls. There is no queue yet: a job finds its own with
@@ -240,7 +239,7 @@ func background(d deps) []jobs.Work {
 		scm.IncomingBackground(hosts(d), d.log),
 		notifications.Background(senders(d), d.log),
 		assistants(d).Background(d.log),
-		workflowEngine(d).Background(d.config.WorkflowRetention),
+		engine.New(d.store, stepKinds(d), d.log).Background(d.config.WorkflowRetention),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/findings/issuefilter"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
@@ -99,7 +100,7 @@ func (f *filter) predicates(ctx context.Context, db *ent.Client) ([]predicate.Fi
 	switch f.ref {
 	case "":
 	case gitref.Default:
-		where = append(where, onPrimaryBranch(f.deploymentID))
+		where = append(where, issuefilter.OnPrimaryBranch(f.deploymentID))
 	default:
 		where = append(where, finding.Ref(gitref.Full(f.ref)))
 	}
@@ -125,7 +126,7 @@ func (f *filter) forIssueType() (where []predicate.Finding) {
 		where = addIn(where, finding.FieldPackage, f.dependencies)
 		where = addIn(where, finding.FieldEpssProbability, f.epss)
 		if f.malicious != nil && *f.malicious {
-			where = append(where, isMalicious)
+			where = append(where, issuefilter.IsMalicious)
 		} else if f.malicious != nil {
 			where = append(where, finding.MaliciousIsNil())
 		}
@@ -261,28 +262,6 @@ func addIn(where []predicate.Finding, field string, values []string) []predicate
 		return append(where, entsql.FieldEQ(field, values[0]))
 	}
 	return append(where, entsql.FieldIn(field, values...))
-}
-
-// onPrimaryBranch limits findings to the primary branch of their project: the one set by a person, else the default. A
-// subquery for one value keeps PostgreSQL from joining and sorting all findings for one page.
-func onPrimaryBranch(deploymentID int64) predicate.Finding {
-	return func(s *entsql.Selector) {
-		p := entsql.Dialect(s.Dialect()).Table(project.Table).As("owner")
-		branch := entsql.Dialect(s.Dialect()).
-			SelectExpr(entsql.Expr("COALESCE(NULLIF(" + p.C(project.FieldPrimaryBranch) + ", ''), " + p.C(project.FieldDefaultBranch) + ")")).From(p).
-			Where(entsql.And(
-				entsql.ColumnsEQ(p.C(project.FieldID), s.C(finding.FieldProjectID)),
-				entsql.EQ(p.C(project.FieldDeploymentID), deploymentID),
-			))
-		s.Where(entsql.P(func(b *entsql.Builder) {
-			b.WriteString(s.C(finding.FieldRef)).WriteString(" = ").Wrap(func(b *entsql.Builder) { b.Join(branch) })
-		}))
-	}
-}
-
-// isMalicious compares with a parameter: ent writes a true column bare, for which SQLite finds no index.
-func isMalicious(s *entsql.Selector) {
-	s.Where(entsql.P(func(b *entsql.Builder) { b.WriteString(s.C(finding.FieldMalicious)).WriteString(" = ").Arg(true) }))
 }
 
 // tagged limits projects to those that carry any of the tags.

@@ -153,7 +153,7 @@ func (c *conditions) supplyChain(f *findingsv1.IssuesFilter) {
 func ruleKind(kind findingsv1.ScaRuleKind) predicate.Finding {
 	switch kind {
 	case findingsv1.ScaRuleKind_SCA_RULE_KIND_MALICIOUS_DEPENDENCY:
-		return isMalicious
+		return IsMalicious
 	case findingsv1.ScaRuleKind_SCA_RULE_KIND_REACHABLE:
 		return finding.And(finding.IssueType("sca"), finding.MaliciousIsNil(), finding.ExposureNEQ("unknown"))
 	case findingsv1.ScaRuleKind_SCA_RULE_KIND_UPGRADE_ONLY:
@@ -162,8 +162,8 @@ func ruleKind(kind findingsv1.ScaRuleKind) predicate.Finding {
 	return nothing
 }
 
-// isMalicious compares with a parameter: ent writes a true column bare, for which SQLite finds no index.
-func isMalicious(s *entsql.Selector) {
+// IsMalicious compares with a parameter: ent writes a true column bare, for which SQLite finds no index.
+func IsMalicious(s *entsql.Selector) {
 	s.Where(text(s.C(finding.FieldMalicious), " = ", arg{true}))
 }
 

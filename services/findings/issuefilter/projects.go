@@ -55,7 +55,7 @@ func (c *conditions) refs(f *findingsv1.IssuesFilter) {
 	var options []predicate.Finding
 	for _, ref := range given(f.GetRefs()) {
 		if ref == gitref.Default {
-			options = append(options, c.onPrimaryBranch())
+			options = append(options, OnPrimaryBranch(c.deploymentID))
 		} else {
 			options = append(options, finding.Ref(gitref.Full(ref)))
 		}
@@ -72,7 +72,7 @@ func (c *conditions) refs(f *findingsv1.IssuesFilter) {
 	}
 	c.either(options)
 	if f.GetOnPrimaryBranch() {
-		c.add(c.onPrimaryBranch())
+		c.add(OnPrimaryBranch(c.deploymentID))
 	}
 }
 
@@ -86,11 +86,11 @@ func ParseRefID(id string) (projectID int64, ref string, ok bool) {
 	return projectID, ref, ok && err == nil && ref != ""
 }
 
-// onPrimaryBranch limits findings to the primary branch of their project: the one set by a person, else the default. A
+// OnPrimaryBranch limits findings to the primary branch of their project: the one set by a person, else the default. A
 // subquery for one value keeps PostgreSQL from joining and sorting all findings for one page.
-func (c *conditions) onPrimaryBranch() predicate.Finding {
+func OnPrimaryBranch(deploymentID int64) predicate.Finding {
 	return func(s *entsql.Selector) {
 		s.Where(text(s.C(finding.FieldRef), " = (SELECT COALESCE(NULLIF(owner.primary_branch, ''), owner.default_branch) FROM projects owner",
-			" WHERE owner.deployment_id = ", arg{c.deploymentID}, " AND owner.id = ", s.C(finding.FieldProjectID), ")"))
+			" WHERE owner.deployment_id = ", arg{deploymentID}, " AND owner.id = ", s.C(finding.FieldProjectID), ")"))
 	}
 }
