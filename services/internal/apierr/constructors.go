@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
@@ -67,6 +68,26 @@ func PermissionDenied(format string, args ...any) error {
 // Conflict says that the change collides with what is stored, such as a stale version. Over HTTP it is 409.
 func Conflict(format string, args ...any) error {
 	return newf(codes.Aborted, errorsv1.Reason_REASON_CONFLICT, format, args...)
+}
+
+// stateVersion is the metadata key of the ErrorInfo under which a stale change learns the current version.
+const stateVersion = "state_version"
+
+// Stale is Conflict for a change that was made from another version than the current one, which the answer carries: as
+// state_version in the HTTP body and in the metadata of the ErrorInfo. Over HTTP it is 409.
+func Stale(current, format string, args ...any) error {
+	const reason = errorsv1.Reason_REASON_CONFLICT
+	info := &errdetails.ErrorInfo{Reason: ReasonName(reason), Domain: Domain, Metadata: map[string]string{stateVersion: current}}
+	st, err := status.New(codes.Aborted, validText(fmt.Sprintf(format, args...))).WithDetails(info)
+	if err != nil {
+		return Conflict(format, args...)
+	}
+	return &Error{status: st, reason: reason}
+}
+
+// PreconditionRequired refuses a change that does not name the version that it was made from. Over HTTP it is 428.
+func PreconditionRequired(format string, args ...any) error {
+	return newf(codes.FailedPrecondition, errorsv1.Reason_REASON_PRECONDITION_REQUIRED, format, args...)
 }
 
 // AlreadyExists says that a thing of this name exists. Over HTTP it is 409.

@@ -26,6 +26,8 @@ type httpBody struct {
 	Status    string            `json:"status"`
 	Details   []json.RawMessage `json:"details"`
 	RequestID string            `json:"requestId"`
+	// StateVersion is there where a change was stale.
+	StateVersion string `json:"state_version,omitempty"`
 }
 
 // HTTPStatus is the HTTP status of err: grpc-gateway's mapping of its code, except where the reason knows better.
@@ -42,6 +44,8 @@ func httpStatus(st *status.Status, reason errorsv1.Reason) int {
 		return http.StatusRequestEntityTooLarge
 	case errorsv1.Reason_REASON_METHOD_NOT_ALLOWED:
 		return http.StatusMethodNotAllowed
+	case errorsv1.Reason_REASON_PRECONDITION_REQUIRED:
+		return http.StatusPreconditionRequired
 	}
 	return runtime.HTTPStatusFromCode(st.Code())
 }
@@ -103,7 +107,19 @@ func HTTPBody(err error, requestID string) []byte {
 		Status:    code.Code(st.Code()).String(),
 		Details:   detailsJSON(st),
 		RequestID: requestID,
+
+		StateVersion: currentVersion(st),
 	})
+}
+
+// currentVersion is the version that the status of a stale change carries.
+func currentVersion(st *status.Status) string {
+	for _, detail := range st.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == Domain {
+			return info.GetMetadata()[stateVersion]
+		}
+	}
+	return ""
 }
 
 // encode writes JSON in one line without a line break.

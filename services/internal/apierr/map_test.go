@@ -34,6 +34,8 @@ var mappings = map[string]struct {
 	"own error":               {apierr.NotFound("no project %q", "a"), codes.NotFound, "NOT_FOUND", 404, `no project "a"`},
 	"own error, wrapped":      {fmt.Errorf(secret+": %w", apierr.Conflict("stale")), codes.Aborted, "CONFLICT", 409, "stale"},
 	"own error, joined":       {errors.Join(errors.New(secret), apierr.Gone("moved")), codes.FailedPrecondition, "DEPLOYMENT_MIGRATED", 410, "moved"},
+	"stale":                   {fmt.Errorf(secret+": %w", apierr.Stale("v2", "not v1")), codes.Aborted, "CONFLICT", 409, "not v1"},
+	"precondition required":   {apierr.PreconditionRequired("If-Match?"), codes.FailedPrecondition, "PRECONDITION_REQUIRED", 428, "If-Match?"},
 	"deadline":                {fmt.Errorf(secret+": %w", context.DeadlineExceeded), codes.DeadlineExceeded, "DEADLINE_EXCEEDED", 504, "the request took longer than allowed"},
 	"cancelled":               {context.Canceled, codes.Canceled, "CANCELLED", 499, "the caller went away"},
 	"too large":               {&http.MaxBytesError{Limit: 5}, codes.ResourceExhausted, "BODY_TOO_LARGE", 413, "the body must have at most 5 bytes"},
@@ -89,6 +91,17 @@ func TestMap(t *testing.T) {
 	}
 	if apierr.Map(nil) != nil {
 		t.Error("nil became an error")
+	}
+}
+
+// TestStaleSaysTheVersion: also where the error came over a socket, and the body of every other error has no such key.
+func TestStaleSaysTheVersion(t *testing.T) {
+	sent, _ := status.FromError(apierr.Stale("sha256:ab", "changed"))
+	if body := string(apierr.HTTPBody(sent.Err(), "r-1")); !strings.HasSuffix(body, `"requestId":"r-1","state_version":"sha256:ab"}`) {
+		t.Error(body)
+	}
+	if body := string(apierr.HTTPBody(apierr.Conflict("changed"), "")); strings.Contains(body, "state_version") {
+		t.Error(body)
 	}
 }
 

@@ -1,0 +1,76 @@
+package policies
+
+import (
+	"context"
+	"slices"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/rule"
+	"github.com/palisade/palisade/ent/ruledocument"
+	"github.com/palisade/palisade/ent/tag"
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/policies/remediation"
+)
+
+// namesPerQuery keeps the parameters of one query below the limits of the databases.
+const namesPerQuery = 500
+
+// references adds a problem for every value that names nothing, in the order of the bundle. Rules count when scanners get them
+// or when they ever had a finding.
+func (c *checker) references(ctx context.Context, reader *ent.Client) error {
+	exists := map[remediation.Reference]map[string]bool{}
+	for reference, find := range map[remediation.Reference]func([]string) ([]string, error){
+		remediation.RefProject: func(names []string) ([]string, error) {
+			return reader.Project.Query().Where(project.NameIn(names...)).Select(project.FieldName).Strings(ctx)
+		},
+		remediation.RefTag: func(names []string) ([]string, error) {
+			return reader.Tag.Query().Where(tag.NameIn(names...)).Select(tag.FieldName).Strings(ctx)
+		},
+		remediation.RefRule: func(names []string) ([]string, error) {
+			found, err := reader.Rule.Query().Where(rule.NameIn(names...)).Select(rule.FieldName).Strings(ctx)
+			if err != nil {
+				return nil, err
+			}
+			documents, err := reader.RuleDocument.Query().Where(ruledocument.NameIn(names...)).Select(ruledocument.FieldName).Strings(ctx)
+			return append(found, documents...), err
+		},
+	} {
+		found, err := c.existing(reference, find)
+		if err != nil {
+			return err
+		}
+		exists[reference] = found
+	}
+	for _, n := range c.named {
+		if !exists[n.reference][n.value] {
+			c.slug = n.slug
+			c.add(errorsv1.Reason_REASON_UNKNOWN_REFERENCE, n.field, n.value, "%s: there is no %s %s", n.field, n.reference, apierr.Quote(n.value))
+		}
+	}
+	c.slug = ""
+	return nil
+}
+
+// existing are those names of one kind that exist.
+func (c *checker) existing(reference remediation.Reference, find func([]string) ([]string, error)) (map[string]bool, error) {
+	var names []string
+	for _, n := range c.named {
+		if n.reference == reference {
+			names = append(names, n.value)
+		}
+	}
+	slices.Sort(names)
+	exists := map[string]bool{}
+	for chunk := range slices.Chunk(slices.Compact(names), namesPerQuery) {
+		found, err := find(chunk)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range found {
+			exists[name] = true
+		}
+	}
+	return exists, nil
+}

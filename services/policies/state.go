@@ -1,0 +1,125 @@
+package policies
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/remediationpolicy"
+	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
+)
+
+// kindPolicy is the kind of every entry of a difference.
+const kindPolicy = "remediation_policy"
+
+// state is the policies of a deployment at one moment.
+type state struct {
+	rows     []*ent.RemediationPolicy
+	policies []*policiesv1.RemediationPolicy
+	bySlug   map[string]*policiesv1.RemediationPolicy
+	version  string
+}
+
+// load reads the policies of the deployment of ctx, in one query.
+func load(ctx context.Context, reader *ent.Client) (*state, error) {
+	rows, err := reader.RemediationPolicy.Query().Order(ent.Asc(remediationpolicy.FieldPosition), ent.Asc(remediationpolicy.FieldID)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stored := make([]*policiesv1.RemediationPolicy, len(rows))
+	for i, row := range rows {
+		stored[i] = &policiesv1.RemediationPolicy{}
+		if err := proto.Unmarshal(row.Content, stored[i]); err != nil {
+			return nil, fmt.Errorf("remediation policy %s: %w", row.Slug, err)
+		}
+	}
+	s := newState(stored)
+	s.rows = rows
+	return s, nil
+}
+
+// newState is the state that policies make, in their order.
+func newState(policies []*policiesv1.RemediationPolicy) *state {
+	s := &state{policies: policies, bySlug: map[string]*policiesv1.RemediationPolicy{}}
+	for _, policy := range policies {
+		s.bySlug[policy.GetSlug()] = policy
+	}
+	s.version = version(policies)
+	return s
+}
+
+func (s *state) bundle(deploymentSlug string) *policiesv1.RemediationPoliciesBundle {
+	return &policiesv1.RemediationPoliciesBundle{DeploymentSlug: deploymentSlug, Policies: s.policies}
+}
+
+// version names what policies say, whatever their order: a dry run that finds no difference goes with an equal version.
+// Fields are written one by one with their lengths: the wire form of protobuf is no promise.
+func version(policies []*policiesv1.RemediationPolicy) string {
+	sum := sha256.New()
+	text := func(values ...string) {
+		for _, value := range values {
+			fmt.Fprintf(sum, "%d:%s", len(value), value)
+		}
+	}
+	number := func(n int) { fmt.Fprintf(sum, "%d;", n) }
+	for _, p := range slices.SortedFunc(slices.Values(policies), bySlug) {
+		text(p.GetSlug(), p.GetName(), p.GetDescription(), fmt.Sprint(p.GetActive()), p.GetFilters().GetMode())
+		number(len(p.GetFilters().GetConditions()))
+		for _, c := range p.GetFilters().GetConditions() {
+			text(c.GetType(), c.GetMode())
+			number(len(c.GetValues()))
+			text(c.GetValues()...)
+		}
+		number(len(p.GetActions()))
+		for _, a := range p.GetActions() {
+			text(a.GetType())
+			number(len(a.GetConfig()))
+			for _, key := range sortedKeys(a.GetConfig()) {
+				text(key, a.GetConfig()[key])
+			}
+		}
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+}
+
+// compare fills the lists of a dry run, each by slug.
+func (s *state) compare(wanted []*policiesv1.RemediationPolicy, into *policiesv1.DryRunRemediationPoliciesResponse) {
+	entry := func(slug string, before, after *policiesv1.RemediationPolicy) *policiesv1.RemediationPolicyDiffEntry {
+		return &policiesv1.RemediationPolicyDiffEntry{
+			Kind: kindPolicy, Key: &policiesv1.RemediationPolicyDiffKey{Slug: slug}, Before: before, After: after,
+		}
+	}
+	kept := map[string]bool{}
+	for _, after := range slices.SortedFunc(slices.Values(wanted), bySlug) {
+		slug := after.GetSlug()
+		kept[slug] = true
+		switch before := s.bySlug[slug]; {
+		case before == nil:
+			into.Creates = append(into.Creates, entry(slug, nil, after))
+		case !proto.Equal(before, after):
+			into.Updates = append(into.Updates, entry(slug, before, after))
+		}
+	}
+	for _, before := range slices.SortedFunc(slices.Values(s.policies), bySlug) {
+		if slug := before.GetSlug(); !kept[slug] {
+			into.Deletes = append(into.Deletes, entry(slug, before, nil))
+		}
+	}
+}
+
+func bySlug(a, b *policiesv1.RemediationPolicy) int { return cmp.Compare(a.GetSlug(), b.GetSlug()) }
+
+func sortedKeys(of map[string]string) []string {
+	keys := make([]string, 0, len(of))
+	for key := range of {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
