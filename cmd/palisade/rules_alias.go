@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+// shownAlias is a former name of a rule as the API answers it.
+type shownAlias struct {
+	ID        string `json:"id"`
+	Tool      string `json:"tool"`
+	Name      string `json:"name"`
+	Canonical string `json:"canonical"`
+	Source    string `json:"source"`
+	CreatedAt string `json:"createdAt"`
+}
+
+func newRulesAlias(std streams) *cobra.Command {
+	var flags clientFlags
+	var tool string
+	cmd := &cobra.Command{
+		Use:   "alias OLD NEW --tool TOOL",
+		Short: "Say that a rule has another name now, so that its findings stay what they are",
+		Long: `Say that a tool's rule has another name now. At the next scan, what the rule finds under its new name is joined with what it
+found under the old one: triage, comments and history stay. Aliases never form chains: one of the old name leads to the new
+one afterwards, too.`,
+		Example: `  palisade rules alias G104 errors.unhandled --tool gosec
+  palisade rules alias acme.eval acme.python.eval --tool semgrep`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usagef("want the old and the new name of a rule, got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			book, err := openRulebook(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			var answer struct{ Alias shownAlias }
+			body := map[string]string{"tool": tool, "name": args[0], "canonical": args[1]}
+			if _, err := book.call(cmd.Context(), http.MethodPost, nil, body, &answer, "aliases"); err != nil {
+				return err
+			}
+			a := answer.Alias
+			_, err = fmt.Fprintf(std.out, "%s of %s is %s now\n", printable(a.Name), printable(a.Tool), printable(a.Canonical))
+			return err
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&tool, "tool", "", "name of the tool, as its reports have it (required)")
+	_ = cmd.MarkFlagRequired("tool")
+	return cmd
+}
+
+func newRulesUnalias(std streams) *cobra.Command {
+	var flags clientFlags
+	var tool string
+	cmd := &cobra.Command{
+		Use:     "unalias OLD --tool TOOL",
+		Short:   "Forget an old name of a rule; findings that were joined by it stay joined",
+		Example: "  palisade rules unalias G104 --tool gosec",
+		Args:    exactlyOne("the old name of a rule"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			book, err := openRulebook(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			all, err := book.aliases(cmd.Context(), tool)
+			if err != nil {
+				return err
+			}
+			for _, a := range all {
+				if a.Name != args[0] {
+					continue
+				}
+				if _, err := book.call(cmd.Context(), http.MethodDelete, nil, nil, &json.RawMessage{}, "aliases", a.ID); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(std.out, "%s of %s is no alias any more\n", printable(a.Name), printable(a.Tool))
+				return err
+			}
+			return fmt.Errorf("%s of %s is no alias; see: palisade rules aliases --tool %s", printable(args[0]), printable(tool), printable(tool))
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&tool, "tool", "", "name of the tool (required)")
+	_ = cmd.MarkFlagRequired("tool")
+	return cmd
+}
+
+func newRulesAliases(std streams) *cobra.Command {
+	var flags clientFlags
+	var tool, output string
+	cmd := &cobra.Command{
+		Use:     "aliases",
+		Short:   "List the old names of rules",
+		Example: "  palisade rules aliases --tool gosec",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("output", output, "table", "json"); err != nil {
+				return err
+			}
+			book, err := openRulebook(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			all, err := book.aliases(cmd.Context(), tool)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return json.NewEncoder(std.out).Encode(map[string]any{"aliases": all})
+			}
+			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+			_, _ = fmt.Fprintln(table, "TOOL\tOLD NAME\tNAME\tSAID BY")
+			for _, a := range all {
+				_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", printable(a.Tool), printable(a.Name), printable(a.Canonical), plain(a.Source, "RULE_ALIAS_SOURCE_"))
+			}
+			return table.Flush()
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&tool, "tool", "", "aliases of this tool only")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+// aliases reads all aliases of a tool; of all tools for "".
+func (b *rulebook) aliases(ctx context.Context, tool string) ([]shownAlias, error) {
+	list := []shownAlias{}
+	for cursor := ""; ; {
+		query := url.Values{"limit": {"1000"}}
+		for key, value := range map[string]string{"tool": tool, "cursor": cursor} {
+			if value != "" {
+				query.Set(key, value)
+			}
+		}
+		var page struct {
+			Aliases []shownAlias
+			Cursor  string
+		}
+		if _, err := b.call(ctx, http.MethodGet, query, nil, &page, "aliases"); err != nil {
+			return nil, err
+		}
+		list = append(list, page.Aliases...)
+		if cursor = page.Cursor; cursor == "" {
+			return list, nil
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+var ruleModes = []string{"monitor", "comment", "block", "off"}
+
+func newRulesMode(std streams) *cobra.Command {
+	var flags clientFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:   "mode MODE NAME…",
+		Short: "Say what happens to the findings of rules",
+		Long: `Say what happens to the findings of rules, from the next scan on: monitor lists them, comment tells them to the authors of
+pull requests as well, block fails the scan, off keeps the rules from scanners. A * in a name stands for any text; put such
+names into quotes. A name that is not there changes nothing.`,
+		Example: `  palisade rules mode block palisade.python.command-injection
+  palisade rules mode off 'palisade.java.*' acme.go.unsafe`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usagef("want a mode (%s) and the names of rules, got %d arguments", strings.Join(ruleModes, ", "), len(args))
+			}
+			return oneOfArgs("mode", args[0], ruleModes)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := oneOf("output", output, "table", "json"); err != nil {
+				return err
+			}
+			book, err := openRulebook(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			names, err := book.matching(cmd, args[1:])
+			if err != nil {
+				return err
+			}
+			var answer struct{ Rules []shownRule }
+			body := map[string]any{"names": names, "mode": "RULE_MODE_" + strings.ToUpper(args[0])}
+			raw, err := book.call(cmd.Context(), http.MethodPatch, nil, body, &answer, "rules")
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return printJSON(std.out, raw)
+			}
+			return printRules(std.out, answer.Rules)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+// oneOfArgs checks an argument that is one of a few words.
+func oneOfArgs(what, got string, allowed []string) error {
+	for _, word := range allowed {
+		if got == word {
+			return nil
+		}
+	}
+	return usagef("%s: got %q, want %s", what, got, strings.Join(allowed, ", "))
+}
+
+// matching replaces names with * by those of the rules that they stand for.
+func (b *rulebook) matching(cmd *cobra.Command, names []string) ([]string, error) {
+	var out []string
+	var all []shownRule
+	for _, name := range names {
+		if !strings.Contains(name, "*") {
+			out = append(out, name)
+			continue
+		}
+		if all == nil {
+			var err error
+			if all, err = b.list(cmd.Context(), rulesFilter{}, 0); err != nil {
+				return nil, err
+			}
+		}
+		pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(name), `\*`, ".*") + "$")
+		before := len(out)
+		for _, rule := range all {
+			if pattern.MatchString(rule.Name) {
+				out = append(out, rule.Name)
+			}
+		}
+		if len(out) == before {
+			return nil, fmt.Errorf("no rule is called %s", printable(name))
+		}
+	}
+	return out, nil
+}
+
+func newRulesDelete(std streams) *cobra.Command {
+	var flags clientFlags
+	cmd := &cobra.Command{
+		Use:   "delete NAME…",
+		Short: "Take rules away",
+		Long: `Take rules away: scanners get them no more, and what they found is removed by the next full scan. To keep a rule without
+running it, turn it off: palisade rules mode off NAME.`,
+		Example: "  palisade rules delete acme.python.eval",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("%s needs the name of a rule; see: palisade rules list", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			book, err := openRulebook(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			for _, name := range args {
+				if _, err := book.call(cmd.Context(), http.MethodDelete, nil, nil, &json.RawMessage{}, "rules", name); err != nil {
+					return err
+				}
+				_, _ = fmt.Fprintf(std.out, "%s: deleted\n", printable(name))
+			}
+			return nil
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+func newRulesList(std streams) *cobra.Command {
+	var flags clientFlags
+	var filter rulesFilter
+	var output string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the rules of the deployment, oldest first",
+		Example: `  palisade rules list --mode block,comment
+  palisade rules list --language ts --query injection
+  palisade rules list -o json | jq -r '.rules[] | select(.severity == "ERROR") | .name'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("output", output, "table", "json"); err != nil {
+				return err
+			}
+			if limit < 0 {
+				return usagef("--limit: got %d, want at least 0", limit)
+			}
+			book, err := openRulebook(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			list, err := book.list(cmd.Context(), filter, limit)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return json.NewEncoder(std.out).Encode(map[string]any{"rules": list})
+			}
+			return printRules(std.out, list)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringSliceVar(&filter.products, "product", nil, "rules of these products only: sast, sca, secrets")
+	cmd.Flags().StringSliceVar(&filter.modes, "mode", nil, "rules in these modes only: monitor, comment, block, off")
+	cmd.Flags().StringSliceVar(&filter.origins, "origin", nil, "rules of these origins only: starter, import, publish")
+	cmd.Flags().StringVar(&filter.language, "language", "", "rules of this language only: python, go, ts, …")
+	cmd.Flags().StringVar(&filter.query, "query", "", "rules whose name contains this only")
+	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most; 0 is all")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+// shownRuleDetails is the answer to a question about one rule.
+type shownRuleDetails struct {
+	Rule     shownRule
+	Document json.RawMessage
+	Versions []struct {
+		ID        string `json:"id"`
+		Version   int32  `json:"version"`
+		Digest    string `json:"digest"`
+		CreatedAt string `json:"createdAt"`
+	}
+}
+
+func newRulesShow(std streams) *cobra.Command {
+	var flags clientFlags
+	var output string
+	var document bool
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show a rule: its state, its document and its versions",
+		Example: `  palisade rules show palisade.python.command-injection
+  palisade rules show acme.python.eval --document > eval.json   # a file that can be changed and imported`,
+		Args: exactlyOne("the name of a rule"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := oneOf("output", output, "table", "json"); err != nil {
+				return err
+			}
+			book, err := openRulebook(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			var answer shownRuleDetails
+			raw, err := book.call(cmd.Context(), http.MethodGet, nil, nil, &answer, "rules", args[0])
+			switch {
+			case err != nil:
+				return err
+			case document:
+				return printDocument(std.out, []byte(`{"rules":[`+string(answer.Document)+`]}`))
+			case output == "json":
+				return printJSON(std.out, raw)
+			}
+			return answer.print(std.out)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&document, "document", false, "print the rule as a file that can be imported, and nothing else")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	cmd.MarkFlagsMutuallyExclusive("document", "output")
+	return cmd
+}
+
+// printDocument prints JSON for people.
+func printDocument(out io.Writer, raw []byte) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, b.String())
+	return err
+}
+
+func (s *shownRuleDetails) print(out io.Writer) error {
+	r := s.Rule
+	_, _ = fmt.Fprintf(out, "%s: mode %s, version %d, %s, severity %s, %s, origin %s\n", printable(r.Name), plain(r.Mode, "RULE_MODE_"), r.Version,
+		plain(r.Product, "RULE_PRODUCT_"), printable(r.Severity), printable(strings.Join(r.Languages, ", ")), plain(r.Origin, "RULE_ORIGIN_"))
+	if err := printDocument(out, s.Document); err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "VERSION\tSTORED\tDIGEST")
+	for _, v := range s.Versions {
+		_, _ = fmt.Fprintf(table, "%d\t%s\t%.12s\n", v.Version, printable(v.CreatedAt), printable(v.Digest))
+	}
+	return table.Flush()
+}

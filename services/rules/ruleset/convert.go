@@ -1,0 +1,74 @@
+package ruleset
+
+import (
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/palisade/palisade/ent"
+	rulesv1 "github.com/palisade/palisade/gen/palisade/rules/v1"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/rules/document"
+)
+
+// The words of the columns.
+const (
+	ModeMonitor = "monitor"
+	ModeComment = "comment"
+	ModeBlock   = "block"
+	ModeOff     = "off"
+
+	OriginStarter = "starter"
+	OriginImport  = "import"
+	OriginPublish = "publish"
+
+	VisibilityOrgPrivate = "org_private"
+	VisibilityUnlisted   = "unlisted"
+)
+
+// Modes are the words of modes by their numbers.
+var Modes = map[rulesv1.RuleMode]string{
+	rulesv1.RuleMode_RULE_MODE_MONITOR: ModeMonitor,
+	rulesv1.RuleMode_RULE_MODE_COMMENT: ModeComment,
+	rulesv1.RuleMode_RULE_MODE_BLOCK:   ModeBlock,
+	rulesv1.RuleMode_RULE_MODE_OFF:     ModeOff,
+}
+
+// Origins are the words of origins by their numbers.
+var Origins = map[rulesv1.RuleOrigin]string{
+	rulesv1.RuleOrigin_RULE_ORIGIN_STARTER: OriginStarter,
+	rulesv1.RuleOrigin_RULE_ORIGIN_IMPORT:  OriginImport,
+	rulesv1.RuleOrigin_RULE_ORIGIN_PUBLISH: OriginPublish,
+}
+
+// Products are the words of products by their numbers.
+var Products = map[rulesv1.RuleProduct]string{
+	rulesv1.RuleProduct_RULE_PRODUCT_SAST:    document.ProductSAST,
+	rulesv1.RuleProduct_RULE_PRODUCT_SCA:     document.ProductSCA,
+	rulesv1.RuleProduct_RULE_PRODUCT_SECRETS: document.ProductSecrets,
+}
+
+var visibilities = map[rulesv1.RuleVisibility]string{
+	rulesv1.RuleVisibility_RULE_VISIBILITY_ORG_PRIVATE: VisibilityOrgPrivate,
+	rulesv1.RuleVisibility_RULE_VISIBILITY_UNLISTED:    VisibilityUnlisted,
+}
+
+// numberOf finds the number of a word; 0 for none.
+func numberOf[N ~int32](words map[N]string, word string) N {
+	for number, known := range words {
+		if known == word {
+			return number
+		}
+	}
+	return 0
+}
+
+// Mode is the number of the mode of a word.
+func Mode(word string) rulesv1.RuleMode { return numberOf(Modes, word) }
+
+// Shown is a rule as the API shows it.
+func Shown(row *ent.RuleDocument) *rulesv1.Rule {
+	return &rulesv1.Rule{
+		Id: row.ID, Name: row.Name, Origin: numberOf(Origins, row.Origin), Product: numberOf(Products, row.Product),
+		Severity: row.Severity, Languages: row.Languages, Mode: Mode(row.Mode), Visibility: numberOf(visibilities, row.Visibility),
+		Version: row.Version, CreatedAt: timestamppb.New(store.Time(row.CreatedAt)), UpdatedAt: timestamppb.New(store.Time(row.UpdatedAt)),
+	}
+}

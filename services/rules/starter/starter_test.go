@@ -1,0 +1,30 @@
+package starter_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/palisade/palisade/services/rules/starter"
+)
+
+// The rules that come with the product have no problem, and are enough to find something in each language.
+func TestRules(t *testing.T) {
+	rules, err := starter.Rules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rules) < 25 {
+		t.Errorf("%d rules, want at least 25", len(rules))
+	}
+	for _, language := range []string{"python", "javascript", "typescript", "go", "java"} {
+		found := 0
+		for _, rule := range rules {
+			if slices.Contains(rule.Languages, language) {
+				found++
+			}
+		}
+		if found < 3 {
+			t.Errorf("%d rules for %s", found, language)
+		}
+	}
+}
