@@ -32,6 +32,8 @@ type Dependency struct {
 	Version string `json:"version,omitempty"`
 	// direct, transitive, unknown
 	Transitivity string `json:"transitivity,omitempty"`
+	// the scan told what the package needs: paths to transitive dependencies are known
+	HasPaths bool `json:"has_paths,omitempty"`
 	// SPDX expressions joined by a comma, where the scanner names them
 	License *string `json:"license,omitempty"`
 	// palisade.store.v1.DependencyContent
@@ -48,6 +50,8 @@ func (*Dependency) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case dependency.FieldContent:
 			values[i] = new([]byte)
+		case dependency.FieldHasPaths:
+			values[i] = new(sql.NullBool)
 		case dependency.FieldID, dependency.FieldDeploymentID, dependency.FieldProjectID, dependency.FieldScanID, dependency.FieldSeenAt:
 			values[i] = new(sql.NullInt64)
 		case dependency.FieldLockfile, dependency.FieldEcosystem, dependency.FieldPackage, dependency.FieldVersion, dependency.FieldTransitivity, dependency.FieldLicense:
@@ -120,6 +124,12 @@ func (_m *Dependency) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field transitivity", values[i])
 			} else if value.Valid {
 				_m.Transitivity = value.String
+			}
+		case dependency.FieldHasPaths:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field has_paths", values[i])
+			} else if value.Valid {
+				_m.HasPaths = value.Bool
 			}
 		case dependency.FieldLicense:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -199,6 +209,9 @@ func (_m *Dependency) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("transitivity=")
 	builder.WriteString(_m.Transitivity)
+	builder.WriteString(", ")
+	builder.WriteString("has_paths=")
+	builder.WriteString(fmt.Sprintf("%v", _m.HasPaths))
 	builder.WriteString(", ")
 	if v := _m.License; v != nil {
 		builder.WriteString("license=")

@@ -69,6 +69,20 @@ func (_c *DependencyCreate) SetTransitivity(v string) *DependencyCreate {
 	return _c
 }
 
+// SetHasPaths sets the "has_paths" field.
+func (_c *DependencyCreate) SetHasPaths(v bool) *DependencyCreate {
+	_c.mutation.SetHasPaths(v)
+	return _c
+}
+
+// SetNillableHasPaths sets the "has_paths" field if the given value is not nil.
+func (_c *DependencyCreate) SetNillableHasPaths(v *bool) *DependencyCreate {
+	if v != nil {
+		_c.SetHasPaths(*v)
+	}
+	return _c
+}
+
 // SetLicense sets the "license" field.
 func (_c *DependencyCreate) SetLicense(v string) *DependencyCreate {
 	_c.mutation.SetLicense(v)
@@ -108,6 +122,9 @@ func (_c *DependencyCreate) Mutation() *DependencyMutation {
 
 // Save creates the Dependency in the database.
 func (_c *DependencyCreate) Save(ctx context.Context) (*Dependency, error) {
+	if err := _c.defaults(); err != nil {
+		return nil, err
+	}
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -131,6 +148,15 @@ func (_c *DependencyCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
 	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *DependencyCreate) defaults() error {
+	if _, ok := _c.mutation.HasPaths(); !ok {
+		v := dependency.DefaultHasPaths
+		_c.mutation.SetHasPaths(v)
+	}
+	return nil
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -158,6 +184,9 @@ func (_c *DependencyCreate) check() error {
 	}
 	if _, ok := _c.mutation.Transitivity(); !ok {
 		return &ValidationError{Name: "transitivity", err: errors.New(`ent: missing required field "Dependency.transitivity"`)}
+	}
+	if _, ok := _c.mutation.HasPaths(); !ok {
+		return &ValidationError{Name: "has_paths", err: errors.New(`ent: missing required field "Dependency.has_paths"`)}
 	}
 	if _, ok := _c.mutation.Content(); !ok {
 		return &ValidationError{Name: "content", err: errors.New(`ent: missing required field "Dependency.content"`)}
@@ -229,6 +258,10 @@ func (_c *DependencyCreate) createSpec() (*Dependency, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Transitivity(); ok {
 		_spec.SetField(dependency.FieldTransitivity, field.TypeString, value)
 		_node.Transitivity = value
+	}
+	if value, ok := _c.mutation.HasPaths(); ok {
+		_spec.SetField(dependency.FieldHasPaths, field.TypeBool, value)
+		_node.HasPaths = value
 	}
 	if value, ok := _c.mutation.License(); ok {
 		_spec.SetField(dependency.FieldLicense, field.TypeString, value)
@@ -321,6 +354,18 @@ func (u *DependencyUpsert) SetTransitivity(v string) *DependencyUpsert {
 // UpdateTransitivity sets the "transitivity" field to the value that was provided on create.
 func (u *DependencyUpsert) UpdateTransitivity() *DependencyUpsert {
 	u.SetExcluded(dependency.FieldTransitivity)
+	return u
+}
+
+// SetHasPaths sets the "has_paths" field.
+func (u *DependencyUpsert) SetHasPaths(v bool) *DependencyUpsert {
+	u.Set(dependency.FieldHasPaths, v)
+	return u
+}
+
+// UpdateHasPaths sets the "has_paths" field to the value that was provided on create.
+func (u *DependencyUpsert) UpdateHasPaths() *DependencyUpsert {
+	u.SetExcluded(dependency.FieldHasPaths)
 	return u
 }
 
@@ -473,6 +518,20 @@ func (u *DependencyUpsertOne) UpdateTransitivity() *DependencyUpsertOne {
 	})
 }
 
+// SetHasPaths sets the "has_paths" field.
+func (u *DependencyUpsertOne) SetHasPaths(v bool) *DependencyUpsertOne {
+	return u.Update(func(s *DependencyUpsert) {
+		s.SetHasPaths(v)
+	})
+}
+
+// UpdateHasPaths sets the "has_paths" field to the value that was provided on create.
+func (u *DependencyUpsertOne) UpdateHasPaths() *DependencyUpsertOne {
+	return u.Update(func(s *DependencyUpsert) {
+		s.UpdateHasPaths()
+	})
+}
+
 // SetLicense sets the "license" field.
 func (u *DependencyUpsertOne) SetLicense(v string) *DependencyUpsertOne {
 	return u.Update(func(s *DependencyUpsert) {
@@ -581,6 +640,7 @@ func (_c *DependencyCreateBulk) Save(ctx context.Context) ([]*Dependency, error)
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*DependencyMutation)
 				if !ok {
@@ -792,6 +852,20 @@ func (u *DependencyUpsertBulk) SetTransitivity(v string) *DependencyUpsertBulk {
 func (u *DependencyUpsertBulk) UpdateTransitivity() *DependencyUpsertBulk {
 	return u.Update(func(s *DependencyUpsert) {
 		s.UpdateTransitivity()
+	})
+}
+
+// SetHasPaths sets the "has_paths" field.
+func (u *DependencyUpsertBulk) SetHasPaths(v bool) *DependencyUpsertBulk {
+	return u.Update(func(s *DependencyUpsert) {
+		s.SetHasPaths(v)
+	})
+}
+
+// UpdateHasPaths sets the "has_paths" field to the value that was provided on create.
+func (u *DependencyUpsertBulk) UpdateHasPaths() *DependencyUpsertBulk {
+	return u.Update(func(s *DependencyUpsert) {
+		s.UpdateHasPaths()
 	})
 }
 

@@ -63,6 +63,20 @@ func (_u *DependencyUpdate) SetNillableTransitivity(v *string) *DependencyUpdate
 	return _u
 }
 
+// SetHasPaths sets the "has_paths" field.
+func (_u *DependencyUpdate) SetHasPaths(v bool) *DependencyUpdate {
+	_u.mutation.SetHasPaths(v)
+	return _u
+}
+
+// SetNillableHasPaths sets the "has_paths" field if the given value is not nil.
+func (_u *DependencyUpdate) SetNillableHasPaths(v *bool) *DependencyUpdate {
+	if v != nil {
+		_u.SetHasPaths(*v)
+	}
+	return _u
+}
+
 // SetLicense sets the "license" field.
 func (_u *DependencyUpdate) SetLicense(v string) *DependencyUpdate {
 	_u.mutation.SetLicense(v)
@@ -166,6 +180,9 @@ func (_u *DependencyUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if value, ok := _u.mutation.Transitivity(); ok {
 		_spec.SetField(dependency.FieldTransitivity, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.HasPaths(); ok {
+		_spec.SetField(dependency.FieldHasPaths, field.TypeBool, value)
+	}
 	if value, ok := _u.mutation.License(); ok {
 		_spec.SetField(dependency.FieldLicense, field.TypeString, value)
 	}
@@ -234,6 +251,20 @@ func (_u *DependencyUpdateOne) SetTransitivity(v string) *DependencyUpdateOne {
 func (_u *DependencyUpdateOne) SetNillableTransitivity(v *string) *DependencyUpdateOne {
 	if v != nil {
 		_u.SetTransitivity(*v)
+	}
+	return _u
+}
+
+// SetHasPaths sets the "has_paths" field.
+func (_u *DependencyUpdateOne) SetHasPaths(v bool) *DependencyUpdateOne {
+	_u.mutation.SetHasPaths(v)
+	return _u
+}
+
+// SetNillableHasPaths sets the "has_paths" field if the given value is not nil.
+func (_u *DependencyUpdateOne) SetNillableHasPaths(v *bool) *DependencyUpdateOne {
+	if v != nil {
+		_u.SetHasPaths(*v)
 	}
 	return _u
 }
@@ -370,6 +401,9 @@ func (_u *DependencyUpdateOne) sqlSave(ctx context.Context) (_node *Dependency, 
 	}
 	if value, ok := _u.mutation.Transitivity(); ok {
 		_spec.SetField(dependency.FieldTransitivity, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.HasPaths(); ok {
+		_spec.SetField(dependency.FieldHasPaths, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.License(); ok {
 		_spec.SetField(dependency.FieldLicense, field.TypeString, value)

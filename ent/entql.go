@@ -449,6 +449,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			dependency.FieldPackage:      {Type: field.TypeString, Column: dependency.FieldPackage},
 			dependency.FieldVersion:      {Type: field.TypeString, Column: dependency.FieldVersion},
 			dependency.FieldTransitivity: {Type: field.TypeString, Column: dependency.FieldTransitivity},
+			dependency.FieldHasPaths:     {Type: field.TypeBool, Column: dependency.FieldHasPaths},
 			dependency.FieldLicense:      {Type: field.TypeString, Column: dependency.FieldLicense},
 			dependency.FieldContent:      {Type: field.TypeBytes, Column: dependency.FieldContent},
 			dependency.FieldSeenAt:       {Type: field.TypeInt64, Column: dependency.FieldSeenAt},
@@ -2988,6 +2989,11 @@ func (f *DependencyFilter) WhereVersion(p entql.StringP) {
 // WhereTransitivity applies the entql string predicate on the transitivity field.
 func (f *DependencyFilter) WhereTransitivity(p entql.StringP) {
 	f.Where(p.Field(dependency.FieldTransitivity))
+}
+
+// WhereHasPaths applies the entql bool predicate on the has_paths field.
+func (f *DependencyFilter) WhereHasPaths(p entql.BoolP) {
+	f.Where(p.Field(dependency.FieldHasPaths))
 }
 
 // WhereLicense applies the entql string predicate on the license field.

@@ -15565,6 +15565,7 @@ type DependencyMutation struct {
 	_package         *string
 	version          *string
 	transitivity     *string
+	has_paths        *bool
 	license          *string
 	content          *[]byte
 	seen_at          *int64
@@ -16027,6 +16028,42 @@ func (m *DependencyMutation) ResetTransitivity() {
 	m.transitivity = nil
 }
 
+// SetHasPaths sets the "has_paths" field.
+func (m *DependencyMutation) SetHasPaths(b bool) {
+	m.has_paths = &b
+}
+
+// HasPaths returns the value of the "has_paths" field in the mutation.
+func (m *DependencyMutation) HasPaths() (r bool, exists bool) {
+	v := m.has_paths
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHasPaths returns the old "has_paths" field's value of the Dependency entity.
+// If the Dependency object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyMutation) OldHasPaths(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHasPaths is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHasPaths requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHasPaths: %w", err)
+	}
+	return oldValue.HasPaths, nil
+}
+
+// ResetHasPaths resets all changes to the "has_paths" field.
+func (m *DependencyMutation) ResetHasPaths() {
+	m.has_paths = nil
+}
+
 // SetLicense sets the "license" field.
 func (m *DependencyMutation) SetLicense(s string) {
 	m.license = &s
@@ -16202,7 +16239,7 @@ func (m *DependencyMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *DependencyMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 12)
 	if m.deployment_id != nil {
 		fields = append(fields, dependency.FieldDeploymentID)
 	}
@@ -16226,6 +16263,9 @@ func (m *DependencyMutation) Fields() []string {
 	}
 	if m.transitivity != nil {
 		fields = append(fields, dependency.FieldTransitivity)
+	}
+	if m.has_paths != nil {
+		fields = append(fields, dependency.FieldHasPaths)
 	}
 	if m.license != nil {
 		fields = append(fields, dependency.FieldLicense)
@@ -16260,6 +16300,8 @@ func (m *DependencyMutation) Field(name string) (ent.Value, bool) {
 		return m.Version()
 	case dependency.FieldTransitivity:
 		return m.Transitivity()
+	case dependency.FieldHasPaths:
+		return m.HasPaths()
 	case dependency.FieldLicense:
 		return m.License()
 	case dependency.FieldContent:
@@ -16291,6 +16333,8 @@ func (m *DependencyMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldVersion(ctx)
 	case dependency.FieldTransitivity:
 		return m.OldTransitivity(ctx)
+	case dependency.FieldHasPaths:
+		return m.OldHasPaths(ctx)
 	case dependency.FieldLicense:
 		return m.OldLicense(ctx)
 	case dependency.FieldContent:
@@ -16361,6 +16405,13 @@ func (m *DependencyMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetTransitivity(v)
+		return nil
+	case dependency.FieldHasPaths:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHasPaths(v)
 		return nil
 	case dependency.FieldLicense:
 		v, ok := value.(string)
@@ -16515,6 +16566,9 @@ func (m *DependencyMutation) ResetField(name string) error {
 		return nil
 	case dependency.FieldTransitivity:
 		m.ResetTransitivity()
+		return nil
+	case dependency.FieldHasPaths:
+		m.ResetHasPaths()
 		return nil
 	case dependency.FieldLicense:
 		m.ResetLicense()

@@ -28,6 +28,8 @@ const (
 	FieldVersion = "version"
 	// FieldTransitivity holds the string denoting the transitivity field in the database.
 	FieldTransitivity = "transitivity"
+	// FieldHasPaths holds the string denoting the has_paths field in the database.
+	FieldHasPaths = "has_paths"
 	// FieldLicense holds the string denoting the license field in the database.
 	FieldLicense = "license"
 	// FieldContent holds the string denoting the content field in the database.
@@ -49,6 +51,7 @@ var Columns = []string{
 	FieldPackage,
 	FieldVersion,
 	FieldTransitivity,
+	FieldHasPaths,
 	FieldLicense,
 	FieldContent,
 	FieldSeenAt,
@@ -72,6 +75,8 @@ func ValidColumn(column string) bool {
 var (
 	Hooks  [3]ent.Hook
 	Policy ent.Policy
+	// DefaultHasPaths holds the default value on creation for the "has_paths" field.
+	DefaultHasPaths bool
 )
 
 // OrderOption defines the ordering options for the Dependency queries.
@@ -120,6 +125,11 @@ func ByVersion(opts ...sql.OrderTermOption) OrderOption {
 // ByTransitivity orders the results by the transitivity field.
 func ByTransitivity(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldTransitivity, opts...).ToFunc()
+}
+
+// ByHasPaths orders the results by the has_paths field.
+func ByHasPaths(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldHasPaths, opts...).ToFunc()
 }
 
 // ByLicense orders the results by the license field.

@@ -92,6 +92,11 @@ func Transitivity(v string) predicate.Dependency {
 	return predicate.Dependency(sql.FieldEQ(FieldTransitivity, v))
 }
 
+// HasPaths applies equality check predicate on the "has_paths" field. It's identical to HasPathsEQ.
+func HasPaths(v bool) predicate.Dependency {
+	return predicate.Dependency(sql.FieldEQ(FieldHasPaths, v))
+}
+
 // License applies equality check predicate on the "license" field. It's identical to LicenseEQ.
 func License(v string) predicate.Dependency {
 	return predicate.Dependency(sql.FieldEQ(FieldLicense, v))
@@ -550,6 +555,16 @@ func TransitivityEqualFold(v string) predicate.Dependency {
 // TransitivityContainsFold applies the ContainsFold predicate on the "transitivity" field.
 func TransitivityContainsFold(v string) predicate.Dependency {
 	return predicate.Dependency(sql.FieldContainsFold(FieldTransitivity, v))
+}
+
+// HasPathsEQ applies the EQ predicate on the "has_paths" field.
+func HasPathsEQ(v bool) predicate.Dependency {
+	return predicate.Dependency(sql.FieldEQ(FieldHasPaths, v))
+}
+
+// HasPathsNEQ applies the NEQ predicate on the "has_paths" field.
+func HasPathsNEQ(v bool) predicate.Dependency {
+	return predicate.Dependency(sql.FieldNEQ(FieldHasPaths, v))
 }
 
 // LicenseEQ applies the EQ predicate on the "license" field.

@@ -561,6 +561,7 @@ var (
 		{Name: "package", Type: field.TypeString},
 		{Name: "version", Type: field.TypeString},
 		{Name: "transitivity", Type: field.TypeString},
+		{Name: "has_paths", Type: field.TypeBool, Default: false},
 		{Name: "license", Type: field.TypeString, Nullable: true},
 		{Name: "content", Type: field.TypeBytes},
 		{Name: "seen_at", Type: field.TypeInt64},
@@ -577,19 +578,44 @@ var (
 				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[2], DependenciesColumns[4], DependenciesColumns[5], DependenciesColumns[6], DependenciesColumns[7]},
 			},
 			{
-				Name:    "dependencies_by_package",
+				Name:    "dependencies_list",
 				Unique:  false,
-				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[5], DependenciesColumns[6], DependenciesColumns[7], DependenciesColumns[0]},
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[0]},
 			},
 			{
-				Name:    "dependencies_by_name",
+				Name:    "dependencies_list_project",
+				Unique:  false,
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[2], DependenciesColumns[0]},
+			},
+			{
+				Name:    "dependencies_list_lockfile",
+				Unique:  false,
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[4], DependenciesColumns[0]},
+			},
+			{
+				Name:    "dependencies_list_ecosystem",
+				Unique:  false,
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[5], DependenciesColumns[0]},
+			},
+			{
+				Name:    "dependencies_list_package",
 				Unique:  false,
 				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[6], DependenciesColumns[0]},
 			},
 			{
-				Name:    "dependencies_by_license",
+				Name:    "dependencies_list_version",
 				Unique:  false,
-				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[9], DependenciesColumns[0]},
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[7], DependenciesColumns[0]},
+			},
+			{
+				Name:    "dependencies_list_transitivity",
+				Unique:  false,
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[8], DependenciesColumns[0]},
+			},
+			{
+				Name:    "dependencies_list_license",
+				Unique:  false,
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[10], DependenciesColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "license IS NOT NULL",
 				},
@@ -717,6 +743,14 @@ var (
 				Name:    "findings_of_scan",
 				Unique:  false,
 				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[4]},
+			},
+			{
+				Name:    "findings_decided",
+				Unique:  false,
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[15]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "triage_reason IS NOT NULL",
+				},
 			},
 			{
 				Name:    "findings_report",

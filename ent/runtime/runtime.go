@@ -489,6 +489,12 @@ func init() {
 	dependency.Hooks[1] = dependencyMixinHooks0[0]
 
 	dependency.Hooks[2] = dependencyHooks[0]
+	dependencyFields := schema.Dependency{}.Fields()
+	_ = dependencyFields
+	// dependencyDescHasPaths is the schema descriptor for has_paths field.
+	dependencyDescHasPaths := dependencyFields[8].Descriptor()
+	// dependency.DefaultHasPaths holds the default value on creation for the has_paths field.
+	dependency.DefaultHasPaths = dependencyDescHasPaths.Default.(bool)
 	deployment.Policy = privacy.NewPolicies(schema.Deployment{})
 	deployment.Hooks[0] = func(next ent.Mutator) ent.Mutator {
 		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {

@@ -24,6 +24,7 @@ func (Dependency) Fields() []ent.Field {
 		field.String("package").Immutable(),
 		field.String("version").Immutable(),
 		field.String("transitivity").Comment("direct, transitive, unknown"),
+		field.Bool("has_paths").Default(false).Comment("the scan told what the package needs: paths to transitive dependencies are known"),
 		field.String("license").Optional().Nillable().Comment("SPDX expressions joined by a comma, where the scanner names them"),
 		field.Bytes("content").Comment("palisade.store.v1.DependencyContent"),
 		timestamp("seen_at"),
@@ -34,8 +35,13 @@ func (Dependency) Fields() []ent.Field {
 func (Dependency) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("deployment_id", "project_id", "lockfile", "ecosystem", "package", "version").Unique().StorageKey("dependencies_by_place"),
-		index.Fields("deployment_id", "ecosystem", "package", "version", "id").StorageKey("dependencies_by_package"),
-		index.Fields("deployment_id", "package", "id").StorageKey("dependencies_by_name"),
-		index.Fields("deployment_id", "license", "id").StorageKey("dependencies_by_license").Annotations(entsql.IndexWhere("license IS NOT NULL")),
+		index.Fields("deployment_id", "id").StorageKey("dependencies_list"),
+		index.Fields("deployment_id", "project_id", "id").StorageKey("dependencies_list_project"),
+		index.Fields("deployment_id", "lockfile", "id").StorageKey("dependencies_list_lockfile"),
+		index.Fields("deployment_id", "ecosystem", "id").StorageKey("dependencies_list_ecosystem"),
+		index.Fields("deployment_id", "package", "id").StorageKey("dependencies_list_package"),
+		index.Fields("deployment_id", "version", "id").StorageKey("dependencies_list_version"),
+		index.Fields("deployment_id", "transitivity", "id").StorageKey("dependencies_list_transitivity"),
+		index.Fields("deployment_id", "license", "id").StorageKey("dependencies_list_license").Annotations(entsql.IndexWhere("license IS NOT NULL")),
 	}
 }

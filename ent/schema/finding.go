@@ -74,6 +74,8 @@ func (Finding) Indexes() []ent.Index {
 		index.Fields("deployment_id", "ref", "issue_type", "relevant_since", "id").StorageKey("findings_list_ref"),
 		index.Fields("deployment_id", "rule_id", "relevant_since", "id").StorageKey("findings_list_rule"),
 		index.Fields("deployment_id", "first_seen_scan_id").StorageKey("findings_of_scan"),
+		// What scanners are told to ignore: decisions always have a reason.
+		index.Fields("deployment_id", "project_id", "triage_state").StorageKey("findings_decided").Annotations(entsql.IndexWhere("triage_reason IS NOT NULL")),
 		// All that reports tell findings apart by, read without the rows. New findings are added at its end, which is cheap.
 		index.Fields("deployment_id", "id", "project_id", "rule_id", "ref", "issue_type", "severity", "exposure", "validation_state",
 			"autotriage_verdict", "policy_mode").StorageKey("findings_report"),

@@ -7,10 +7,19 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/aianalysis"
+	"github.com/palisade/palisade/ent/aifix"
+	"github.com/palisade/palisade/ent/aimemoryuse"
+	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scancoverage"
+	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/tenant"
@@ -120,15 +129,7 @@ func (s *Projects) DeleteProject(ctx context.Context, r *projectsv1.DeleteProjec
 			return err
 		}
 		audit.Change(ctx, "project", row.ID, convert(row, tags[row.ID]), nil)
-		err = s.store.Exec(ctx, tx, `DELETE FROM finding_events WHERE deployment_id = ? AND finding_id IN
-			(SELECT id FROM findings WHERE deployment_id = ? AND project_id = ?)`, deploymentID, deploymentID, row.ID)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Finding.Delete().Where(finding.DeploymentID(deploymentID), finding.ProjectID(row.ID)).Exec(ctx); err != nil {
-			return err
-		}
-		if _, err := tx.Scan.Delete().Where(scan.ProjectID(row.ID)).Exec(ctx); err != nil {
+		if err := s.deleteContents(ctx, tx, deploymentID, row.ID); err != nil {
 			return err
 		}
 		if _, err := tx.ProjectTag.Delete().Where(projecttag.ProjectID(row.ID)).Exec(ctx); err != nil {
@@ -143,6 +144,29 @@ func (s *Projects) DeleteProject(ctx context.Context, r *projectsv1.DeleteProjec
 		return nil, err
 	}
 	return &projectsv1.DeleteProjectResponse{ProjectName: r.GetProjectName()}, nil
+}
+
+// deleteContents deletes what scans brought to a project, and what became of that.
+func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID, projectID int64) error {
+	for _, table := range []string{findingevent.Table, findingmatch.Table, aianalysis.Table, aifix.Table, aimemoryuse.Table} {
+		err := s.store.Exec(ctx, tx, `DELETE FROM `+table+` WHERE deployment_id = ? AND finding_id IN
+			(SELECT id FROM findings WHERE deployment_id = ? AND project_id = ?)`, deploymentID, deploymentID, projectID)
+		if err != nil {
+			return err
+		}
+	}
+	err := s.store.Exec(ctx, tx, `DELETE FROM `+scanpayload.Table+` WHERE deployment_id = ? AND scan_id IN
+		(SELECT id FROM scans WHERE deployment_id = ? AND project_id = ?)`, deploymentID, deploymentID, projectID)
+	if err != nil {
+		return err
+	}
+	for _, table := range []string{finding.Table, scan.Table, scancoverage.Table, identitychange.Table, dependency.Table} {
+		err := s.store.Exec(ctx, tx, `DELETE FROM `+table+` WHERE deployment_id = ? AND project_id = ?`, deploymentID, projectID)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // change runs a change of one project in a transaction and returns the project as it is afterwards.

@@ -49,6 +49,8 @@ CREATE INDEX `findings_list_ref` ON `findings` (`deployment_id`, `ref`, `issue_t
 CREATE INDEX `findings_list_rule` ON `findings` (`deployment_id`, `rule_id`, `relevant_since`, `id`);
 -- create index "findings_of_scan" to table: "findings"
 CREATE INDEX `findings_of_scan` ON `findings` (`deployment_id`, `first_seen_scan_id`);
+-- create index "findings_decided" to table: "findings"
+CREATE INDEX `findings_decided` ON `findings` (`deployment_id`, `project_id`, `triage_state`) WHERE triage_reason IS NOT NULL;
 -- create index "findings_report" to table: "findings"
 CREATE INDEX `findings_report` ON `findings` (`deployment_id`, `id`, `project_id`, `rule_id`, `ref`, `issue_type`, `severity`, `exposure`, `validation_state`, `autotriage_verdict`, `policy_mode`);
 -- create index "findings_list_triage_reason" to table: "findings"
@@ -78,15 +80,25 @@ CREATE INDEX `findings_list_validation_state` ON `findings` (`deployment_id`, `v
 -- create index "findings_list_historical" to table: "findings"
 CREATE INDEX `findings_list_historical` ON `findings` (`deployment_id`, `historical`, `relevant_since`, `id`) WHERE historical IS NOT NULL;
 -- create "dependencies" table
-CREATE TABLE `dependencies` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `project_id` integer NOT NULL, `scan_id` integer NOT NULL, `lockfile` text NOT NULL, `ecosystem` text NOT NULL, `package` text NOT NULL, `version` text NOT NULL, `transitivity` text NOT NULL, `license` text NULL, `content` blob NOT NULL, `seen_at` integer NOT NULL);
+CREATE TABLE `dependencies` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `project_id` integer NOT NULL, `scan_id` integer NOT NULL, `lockfile` text NOT NULL, `ecosystem` text NOT NULL, `package` text NOT NULL, `version` text NOT NULL, `transitivity` text NOT NULL, `has_paths` bool NOT NULL DEFAULT (false), `license` text NULL, `content` blob NOT NULL, `seen_at` integer NOT NULL);
 -- create index "dependencies_by_place" to table: "dependencies"
 CREATE UNIQUE INDEX `dependencies_by_place` ON `dependencies` (`deployment_id`, `project_id`, `lockfile`, `ecosystem`, `package`, `version`);
--- create index "dependencies_by_package" to table: "dependencies"
-CREATE INDEX `dependencies_by_package` ON `dependencies` (`deployment_id`, `ecosystem`, `package`, `version`, `id`);
--- create index "dependencies_by_name" to table: "dependencies"
-CREATE INDEX `dependencies_by_name` ON `dependencies` (`deployment_id`, `package`, `id`);
--- create index "dependencies_by_license" to table: "dependencies"
-CREATE INDEX `dependencies_by_license` ON `dependencies` (`deployment_id`, `license`, `id`) WHERE license IS NOT NULL;
+-- create index "dependencies_list" to table: "dependencies"
+CREATE INDEX `dependencies_list` ON `dependencies` (`deployment_id`, `id`);
+-- create index "dependencies_list_project" to table: "dependencies"
+CREATE INDEX `dependencies_list_project` ON `dependencies` (`deployment_id`, `project_id`, `id`);
+-- create index "dependencies_list_lockfile" to table: "dependencies"
+CREATE INDEX `dependencies_list_lockfile` ON `dependencies` (`deployment_id`, `lockfile`, `id`);
+-- create index "dependencies_list_ecosystem" to table: "dependencies"
+CREATE INDEX `dependencies_list_ecosystem` ON `dependencies` (`deployment_id`, `ecosystem`, `id`);
+-- create index "dependencies_list_package" to table: "dependencies"
+CREATE INDEX `dependencies_list_package` ON `dependencies` (`deployment_id`, `package`, `id`);
+-- create index "dependencies_list_version" to table: "dependencies"
+CREATE INDEX `dependencies_list_version` ON `dependencies` (`deployment_id`, `version`, `id`);
+-- create index "dependencies_list_transitivity" to table: "dependencies"
+CREATE INDEX `dependencies_list_transitivity` ON `dependencies` (`deployment_id`, `transitivity`, `id`);
+-- create index "dependencies_list_license" to table: "dependencies"
+CREATE INDEX `dependencies_list_license` ON `dependencies` (`deployment_id`, `license`, `id`) WHERE license IS NOT NULL;
 -- create "finding_matches" table
 CREATE TABLE `finding_matches` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `finding_id` integer NOT NULL, `scan_id` integer NOT NULL, `rung` text NOT NULL, `content` blob NOT NULL, `at` integer NOT NULL);
 -- create index "finding_matches_of_finding" to table: "finding_matches"
@@ -191,12 +203,22 @@ DROP TABLE `identity_changes`;
 DROP INDEX `finding_matches_of_finding`;
 -- reverse: create "finding_matches" table
 DROP TABLE `finding_matches`;
--- reverse: create index "dependencies_by_license" to table: "dependencies"
-DROP INDEX `dependencies_by_license`;
--- reverse: create index "dependencies_by_name" to table: "dependencies"
-DROP INDEX `dependencies_by_name`;
--- reverse: create index "dependencies_by_package" to table: "dependencies"
-DROP INDEX `dependencies_by_package`;
+-- reverse: create index "dependencies_list_license" to table: "dependencies"
+DROP INDEX `dependencies_list_license`;
+-- reverse: create index "dependencies_list_transitivity" to table: "dependencies"
+DROP INDEX `dependencies_list_transitivity`;
+-- reverse: create index "dependencies_list_version" to table: "dependencies"
+DROP INDEX `dependencies_list_version`;
+-- reverse: create index "dependencies_list_package" to table: "dependencies"
+DROP INDEX `dependencies_list_package`;
+-- reverse: create index "dependencies_list_ecosystem" to table: "dependencies"
+DROP INDEX `dependencies_list_ecosystem`;
+-- reverse: create index "dependencies_list_lockfile" to table: "dependencies"
+DROP INDEX `dependencies_list_lockfile`;
+-- reverse: create index "dependencies_list_project" to table: "dependencies"
+DROP INDEX `dependencies_list_project`;
+-- reverse: create index "dependencies_list" to table: "dependencies"
+DROP INDEX `dependencies_list`;
 -- reverse: create index "dependencies_by_place" to table: "dependencies"
 DROP INDEX `dependencies_by_place`;
 -- reverse: create "dependencies" table
@@ -229,6 +251,8 @@ DROP INDEX `findings_list_policy_mode`;
 DROP INDEX `findings_list_triage_reason`;
 -- reverse: create index "findings_report" to table: "findings"
 DROP INDEX `findings_report`;
+-- reverse: create index "findings_decided" to table: "findings"
+DROP INDEX `findings_decided`;
 -- reverse: create index "findings_of_scan" to table: "findings"
 DROP INDEX `findings_of_scan`;
 -- reverse: create index "findings_list_rule" to table: "findings"

@@ -1,0 +1,198 @@
+// Package dependencies keeps what the lockfiles of projects name, as the latest full scan of the primary branch saw it. It
+// holds no RPC: scans call Replace with what they were sent.
+package dependencies
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/supplychain/osv"
+)
+
+// The words for how a package comes in.
+const (
+	Direct     = "direct"
+	Transitive = "transitive"
+	Unknown    = "unknown"
+)
+
+// NoEcosystem is the contract's word for packages of no ecosystem that it knows.
+const NoEcosystem = "no_package_manager"
+
+// Longest texts in bytes. They stand together in an index, which takes 2,700 bytes on PostgreSQL; longer ones are cut.
+const (
+	maxLockfile = 1024
+	maxPackage  = 512
+	maxVersion  = 256
+	maxText     = 4096
+	maxLicense  = 512
+	maxList     = 10_000
+)
+
+// Dependency is one package that a lockfile names.
+type Dependency struct {
+	// Ecosystem is a word of the contract (npm, gomod, …); others become [NoEcosystem].
+	Ecosystem string
+	Package   string
+	Version   string
+	// Transitivity is direct, transitive or unknown; anything else is unknown.
+	Transitivity string
+	// ManifestPath is the file that asks for the package; empty when unknown.
+	ManifestPath string
+	// ResolvedURL is where it was resolved from; empty when unknown.
+	ResolvedURL string
+	// Line is that in the lockfile, from 1; 0 when unknown.
+	Line int
+	// Licenses are SPDX expressions.
+	Licenses []string
+	// Children are what it needs, each as package@version.
+	Children []string
+}
+
+// place is what tells the rows of a project apart.
+type place struct{ lockfile, ecosystem, pkg, version string }
+
+func (p place) compare(other place) int {
+	return cmp.Or(cmp.Compare(p.lockfile, other.lockfile), cmp.Compare(p.ecosystem, other.ecosystem),
+		cmp.Compare(p.pkg, other.pkg), cmp.Compare(p.version, other.version))
+}
+
+// entry is a row as it is to be stored.
+type entry struct {
+	place
+	transitivity string
+	license      string // "" for none
+	hasPaths     bool
+	content      []byte
+}
+
+// entries makes rows of what a scan names, sorted by place. A package that a lockfile names several times in one version
+// becomes one row with all that was said about it, whatever the order.
+func entries(byLockfile map[string][]Dependency) ([]entry, error) {
+	merged := map[place]*Dependency{}
+	for lockfile, list := range byLockfile {
+		lockfile = clean(lockfile, maxLockfile)
+		for _, d := range list {
+			at := place{lockfile, ecosystem(d.Ecosystem), clean(d.Package, maxPackage), clean(d.Version, maxVersion)}
+			if at.pkg == "" {
+				continue
+			}
+			if known := merged[at]; known != nil {
+				merge(known, d)
+				continue
+			}
+			first := Dependency{}
+			merge(&first, d)
+			merged[at] = &first
+		}
+	}
+	rows := make([]entry, 0, len(merged))
+	for at, d := range merged {
+		row, err := newEntry(at, d)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b entry) int { return a.compare(b.place) })
+	return rows, nil
+}
+
+// merge adds what d says: the closest way in, the first line, and of texts the first in the order of bytes.
+func merge(into *Dependency, d Dependency) {
+	if rank(d.Transitivity) > rank(into.Transitivity) {
+		into.Transitivity = d.Transitivity
+	}
+	if d.Line > 0 && (into.Line == 0 || d.Line < into.Line) {
+		into.Line = d.Line
+	}
+	into.ManifestPath = first(into.ManifestPath, clean(d.ManifestPath, maxText))
+	into.ResolvedURL = first(into.ResolvedURL, clean(d.ResolvedURL, maxText))
+	into.Licenses = append(into.Licenses, d.Licenses...)
+	into.Children = append(into.Children, d.Children...)
+}
+
+func newEntry(at place, d *Dependency) (entry, error) {
+	licenses, children := cleanAll(d.Licenses, maxText), cleanAll(d.Children, maxText)
+	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(&storev1.DependencyContent{
+		ManifestPath: d.ManifestPath, Line: int32(min(d.Line, 1<<30)), ResolvedUrl: d.ResolvedURL, Licenses: licenses, Children: children,
+	})
+	if err != nil {
+		return entry{}, err
+	}
+	out := entry{place: at, transitivity: Unknown, hasPaths: len(children) > 0, content: content}
+	if rank(d.Transitivity) > 0 {
+		out.transitivity = d.Transitivity
+	}
+	if joined := strings.Join(licenses, ","); len(joined) <= maxLicense {
+		out.license = joined
+	} else { // what a filter finds; the content has them all
+		out.license = joined[:strings.LastIndexByte(joined[:maxLicense+1], ',')+1]
+		out.license = strings.TrimSuffix(out.license, ",")
+	}
+	return out, nil
+}
+
+func rank(transitivity string) int {
+	return slices.Index([]string{Transitive, Direct}, transitivity) + 1
+}
+
+func first(a, b string) string {
+	if a == "" || b != "" && b < a {
+		return b
+	}
+	return a
+}
+
+func ecosystem(name string) string {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if slices.Contains(osv.Ecosystems, name) { // mix, too, which Ecosystem takes for hex
+		return name
+	}
+	if word, ok := osv.Ecosystem(name); ok {
+		return word
+	}
+	return NoEcosystem
+}
+
+// clean makes a text that both databases can store, of at most so many bytes.
+func clean(text string, most int) string {
+	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	return text
+}
+
+// cleanAll sorts a list and drops what is empty or there already.
+func cleanAll(list []string, most int) []string {
+	out := make([]string, 0, len(list))
+	for _, text := range list {
+		if text = clean(text, most); text != "" {
+			out = append(out, text)
+		}
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return out[:min(len(out), maxList)]
+}
+
+// unresolved reports whether the lockfile belongs to a subproject that the scan could not resolve: one that is named by
+// its directory, by the lockfile, or by the manifest beside it.
+func unresolved(lockfile string, skipped []string) bool {
+	dir := path.Dir(lockfile)
+	return slices.ContainsFunc(skipped, func(subproject string) bool {
+		subproject = path.Clean(strings.TrimPrefix(subproject, "/"))
+		return subproject == lockfile || subproject == dir || isManifest(path.Base(subproject)) && path.Dir(subproject) == dir
+	})
+}
+
+// isManifest reports whether a name is that of a file (package.json, Gemfile) rather than of a directory.
+func isManifest(name string) bool {
+	return strings.Contains(name, ".") || strings.HasSuffix(name, "file")
+}

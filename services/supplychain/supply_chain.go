@@ -1,0 +1,176 @@
+package supplychain
+
+import (
+	"context"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/dependency"
+	"github.com/palisade/palisade/ent/project"
+	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// Items of a page when the caller does not say (contract facts, section 5, SupplyChainService).
+const (
+	defaultDependencies = 1000
+	defaultSummaries    = 5
+)
+
+// SupplyChain is the service group "supply chain". The operations of v1 and v2 differ in who may call them, not in what they
+// answer.
+type SupplyChain struct {
+	supplychainv1.UnimplementedSupplyChainServiceServer
+	store *store.Store
+}
+
+// NewSupplyChain serves the dependencies of the store.
+func NewSupplyChain(st *store.Store) *SupplyChain { return &SupplyChain{store: st} }
+
+// ListDependenciesV1 lists packages.
+func (s *SupplyChain) ListDependenciesV1(ctx context.Context, r *supplychainv1.ListDependenciesV1Request) (*supplychainv1.ListDependenciesV1Response, error) {
+	page, err := s.ListDependencies(ctx, &supplychainv1.ListDependenciesRequest{
+		DependencyFilter: r.GetDependencyFilter(), Cursor: r.GetCursor(), PageSize: r.PageSize,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &supplychainv1.ListDependenciesV1Response{Dependencies: page.GetDependencies(), HasMore: page.GetHasMore(), Cursor: page.GetCursor()}, nil
+}
+
+// ListRepositoriesForDependenciesV1 lists repositories that have packages.
+func (s *SupplyChain) ListRepositoriesForDependenciesV1(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesV1Request) (*supplychainv1.ListRepositoriesForDependenciesV1Response, error) {
+	page, err := s.ListRepositoriesForDependencies(ctx, &supplychainv1.ListRepositoriesForDependenciesRequest{
+		DependencyFilter: r.GetDependencyFilter(), Cursor: r.GetCursor(), PageSize: r.PageSize,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &supplychainv1.ListRepositoriesForDependenciesV1Response{
+		RepositorySummaries: page.GetRepositorySummaries(), HasMore: page.GetHasMore(), Cursor: page.GetCursor(),
+	}, nil
+}
+
+// ListLockfilesForDependenciesV1 lists the lockfiles of a repository.
+func (s *SupplyChain) ListLockfilesForDependenciesV1(ctx context.Context, r *supplychainv1.ListLockfilesForDependenciesV1Request) (*supplychainv1.ListLockfilesForDependenciesV1Response, error) {
+	page, err := s.ListLockfilesForDependencies(ctx, &supplychainv1.ListLockfilesForDependenciesRequest{
+		RepositoryId: r.GetRepositoryId(), DependencyFilter: r.GetDependencyFilter(), Cursor: r.GetCursor(), PageSize: r.PageSize,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &supplychainv1.ListLockfilesForDependenciesV1Response{
+		LockfileSummaries: page.GetLockfileSummaries(), HasMore: page.GetHasMore(), Cursor: page.GetCursor(),
+	}, nil
+}
+
+// ListDependencies lists packages, by id: the cursor is the id of the last one, good for any filter.
+func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.ListDependenciesRequest) (*supplychainv1.ListDependenciesResponse, error) {
+	conditions, err := s.where(ctx, r.GetDependencyFilter())
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(r.PageSize, defaultDependencies)
+	rows, err := s.store.Reader.Dependency.Query().Where(conditions...).Where(dependency.IDGT(r.GetCursor())).
+		Order(dependency.ByID()).Limit(size+1).
+		Select(dependency.FieldID, dependency.FieldProjectID, dependency.FieldScanID, dependency.FieldLockfile, dependency.FieldEcosystem,
+			dependency.FieldPackage, dependency.FieldVersion, dependency.FieldTransitivity, dependency.FieldContent, dependency.FieldSeenAt).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response := &supplychainv1.ListDependenciesResponse{HasMore: len(rows) > size, Cursor: r.GetCursor()}
+	rows = rows[:min(len(rows), size)]
+	if len(rows) > 0 {
+		response.Cursor = rows[len(rows)-1].ID
+	}
+	response.Dependencies, err = convertDependencies(ctx, s.store.Reader, rows)
+	return response, err
+}
+
+// ListRepositoriesForDependencies lists repositories that have packages, by id: the cursor is the id of the last one.
+func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesRequest) (*supplychainv1.ListRepositoriesForDependenciesResponse, error) {
+	conditions, err := s.where(ctx, r.GetDependencyFilter())
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(r.PageSize, defaultSummaries)
+	var groups []struct {
+		ProjectID int64 `sql:"project_id"`
+		Count     int   `sql:"number"`
+		Paths     int   `sql:"paths"`
+	}
+	err = s.store.Reader.Dependency.Query().Where(conditions...).Where(dependency.ProjectIDGT(r.GetCursor())).
+		Order(dependency.ByProjectID()).Limit(size+1).
+		GroupBy(dependency.FieldProjectID).Aggregate(ent.As(ent.Count(), "number"), withPaths).Scan(ctx, &groups)
+	if err != nil {
+		return nil, err
+	}
+	response := &supplychainv1.ListRepositoriesForDependenciesResponse{HasMore: len(groups) > size, Cursor: r.GetCursor()}
+	groups = groups[:min(len(groups), size)]
+	ids := make([]int64, len(groups))
+	for i, group := range groups {
+		ids[i] = group.ProjectID
+	}
+	repositories, err := repositoriesOf(ctx, s.store.Reader, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range groups {
+		response.Cursor = group.ProjectID
+		if repository := repositories[group.ProjectID]; repository != nil { // else it was deleted a moment ago
+			response.RepositorySummaries = append(response.RepositorySummaries, &supplychainv1.RepositoryDependencySummary{
+				Id: repository.ID, Name: repository.Name, NumDependencies: int32(group.Count), HasDependencyPathScan: group.Paths > 0,
+			})
+		}
+	}
+	return response, nil
+}
+
+// ListLockfilesForDependencies lists the lockfiles of a repository, by path: the cursor is the path of the last one.
+func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *supplychainv1.ListLockfilesForDependenciesRequest) (*supplychainv1.ListLockfilesForDependenciesResponse, error) {
+	exists, err := s.store.Reader.Project.Query().Where(project.ID(r.GetRepositoryId())).Exist(ctx)
+	if err == nil && !exists {
+		err = apierr.NotFound("repository %d not found", r.GetRepositoryId())
+	}
+	if err != nil {
+		return nil, err
+	}
+	conditions, err := s.where(ctx, r.GetDependencyFilter())
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(r.PageSize, defaultSummaries)
+	var groups []struct {
+		Lockfile string `sql:"lockfile"`
+		Count    int    `sql:"number"`
+	}
+	err = s.store.Reader.Dependency.Query().Where(conditions...).
+		Where(dependency.ProjectID(r.GetRepositoryId()), dependency.LockfileGT(r.GetCursor())).
+		Order(dependency.ByLockfile()).Limit(size+1).
+		GroupBy(dependency.FieldLockfile).Aggregate(ent.As(ent.Count(), "number")).Scan(ctx, &groups)
+	if err != nil {
+		return nil, err
+	}
+	response := &supplychainv1.ListLockfilesForDependenciesResponse{HasMore: len(groups) > size, Cursor: r.GetCursor()}
+	for _, group := range groups[:min(len(groups), size)] {
+		response.Cursor = group.Lockfile
+		response.LockfileSummaries = append(response.LockfileSummaries, &supplychainv1.LockfileDependencySummary{
+			LockfilePath: group.Lockfile, NumDependencies: int32(group.Count),
+		})
+	}
+	return response, nil
+}
+
+// withPaths counts the rows of a group of which it is known what they need.
+func withPaths(s *entsql.Selector) string {
+	return entsql.As("SUM(CASE WHEN "+s.C(dependency.FieldHasPaths)+" THEN 1 ELSE 0 END)", "paths")
+}
+
+func pageSize(asked *int32, fallback int) int {
+	if asked == nil {
+		return fallback
+	}
+	return int(*asked)
+}
