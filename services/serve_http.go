@@ -36,6 +36,10 @@ func httpServer(parts httpParts) (*http.Server, error) {
 	unary, stream := chain.Interceptors(parts.links)
 	conn := gateway.NewInProcess(gateway.InProcessConfig{Unary: unary, Stream: stream, Logger: parts.log})
 	parts.handlers.ForEach(conn.RegisterService)
+	login, err := newLoginPage()
+	if err != nil {
+		return nil, fmt.Errorf("login page: %w", err)
+	}
 	handler, err := gateway.New(gateway.Config{
 		Conn:     conn,
 		Services: exposed(parts.domains),
@@ -45,6 +49,7 @@ func httpServer(parts httpParts) (*http.Server, error) {
 			"/readyz":                http.HandlerFunc(parts.probes.readiness),
 			"/openapi.json":          http.HandlerFunc(serveOpenAPI),
 			"/.well-known/jwks.json": parts.issuer.JWKS(),
+			"/login":                 login,
 		},
 		MaxBody:       int64(cfg.MaxBody),
 		MaxUpload:     int64(cfg.MaxUpload),

@@ -1,0 +1,73 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/token"
+	"github.com/palisade/palisade/ent/tokenrequest"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// requestExpiryInterval is how often tokens that nobody picked up are deleted.
+const requestExpiryInterval = 10 * time.Minute
+
+// TokenRequestsBackground deletes tokens of logins that were confirmed and never picked up.
+func TokenRequestsBackground(st *store.Store) jobs.Work {
+	return jobs.Work{
+		Register: func(workers *river.Workers) { river.AddWorker(workers, &requestExpiryWorker{store: st}) },
+		Periodic: []*river.PeriodicJob{jobs.Every(requestExpiryInterval, requestExpiry{})},
+	}
+}
+
+// requestExpiry is the periodic job.
+type requestExpiry struct{}
+
+// Kind is the name in the queue.
+func (requestExpiry) Kind() string { return "token_request_expiry" }
+
+// InsertOpts keep runs from piling up while no node works.
+func (requestExpiry) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
+
+type requestExpiryWorker struct {
+	river.WorkerDefaults[requestExpiry]
+	store *store.Store
+}
+
+// Work deletes what has expired in all deployments. There are few at any time.
+func (w *requestExpiryWorker) Work(ctx context.Context, _ *river.Job[requestExpiry]) error {
+	rows, err := w.store.Reader.TokenRequest.Query().Where(tokenrequest.ExpiresAtLTE(store.Now())).
+		Order(tokenrequest.ByID()).All(tenant.System(ctx))
+	for _, row := range rows {
+		if err := w.expire(tenant.NewContext(ctx, row.DeploymentID), row); err != nil {
+			return fmt.Errorf("token request %d: %w", row.ID, err)
+		}
+	}
+	return err
+}
+
+// expire deletes a request, and ends its token, whose value nobody knows.
+func (w *requestExpiryWorker) expire(ctx context.Context, request *ent.TokenRequest) error {
+	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		deleted, err := tx.TokenRequest.Delete().Where(tokenrequest.ID(request.ID)).Exec(ctx)
+		if err != nil || deleted == 0 { // another run was faster
+			return err
+		}
+		row, err := tx.Token.Query().Where(token.ID(request.TokenID), token.RevokedAtIsNil()).Only(ctx)
+		if ent.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		audit.Change(ctx, auditToken, row.ID, convertToken(row), nil)
+		return tx.Token.UpdateOneID(row.ID).SetRevokedAt(store.Now()).Exec(ctx)
+	})
+}
