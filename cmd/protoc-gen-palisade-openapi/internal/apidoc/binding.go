@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	httpannotations "google.golang.org/genproto/googleapis/api/annotations"
@@ -23,6 +24,7 @@ type binding struct {
 	body         string // as in google.api.http: "", "*" or a field
 	responseBody string
 	upload       bool
+	bodyToo      bool // another binding takes the whole request as its body
 }
 
 // bindings gives the ways to call an RPC; none when it has no path, and so exists over gRPC only.
@@ -62,6 +64,9 @@ func (b *builder) bindings(method *protogen.Method) ([]binding, error) {
 			return nil, fmt.Errorf("%s: google.api.http has no path", name)
 		}
 		all = append(all, bound)
+	}
+	for i := range all {
+		all[i].bodyToo = slices.ContainsFunc(all, func(other binding) bool { return other.body == "*" })
 	}
 	return all, nil
 }

@@ -121,7 +121,7 @@ func (b *builder) request(operation *openapi3.Operation, bound binding, variable
 			return err
 		}
 	}
-	return b.queryParameters(operation, bound.method.Input, "", skip, nil)
+	return b.queryParameters(operation, bound.method.Input, "", skip, bound.bodyToo, nil)
 }
 
 // body describes the JSON body: a whole message, or one field of the request.

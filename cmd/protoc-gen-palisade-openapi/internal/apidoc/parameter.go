@@ -24,10 +24,11 @@ func (b *builder) pathParameter(v variable) (*openapi3.Parameter, error) {
 }
 
 // queryParameters adds a parameter for each field of message that is in neither path nor body. Fields of
-// messages inside are addressed with dots.
+// messages inside are addressed with dots. Lists of messages have no spelling there: with bodyToo they are left to the body of the
+// other binding.
 func (b *builder) queryParameters(
 	operation *openapi3.Operation, message *protogen.Message, prefix string,
-	skip map[*protogen.Field]bool, outer []*protogen.Message,
+	skip map[*protogen.Field]bool, bodyToo bool, outer []*protogen.Message,
 ) error {
 	if slices.Contains(outer, message) {
 		return fmt.Errorf("%s: a recursive message cannot be given in the query", message.Desc.FullName())
@@ -37,11 +38,15 @@ func (b *builder) queryParameters(
 			continue
 		}
 		if field.Message != nil && !isTextual(field) {
-			if field.Desc.IsList() || field.Desc.IsMap() {
+			list := field.Desc.IsList() || field.Desc.IsMap()
+			if list && bodyToo {
+				continue
+			}
+			if list {
 				return fmt.Errorf("%s: maps and lists of messages cannot be given in the query", field.Desc.FullName())
 			}
 			name := prefix + field.Desc.JSONName() + "."
-			if err := b.queryParameters(operation, field.Message, name, skip, append(outer, message)); err != nil {
+			if err := b.queryParameters(operation, field.Message, name, skip, bodyToo, append(outer, message)); err != nil {
 				return err
 			}
 			continue

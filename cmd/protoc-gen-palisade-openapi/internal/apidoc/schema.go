@@ -71,7 +71,7 @@ func (b *builder) isRequired(field *protogen.Field) (bool, error) {
 		return false, nil
 	}
 	form, err := b.reader.Form(field.Desc)
-	if err != nil || len(form.Variants) > 0 {
+	if err != nil || len(form.Variants) > 0 || form.Raw {
 		return false, err
 	}
 	switch form.Unset {

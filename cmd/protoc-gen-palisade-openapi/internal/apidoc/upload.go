@@ -72,7 +72,7 @@ func (b *builder) uploadTarget(operation *openapi3.Operation, target *protogen.M
 			Name: name, In: openapi3.ParameterInHeader, Description: comment(field.Comments), Schema: schema, Deprecated: isDeprecated(field),
 		})
 	}
-	return b.queryParameters(operation, target, "", skip, nil)
+	return b.queryParameters(operation, target, "", skip, false, nil)
 }
 
 func rawBody() *openapi3.RequestBody {
