@@ -25,10 +25,13 @@ func newFindings(std streams) *cobra.Command {
 	var o findingsOptions
 	cmd := &cobra.Command{
 		Use:   "findings",
-		Short: "List findings, with every filter of the API",
+		Short: "List findings, with every filter of the API, and explain or change by what they are recognised",
 		Long: `List findings, newest first, as a table, as JSON (exactly as the API gives them) or as CSV. The filters
 have the names and values of the API's query parameters; lists are written with commas or by repeating
-the flag. One page is printed unless --all is given.`,
+the flag. One page is printed unless --all is given.
+
+The commands below are about the identity of findings: by what one is recognised from scan to scan, and what
+to do when a scan took one for another.`,
 		Example: `  palisade findings --status open --severities high,critical
   palisade findings --repos acme/web --ref main --since 7d
   palisade findings --issue-type sca --exposures reachable,always_reachable
@@ -42,6 +45,7 @@ the flag. One page is printed unless --all is given.`,
 	cmd.Flags().BoolVar(&o.all, "all", false, "every page, not one")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table, json or csv")
 	cmd.MarkFlagsMutuallyExclusive("all", "page")
+	cmd.AddCommand(newFindingsExplain(std), newFindingsSplit(std), newFindingsMerge(std), newFindingsUndo(std), newIdentityChanges(std))
 	return cmd
 }
 

@@ -69,7 +69,7 @@ across scans, and answers over HTTP/JSON and gRPC.`,
 		c.GroupID = "server"
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{newUpload(std), newFindings(std), newReport(std), newWorkflow(std), newAdvisories(std)} {
+	for _, c := range []*cobra.Command{newUpload(std), newFindings(std), newReport(std), newWorkflow(std), newRules(std), newAdvisories(std)} {
 		c.GroupID = "client"
 		root.AddCommand(c)
 	}

@@ -1,8 +1,20 @@
-// Package identity decides which finding of an earlier scan a result is: version 1 of the identity ladder.
+// Package identity decides which finding of an earlier scan a result is: version 2 of the identity ladder.
 //
-// The strongest evidence at hand is used: the tool's match-based id, its fingerprint, the code, and at last the message. A line
-// number is never evidence, so that moved code keeps its triage; neither is indentation. Tools repeat evidence (one file of 1,027
-// results had 925 distinct fingerprints, one of them nine times), so equal results are told apart by their order in the file.
+// What is known of a result becomes [Evidence]: hashes of the rule, the file, the tool's own ids, the code, and the message.
+// [Match] joins the results of a scan with the findings that are known, one to one, rung by rung, the strongest first:
 //
-// The version is part of every fingerprint: a later ladder can live beside the findings of this one.
+//  1. the same rule and file, and the tool's match-based id, its fingerprint, the hashes of code and formula, the code without
+//     regard to white space, or, where there is no code, the message without line numbers;
+//  2. the same in a file that moved: contents prove it, the scanner says so, or most of what vanished from one file came up in
+//     one that was not there before; and code that moved by itself to a new file, if it is long enough and there is only one;
+//  3. the same rule and file, and code of the same shape near its place: a variable was renamed;
+//  4. the same rule and file exactly where it is expected: the code was changed.
+//
+// A line is never evidence alone. Where it has to be is told by anchors: pairs of the same file that are certain. They also tell
+// equal hits of one file apart (one file of 1,027 results had 925 distinct fingerprints, one of them nine times): as many as there
+// were keep their order, and of others those are joined that are nearest to where they are expected. What stays ambiguous becomes
+// a new finding, and says so.
+//
+// An identity is a name ([Assigner]), given at birth and kept while the evidence changes. The version of the ladder is stored with
+// the evidence, which a later version can make anew.
 package identity

@@ -12,31 +12,41 @@ import (
 	"strings"
 )
 
-// Version is the version of the ladder, which is stored with each finding.
-const Version = 1
+// Version is the version of the ladder, which is stored with the evidence of each finding.
+const Version = 2
 
-// The rungs of the ladder, the strongest first: which evidence a fingerprint is built on.
+// namesVersion is the version of the forms of names, which stay what they were at birth.
+const namesVersion = 1
+
+// The rungs of the ladder, the strongest first: which evidence joined a result to a finding. The first five are exact: rule and
+// path are the same, too. In front of those that joined it in another file stands MovedFile or Moved.
 const (
 	RungMatchBasedID    = "match_based_id"
 	RungToolFingerprint = "tool_fingerprint"
+	RungCode            = "code"
 	RungSnippet         = "snippet"
 	RungMessage         = "message"
+	RungShape           = "shape"
+	RungLine            = "line"
+
+	// MovedFile is before the rung of a finding whose whole file moved, Moved of one that moved by itself.
+	MovedFile = "moved_file:"
+	Moved     = "moved:"
 )
 
-// Evidence is what is known of one result. Tool, Rule and Path are always part of the identity; of the others the first that is
-// not empty is.
-type Evidence struct {
-	// Tool is the stable name of the tool, without its version.
-	Tool string
-	// Rule is the id as the tool writes it, and Path the file relative to the checkout.
-	Rule, Path string
-	// MatchBasedID and ToolFingerprint are what the tool says; Snippet is the code; Message is the text for people.
-	MatchBasedID, ToolFingerprint, Snippet, Message string
+// Exact reports whether a rung is evidence by itself: nothing has to be explained about such a join.
+func Exact(rung string) bool {
+	switch rung {
+	case RungMatchBasedID, RungToolFingerprint, RungCode, RungSnippet, RungMessage:
+		return true
+	}
+	return false
 }
 
-// Identity is by what a finding is recognised in later scans.
+// Identity is what a finding is called that was never seen before.
 type Identity struct {
-	// Fingerprint is 32 hexadecimal digits, unique among the results of one [Assigner].
+	// Fingerprint is the name: 32 hexadecimal digits, unique among the results of one [Assigner], and equal for equal results on
+	// any ref.
 	Fingerprint string
 	// Rung is the evidence that was used, one of the Rung constants.
 	Rung string
@@ -49,7 +59,7 @@ type Identity struct {
 	MatchBasedID string
 }
 
-// Assigner gives identities to the results of one analysis, which is one tool and category of one project and ref. Results have
+// Assigner gives names to the results of one analysis, which is one tool and category of one project and ref. Results have
 // to come in file order. It is not safe for concurrent use and takes about 50 bytes for each distinct piece of evidence.
 type Assigner struct {
 	seen   map[[16]byte]uint32
@@ -61,10 +71,11 @@ func NewAssigner() *Assigner {
 	return &Assigner{seen: make(map[[16]byte]uint32), digest: sha256.New()}
 }
 
-// Assign gives the identity of the next result. The same results in the same order always get the same identities.
-func (a *Assigner) Assign(e Evidence) Identity {
+// Assign names the next result of a tool (its stable name, without its version). The same results in the same order always get
+// the same names.
+func (a *Assigner) Assign(tool string, e Text) Identity {
 	rung, evidence := climb(e)
-	tool := strings.ToLower(strings.TrimSpace(e.Tool))
+	tool = strings.ToLower(strings.TrimSpace(tool))
 	key := a.sum("finding", tool, e.Rule, e.Path, rung, evidence)
 	id := Identity{Rung: rung, Occurrence: a.count(key)}
 	id.Fingerprint = a.final(key, id.Occurrence)
@@ -86,7 +97,7 @@ func (a *Assigner) Assign(e Evidence) Identity {
 }
 
 // climb chooses the strongest evidence.
-func climb(e Evidence) (rung, evidence string) {
+func climb(e Text) (rung, evidence string) {
 	for _, rung := range []string{RungMatchBasedID, RungToolFingerprint} {
 		if evidence := evidenceOf(rung, e); evidence != "" {
 			return rung, evidence
@@ -96,23 +107,23 @@ func climb(e Evidence) (rung, evidence string) {
 }
 
 // code is the evidence that does not depend on the tool's own ids.
-func code(e Evidence) (rung, evidence string) {
+func code(e Text) (rung, evidence string) {
 	if evidence := evidenceOf(RungSnippet, e); evidence != "" {
 		return RungSnippet, evidence
 	}
 	return RungMessage, evidenceOf(RungMessage, e)
 }
 
-func evidenceOf(rung string, e Evidence) string {
+func evidenceOf(rung string, e Text) string {
 	switch rung {
 	case RungMatchBasedID:
 		return strings.TrimSpace(e.MatchBasedID)
 	case RungToolFingerprint:
 		return strings.TrimSpace(e.ToolFingerprint)
 	case RungSnippet:
-		return collapse(lineNumbers.ReplaceAllString(e.Snippet, ""))
+		return collapse(replaceNumbers(lineNumbers, e.Snippet, ""))
 	}
-	return collapse(position.ReplaceAllString(e.Message, "#"))
+	return collapse(replaceNumbers(position, e.Message, "#"))
 }
 
 // position finds the line numbers that messages speak of ("declared at 5959:23", "see line 12"): they move with the code.
@@ -120,6 +131,14 @@ var position = regexp.MustCompile(`(?i)\b\d+:\d+\b|:\d+\b|\b(?:lines?|columns?|c
 
 // lineNumbers finds those that some tools write before each line of a snippet ("156: x := y").
 var lineNumbers = regexp.MustCompile(`(?m)^[ \t]*\d+[:|][ \t]`)
+
+// replaceNumbers replaces what an expression finds that looks for digits. Most texts have none, which is seen much faster.
+func replaceNumbers(expression *regexp.Regexp, text, by string) string {
+	if !strings.ContainsAny(text, "0123456789") {
+		return text
+	}
+	return expression.ReplaceAllString(text, by)
+}
 
 // collapse makes texts equal that differ in white space only.
 func collapse(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -135,7 +154,7 @@ func (a *Assigner) sum(parts ...string) [16]byte {
 // fields writes the version and each part with its length before it, so that no two lists of parts look the same.
 func fields(w io.Writer, parts ...string) {
 	var length [8]byte
-	binary.BigEndian.PutUint64(length[:], Version)
+	binary.BigEndian.PutUint64(length[:], namesVersion)
 	_, _ = w.Write(length[:])
 	for _, part := range parts {
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))

@@ -11,13 +11,13 @@ import (
 	"github.com/palisade/palisade/services/findings/identity"
 )
 
-var base = identity.Evidence{Tool: "gosec", Rule: "G401", Path: "tools/crypto.go", Snippet: "h := md5.New()", Message: "weak hash"}
+var base = identity.Text{Rule: "G401", Path: "tools/crypto.go", Snippet: "h := md5.New()", Message: "weak hash"}
 
-func assign(all ...identity.Evidence) []identity.Identity {
+func assign(all ...identity.Text) []identity.Identity {
 	a := identity.NewAssigner()
 	ids := make([]identity.Identity, 0, len(all))
 	for _, e := range all {
-		ids = append(ids, a.Assign(e))
+		ids = append(ids, a.Assign("gosec", e))
 	}
 	return ids
 }
@@ -31,7 +31,7 @@ func TestLadderTakesTheStrongestEvidence(t *testing.T) {
 	onlyMessage.Snippet = " \n\t "
 	for _, c := range []struct {
 		rung string
-		e    identity.Evidence
+		e    identity.Text
 	}{
 		{identity.RungMatchBasedID, full}, {identity.RungToolFingerprint, noMatch},
 		{identity.RungSnippet, base}, {identity.RungMessage, onlyMessage},
@@ -70,14 +70,13 @@ func TestMatchBasedIDOfTheToolIsKept(t *testing.T) {
 
 func TestEachPartOfTheIdentityCounts(t *testing.T) {
 	seen := map[string]string{}
-	for name, change := range map[string]func(*identity.Evidence){
-		"nothing": func(*identity.Evidence) {},
-		"tool":    func(e *identity.Evidence) { e.Tool = "semgrep" },
-		"rule":    func(e *identity.Evidence) { e.Rule = "G501" },
-		"path":    func(e *identity.Evidence) { e.Path = "other.go" },
-		"snippet": func(e *identity.Evidence) { e.Snippet = "h := sha1.New()" },
+	for name, change := range map[string]func(*identity.Text){
+		"nothing": func(*identity.Text) {},
+		"rule":    func(e *identity.Text) { e.Rule = "G501" },
+		"path":    func(e *identity.Text) { e.Path = "other.go" },
+		"snippet": func(e *identity.Text) { e.Snippet = "h := sha1.New()" },
 		// The boundary between two parts counts, too.
-		"boundary": func(e *identity.Evidence) { e.Rule, e.Path = e.Rule+"t", e.Path[1:] },
+		"boundary": func(e *identity.Text) { e.Rule, e.Path = e.Rule+"t", e.Path[1:] },
 	} {
 		e := base
 		change(&e)
@@ -90,7 +89,7 @@ func TestEachPartOfTheIdentityCounts(t *testing.T) {
 }
 
 func TestLineNumbersInTextsDoNotCount(t *testing.T) {
-	same := func(name string, change func(e *identity.Evidence, line int)) {
+	same := func(name string, change func(e *identity.Text, line int)) {
 		t.Helper()
 		a, b := base, base
 		change(&a, 12)
@@ -99,22 +98,22 @@ func TestLineNumbersInTextsDoNotCount(t *testing.T) {
 			t.Errorf("%s: the identity changes with the line number", name)
 		}
 	}
-	same("position in the message", func(e *identity.Evidence, n int) {
+	same("position in the message", func(e *identity.Text, n int) {
 		e.Snippet, e.Message = "", fmt.Sprintf("'FunctionExpression' at %d:23", n)
 	})
-	same("line in words", func(e *identity.Evidence, n int) {
+	same("line in words", func(e *identity.Text, n int) {
 		e.Snippet, e.Message = "", fmt.Sprintf("shadows the declaration at line %d", n)
 	})
-	same("numbered snippet", func(e *identity.Evidence, n int) {
+	same("numbered snippet", func(e *identity.Text, n int) {
 		e.Snippet = fmt.Sprintf("%d: h := md5.New()\n%d: h.Write(b)", n, n+1)
 	})
 }
 
-func evidence() *rapid.Generator[identity.Evidence] {
-	return rapid.Custom(func(t *rapid.T) identity.Evidence {
+func evidence() *rapid.Generator[identity.Text] {
+	return rapid.Custom(func(t *rapid.T) identity.Text {
 		word := rapid.SampledFrom([]string{"a", "b", "x y", ""})
-		return identity.Evidence{
-			Tool: "tool", Rule: word.Draw(t, "rule"), Path: word.Draw(t, "path"), MatchBasedID: word.Draw(t, "match"),
+		return identity.Text{
+			Rule: word.Draw(t, "rule"), Path: word.Draw(t, "path"), MatchBasedID: word.Draw(t, "match"),
 			ToolFingerprint: word.Draw(t, "fingerprint"), Snippet: word.Draw(t, "snippet"), Message: word.Draw(t, "message"),
 		}
 	})
@@ -144,7 +143,7 @@ func TestEqualResultsAreCounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := evidence().Draw(t, "result")
 		n := rapid.IntRange(1, 200).Draw(t, "n")
-		all := make([]identity.Evidence, n)
+		all := make([]identity.Text, n)
 		for i := range all {
 			all[i] = e
 		}
@@ -173,9 +172,9 @@ func TestReindentingChangesNothing(t *testing.T) {
 			}
 			return b.String()
 		}
-		for _, field := range []func(*identity.Evidence, string){
-			func(e *identity.Evidence, s string) { e.Snippet = s },
-			func(e *identity.Evidence, s string) { e.Snippet, e.Message = "", s },
+		for _, field := range []func(*identity.Text, string){
+			func(e *identity.Text, s string) { e.Snippet = s },
+			func(e *identity.Text, s string) { e.Snippet, e.Message = "", s },
 		} {
 			a, b := base, base
 			field(&a, draw("before"))
@@ -194,9 +193,9 @@ func TestOtherResultsDoNotCount(t *testing.T) {
 		alone := assign(base)[0]
 		a := identity.NewAssigner()
 		for _, e := range others {
-			a.Assign(e)
+			a.Assign("gosec", e)
 		}
-		if got := a.Assign(base); got != alone {
+		if got := a.Assign("gosec", base); got != alone {
 			t.Fatalf("after %d other results %+v, want %+v", len(others), got, alone)
 		}
 	})
@@ -217,7 +216,7 @@ func TestManyResultsStaySmall(t *testing.T) {
 	e := base
 	for i := range 250_000 {
 		e.Snippet = fmt.Sprintf("call_%d()", i)
-		a.Assign(e)
+		a.Assign("gosec", e)
 	}
 	if grown := int64(heap()) - int64(before); grown > 24<<20 {
 		t.Errorf("250,000 distinct results take %d MiB, want at most 24", grown>>20)
@@ -231,7 +230,7 @@ func BenchmarkAssign(b *testing.B) {
 	e := base
 	for i := range b.N {
 		e.Path = fmt.Sprintf("src/file_%d.go", i%1000)
-		a.Assign(e)
+		a.Assign("gosec", e)
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "results/s")
 }

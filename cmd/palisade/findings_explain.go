@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+)
+
+func newFindingsExplain(std streams) *cobra.Command {
+	var flags clientFlags
+	var output string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "explain ID",
+		Short: "Say by what a finding is recognised, and how scans met it",
+		Long: `Say by which evidence a finding is recognised from scan to scan, how the latest scan met it and what else its
+result could have been, on which other refs it is, and what people changed about it.`,
+		Example: `  palisade findings explain 4711
+  palisade findings explain 4711 -o json | jq .latest`,
+		Args: numbers("the id of a finding"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := oneOf("output", output, "text", "json"); err != nil {
+				return err
+			}
+			i, err := openIdentities(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			var answer findingsv1.ExplainMatchResponse
+			raw, err := i.call(cmd.Context(), http.MethodGet, url.Values{"limit": {strconv.Itoa(limit)}}, nil, &answer, "findings", args[0], "identity")
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				_, err = fmt.Fprintf(std.out, "%s\n", raw)
+				return err
+			}
+			return printExplanation(std.out, &answer)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many earlier joins, other refs and changes at most, 1 to 100")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func printExplanation(out io.Writer, e *findingsv1.ExplainMatchResponse) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	line("Finding %s", identityLine(e.GetFinding()))
+	line("  rule %s of %s", orDash(e.GetRuleName()), orDash(strings.TrimSpace(e.GetTool()+" "+e.GetAnalysisCategory())))
+	if e.MergedInto != nil {
+		line("It was merged into finding %d. See: palisade findings explain %d", e.GetMergedInto(), e.GetMergedInto())
+	}
+	identity := e.GetIdentity()
+	if identity.GetFirstScanId() != 0 {
+		line("Identity %s, since scan %d of %s, %s", printable(identity.GetName()), identity.GetFirstScanId(),
+			printable(shortRef(identity.GetFirstRef())), minute(identity.GetSince()))
+	} else {
+		line("Identity %s", printable(identity.GetName()))
+	}
+	line("\nEvidence, the strongest first (ladder %d)", identity.GetVersion())
+	for _, piece := range e.GetEvidence() {
+		line("  %s\t%s", printable(piece.GetRung()), printable(piece.GetMadeOf()))
+	}
+	if len(e.GetEvidence()) == 0 {
+		line("  None yet: the next scan makes it.")
+	}
+	if e.GetLatest() != nil {
+		line("\nLatest")
+		printSight(line, e.GetLatest())
+	}
+	if len(e.GetEarlier()) > 0 {
+		line("\nEarlier joins")
+	}
+	for _, sight := range e.GetEarlier() {
+		printSight(line, sight)
+	}
+	if len(e.GetOtherRefs()) > 0 {
+		line("\nOn other refs")
+	}
+	for _, twin := range e.GetOtherRefs() {
+		line("  %s", identityLine(twin))
+	}
+	if len(e.GetChanges()) > 0 {
+		line("\nChanges by people")
+	}
+	for _, c := range e.GetChanges() {
+		line("  %d\t%s\t%s %d\t%s\t%s%s", c.GetId(), changeWord(c), printable(c.GetActorKind()), c.GetActorId(), minute(c.GetAt()),
+			orDash(c.GetNote()), undoneWord(c))
+	}
+	return w.Flush()
+}
+
+func undoneWord(c *findingsv1.IdentityChange) string {
+	if c.GetUndoneAt() == nil {
+		return ""
+	}
+	return " (undone " + minute(c.GetUndoneAt()) + ")"
+}
+
+func printSight(line func(string, ...any), sight *findingsv1.IdentitySight) {
+	line("  Scan %d of %s, %s: %s", sight.GetScanId(), printable(shortRef(sight.GetRef())), minute(sight.GetAt()), printable(sight.GetText()))
+	if sight.GetBefore() != nil && sight.GetAfter() != nil {
+		line("    from %s to %s", identityPlace(sight.GetBefore()), identityPlace(sight.GetAfter()))
+	}
+	for _, other := range sight.GetConsidered() {
+		why := "taken"
+		if other.GetRefused() != "" {
+			why = other.GetRefused()
+		}
+		line("    finding %d by %s: %s", other.GetFindingId(), printable(other.GetRung()), printable(why))
+	}
+}
+
+// identityLine is a finding in one line.
+func identityLine(f *findingsv1.IdentityFinding) string {
+	decision := printable(f.GetTriageState())
+	if f.GetTriageReason() != "" {
+		decision += " (" + printable(f.GetTriageReason()) + ")"
+	}
+	return fmt.Sprintf("%d on %s: %s, %s, %s", f.GetId(), printable(shortRef(f.GetRef())), printable(f.GetState()), decision, identityPlace(f.GetPlace()))
+}
+
+func identityPlace(at *findingsv1.IdentityPlace) string {
+	if at.GetFilePath() == "" {
+		return "no file"
+	}
+	return fmt.Sprintf("%s:%d", printable(at.GetFilePath()), at.GetLine())
+}
+
+func minute(at *timestamppb.Timestamp) string {
+	if at == nil {
+		return "-"
+	}
+	return at.AsTime().UTC().Format("2006-01-02 15:04") + "Z"
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+)
+
+// identities is the API about the identity of findings, of one deployment.
+type identities struct {
+	*client
+	deploymentID string
+}
+
+func openIdentities(ctx context.Context, flags clientFlags, std streams) (*identities, error) {
+	c, err := flags.newClient(std)
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.deploymentID(ctx, flags.deployment)
+	return &identities{client: c, deploymentID: id}, err
+}
+
+// call sends a request; body may be nil. The answer comes back raw, and decoded into result.
+func (i *identities) call(ctx context.Context, method string, query url.Values, body map[string]string, result proto.Message, path ...string) (json.RawMessage, error) {
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(text)
+	}
+	req, err := i.request(ctx, method, query, content, append([]string{"api", "v1", "deployments", i.deploymentID}, path...)...)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	var raw json.RawMessage
+	if err := i.do(req, &raw); err != nil {
+		return nil, err
+	}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, result); err != nil {
+		return nil, fmt.Errorf("the answer is not as expected: %w", err)
+	}
+	return raw, nil
+}
+
+// numbers wants so many ids; names say what of.
+func numbers(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return usagef("%s needs %s, got %d arguments", cmd.CommandPath(), strings.Join(names, " and "), len(args))
+		}
+		for n, arg := range args {
+			if id, err := strconv.ParseInt(arg, 10, 64); err != nil || id <= 0 {
+				return usagef("%s: got %q, want a number above 0", names[n], printable(arg))
+			}
+		}
+		return nil
+	}
+}
+
+// identityChanger makes a command that changes identities: it prints what was done and how to take it back.
+func identityChanger(std streams, cmd *cobra.Command, send func(ctx context.Context, i *identities, args []string, note string) (*findingsv1.IdentityChange, []*findingsv1.IdentityFinding, error)) *cobra.Command {
+	var flags clientFlags
+	var note string
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		i, err := openIdentities(cmd.Context(), flags, std)
+		if err != nil {
+			return err
+		}
+		change, findings, err := send(cmd.Context(), i, args, note)
+		if err != nil {
+			return err
+		}
+		for _, f := range findings {
+			if _, err := fmt.Fprintln(std.out, identityLine(f)); err != nil {
+				return err
+			}
+		}
+		if change.GetUndoneAt() == nil {
+			_, _ = fmt.Fprintf(std.err, "Identity change %d. Take it back with: palisade findings undo %d\n", change.GetId(), change.GetId())
+		}
+		return nil
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&note, "note", "", "why; kept in the history of the findings")
+	return cmd
+}
+
+func newFindingsSplit(std streams) *cobra.Command {
+	return identityChanger(std, &cobra.Command{
+		Use:   "split ID",
+		Short: "Say that the latest scan took another finding for this one",
+		Long: `Say that the latest join of a finding was wrong. The finding keeps its id, its history and its decision, gets
+back what it was before, and is fixed; a new finding, about which nobody has decided, takes what is in the
+code. A finding without such a join is separated from the findings of its name on other refs.`,
+		Example: `  palisade findings explain 4711
+  palisade findings split 4711 --note "the query beside it"`,
+		Args: numbers("the id of a finding"),
+	}, func(ctx context.Context, i *identities, args []string, note string) (*findingsv1.IdentityChange, []*findingsv1.IdentityFinding, error) {
+		var answer findingsv1.SplitFindingResponse
+		_, err := i.call(ctx, http.MethodPost, nil, map[string]string{"note": note}, &answer, "findings", args[0], "split")
+		return answer.GetChange(), answer.GetFindings(), err
+	})
+}
+
+func newFindingsMerge(std streams) *cobra.Command {
+	return identityChanger(std, &cobra.Command{
+		Use:   "merge ID INTO",
+		Short: "Say that a finding is the same as another one",
+		Long: `Say that the finding ID is the same as the finding INTO, on all refs of their project. INTO stays, with its
+decision; where nobody has decided about it, it takes that about ID. At most one of the two may be in the
+code of a ref: the next scan would find two results for one finding.`,
+		Example: `  palisade findings merge 4712 4711 --note "moved to another file"`,
+		Args:    numbers("the id of a finding", "the id of the finding that stays"),
+	}, func(ctx context.Context, i *identities, args []string, note string) (*findingsv1.IdentityChange, []*findingsv1.IdentityFinding, error) {
+		var answer findingsv1.MergeFindingsResponse
+		_, err := i.call(ctx, http.MethodPost, nil, map[string]string{"into": args[1], "note": note}, &answer, "findings", args[0], "merge")
+		return answer.GetChange(), answer.GetFindings(), err
+	})
+}
+
+func newFindingsUndo(std streams) *cobra.Command {
+	return identityChanger(std, &cobra.Command{
+		Use:   "undo CHANGE",
+		Short: "Take a split or a merge back",
+		Long: `Take a split or a merge back, once. It is refused when somebody has decided about its findings, or changed them
+again, since. What scans have seen meanwhile stays true.`,
+		Example: `  palisade findings identity-changes
+  palisade findings undo 17`,
+		Args: numbers("the number of a change"),
+	}, func(ctx context.Context, i *identities, args []string, note string) (*findingsv1.IdentityChange, []*findingsv1.IdentityFinding, error) {
+		var answer findingsv1.UndoIdentityChangeResponse
+		_, err := i.call(ctx, http.MethodPost, nil, map[string]string{"note": note}, &answer, "identity-changes", args[0], "undo")
+		return answer.GetChange(), answer.GetFindings(), err
+	})
+}

@@ -1,0 +1,152 @@
+package findings
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/identitychange"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/tenant"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/page"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const (
+	// identityChangeKind is the kind of object in the audit trail.
+	identityChangeKind = "identity_change"
+	// changeSplit and changeMerge are the kinds of identity changes.
+	changeSplit, changeMerge = "split", "merge"
+	// defaultChanges is the page size of the list of identity changes.
+	defaultChanges = 100
+)
+
+// FindingIdentity is the service group that explains and changes by what findings are recognised.
+type FindingIdentity struct {
+	findingsv1.UnimplementedFindingIdentityServiceServer
+	store *store.Store
+}
+
+// NewFindingIdentity serves identities of findings from the store.
+func NewFindingIdentity(st *store.Store) *FindingIdentity { return &FindingIdentity{store: st} }
+
+// ListIdentityChanges lists splits and merges, the newest first.
+func (s *FindingIdentity) ListIdentityChanges(ctx context.Context, r *findingsv1.ListIdentityChangesRequest) (*findingsv1.ListIdentityChangesResponse, error) {
+	filter := proto.CloneOf(r)
+	filter.Cursor, filter.Limit = "", nil
+	digest, err := page.DigestOf("identity changes", filter)
+	if err != nil {
+		return nil, err
+	}
+	key, continued, err := page.Decode(digest, r.GetCursor())
+	if err != nil {
+		return nil, err
+	}
+	query := s.store.Reader.IdentityChange.Query()
+	if r.GetProjectId() != 0 {
+		query.Where(identitychange.ProjectID(r.GetProjectId()))
+	}
+	if id := r.GetFindingId(); id != 0 {
+		query.Where(identitychange.Or(identitychange.FindingID(id), identitychange.OtherID(id)))
+	}
+	if continued {
+		query.Where(identitychange.IDLT(key.ID))
+	}
+	limit := defaultChanges
+	if r.Limit != nil {
+		limit = int(r.GetLimit())
+	}
+	rows, err := shownChanges(query).Limit(limit + 1).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &findingsv1.ListIdentityChangesResponse{}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		out.Cursor = page.Encode(digest, page.Key{ID: rows[limit-1].ID})
+	}
+	for _, row := range rows {
+		out.Changes = append(out.Changes, convertChange(row))
+	}
+	return out, nil
+}
+
+// shownChanges orders changes, the newest first, and leaves out the blob that only their undoing needs.
+func shownChanges(query *ent.IdentityChangeQuery) *ent.IdentityChangeQuery {
+	query.Order(ent.Desc(identitychange.FieldID)).Select(identitychange.FieldID, identitychange.FieldProjectID, identitychange.FieldKind,
+		identitychange.FieldFindingID, identitychange.FieldOtherID, identitychange.FieldNote, identitychange.FieldActorKind,
+		identitychange.FieldActorID, identitychange.FieldAt, identitychange.FieldUndoneAt)
+	return query
+}
+
+func convertChange(row *ent.IdentityChange) *findingsv1.IdentityChange {
+	out := &findingsv1.IdentityChange{
+		Id: row.ID, ProjectId: row.ProjectID, FindingId: row.FindingID, Note: row.Note, ActorKind: row.ActorKind, ActorId: row.ActorID,
+		At: timestamppb.New(store.Time(row.At)), Kind: findingsv1.IdentityChangeKind_IDENTITY_CHANGE_KIND_SPLIT,
+	}
+	if row.Kind == changeMerge {
+		out.Kind = findingsv1.IdentityChangeKind_IDENTITY_CHANGE_KIND_MERGE
+	}
+	if row.OtherID != 0 {
+		out.OtherId = &row.OtherID
+	}
+	if row.UndoneAt != nil {
+		out.UndoneAt = timestamppb.New(store.Time(*row.UndoneAt))
+	}
+	return out
+}
+
+// begin holds the project of a finding, as triage and scans do, and prepares a change in it.
+func (s *FindingIdentity) begin(ctx context.Context, tx *ent.Tx, projectID int64, note string) (*identityEdit, error) {
+	if s.store.Postgres() {
+		if _, err := tx.Project.Query().Where(project.ID(projectID)).ForUpdate().OnlyID(ctx); err != nil {
+			return nil, err
+		}
+	}
+	e := &identityEdit{tx: tx, at: store.Now(), note: note, projectID: projectID, rows: map[int64]*editedFinding{}}
+	e.deploymentID, _ = tenant.FromContext(ctx)
+	if p, ok := access.FromContext(ctx); ok {
+		e.actorKind, e.actorID = string(p.Kind), p.ID
+	}
+	return e, nil
+}
+
+// projectOf is the project of a finding that the caller may decide about.
+func projectOf(ctx context.Context, tx *ent.Tx, id int64) (int64, error) {
+	row, err := tx.Finding.Query().Where(finding.ID(id)).Select(finding.FieldID, finding.FieldProjectID).Only(ctx)
+	if ent.IsNotFound(err) {
+		return 0, noFinding(id)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return row.ProjectID, nil
+}
+
+func noFinding(id int64) error { return apierr.NotFound("no finding %d", id) }
+
+// finish writes the rows that were edited, their events and the change itself.
+func (e *identityEdit) finish(ctx context.Context, kind string, findingID, otherID int64, created []int64) (*ent.IdentityChange, error) {
+	before, err := e.before(created)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.save(ctx); err != nil {
+		return nil, err
+	}
+	change, err := e.tx.IdentityChange.Create().SetDeploymentID(e.deploymentID).SetProjectID(e.projectID).SetKind(kind).
+		SetFindingID(findingID).SetOtherID(otherID).SetNote(e.note).SetBefore(before).
+		SetActorKind(e.actorKind).SetActorID(e.actorID).SetAt(e.at).Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	audit.Change(ctx, identityChangeKind, change.ID, nil, convertChange(change))
+	return change, nil
+}

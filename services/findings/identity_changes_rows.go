@@ -1,0 +1,263 @@
+package findings
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/predicate"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/verdict"
+)
+
+// editBatch is how many findings one statement writes: 40 columns each, of the 32,766 parameters that SQLite allows.
+const editBatch = 200
+
+// editedFinding is a finding before and while it is changed.
+type editedFinding struct {
+	old ent.Finding
+	*ent.Finding
+	// reason of its event.
+	reason string
+}
+
+// identityEdit changes identities in one project, inside a transaction that holds the project.
+type identityEdit struct {
+	tx                      *ent.Tx
+	deploymentID, projectID int64
+	at                      int64 // microseconds since 1970
+	note                    string
+	actorKind               string
+	actorID                 int64
+	rows                    map[int64]*editedFinding
+	undoesSplit             bool
+}
+
+// load reads findings of the project for change. A finding that was read already is given as it was changed.
+func (e *identityEdit) load(ctx context.Context, where ...predicate.Finding) ([]*editedFinding, error) {
+	found, err := e.tx.Finding.Query().Where(finding.ProjectID(e.projectID)).Where(where...).Order(ent.Asc(finding.FieldID)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*editedFinding, len(found))
+	for n, row := range found {
+		if e.rows[row.ID] == nil {
+			e.rows[row.ID] = &editedFinding{old: *row, Finding: row}
+		}
+		out[n] = e.rows[row.ID]
+	}
+	return out, nil
+}
+
+// one reads the finding that a request names.
+func (e *identityEdit) one(ctx context.Context, id int64) (*editedFinding, error) {
+	rows, err := e.load(ctx, finding.ID(id))
+	if err == nil && len(rows) == 0 {
+		err = noFinding(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// family reads the living findings of one name, on all refs and of all analyses: they share decisions.
+func (e *identityEdit) family(ctx context.Context, of *editedFinding, name string) ([]*editedFinding, error) {
+	return e.load(ctx, finding.Fingerprint(name), finding.IssueType(of.IssueType), finding.MergedIntoIsNil())
+}
+
+// changed are the findings that are not as they were, by id.
+func (e *identityEdit) changed() (rows []*editedFinding) {
+	for _, row := range e.rows {
+		if row.isChanged() {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, byID)
+	return rows
+}
+
+// touched are the findings that were changed, and those into which another one died.
+func (e *identityEdit) touched() []*editedFinding {
+	rows := slices.DeleteFunc(slices.Collect(maps.Values(e.rows)), func(row *editedFinding) bool { return row.reason == "" && !row.isChanged() })
+	slices.SortFunc(rows, byID)
+	return rows
+}
+
+func byID(a, b *editedFinding) int { return cmp.Compare(a.ID, b.ID) }
+
+func (f *editedFinding) isChanged() bool {
+	a, b := &f.old, f.Finding
+	return a.Fingerprint != b.Fingerprint || a.State != b.State || a.Status != b.Status || a.TriageState != b.TriageState ||
+		!same(a.TriageReason, b.TriageReason) || !same(a.TriageComment, b.TriageComment) || !same(a.TriagedAt, b.TriagedAt) ||
+		!same(a.MergedInto, b.MergedInto) || !same(a.MatchKey, b.MatchKey) || a.ContentHash != b.ContentHash ||
+		string(a.Content) != string(b.Content)
+}
+
+func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// before is what undoing needs: the findings that were touched, as they were. What scans say about them is not in it: a finding that dies
+// keeps that of the one that it was merged into (see swapSight).
+func (e *identityEdit) before(created []int64) ([]byte, error) {
+	before := &storev1.IdentityBefore{Created: created}
+	for _, row := range e.touched() {
+		if slices.Contains(created, row.ID) {
+			continue
+		}
+		old := &row.old
+		before.Findings = append(before.Findings, &storev1.FindingBefore{
+			FindingId: old.ID, Fingerprint: old.Fingerprint, State: old.State, TriageState: old.TriageState, TriageReason: old.TriageReason,
+			TriageComment: old.TriageComment, TriagedAt: old.TriagedAt, MergedInto: old.MergedInto, MatchKey: old.MatchKey,
+			Severity: old.Severity, RuleId: old.RuleID,
+		})
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(before)
+}
+
+// save writes the findings that were changed. Whoever calls it has set their status.
+func (e *identityEdit) save(ctx context.Context) error {
+	for part := range slices.Chunk(e.changed(), editBatch) {
+		rows := make([]*ent.FindingCreate, len(part))
+		for n, row := range part {
+			rows[n] = e.create(row.Finding).SetID(row.ID)
+		}
+		err := e.tx.Finding.CreateBulk(rows...).OnConflictColumns(finding.FieldID).Update(func(u *ent.FindingUpsert) {
+			u.UpdateRuleID().UpdateFingerprint().UpdateEvidence().UpdateMatchKey().UpdateMergedInto().UpdateSeverity().UpdateState().
+				UpdateTriageState().UpdateStatus().UpdateTriageReason().UpdateTriageComment().UpdateTriagedAt().UpdatePolicyMode().
+				UpdateExposure().UpdateTransitivity().UpdatePackage().UpdateAdvisory().UpdateFilePath().UpdateEpssProbability().
+				UpdateMalicious().UpdateValidationState().UpdateHistorical().UpdateRelevantSince().UpdateStateUpdatedAt().
+				UpdateContentHash().UpdateContent()
+		}).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("write findings whose identity changes: %w", err)
+		}
+	}
+	return nil
+}
+
+// create makes the row of a finding.
+func (e *identityEdit) create(f *ent.Finding) *ent.FindingCreate {
+	row := e.tx.Finding.Create().SetDeploymentID(e.deploymentID).SetProjectID(f.ProjectID).SetRuleID(f.RuleID).
+		SetFirstSeenScanID(f.FirstSeenScanID).SetRef(f.Ref).SetTool(f.Tool).SetAnalysisCategory(f.AnalysisCategory).
+		SetFingerprint(f.Fingerprint).SetNillableMatchKey(f.MatchKey).SetNillableMergedInto(f.MergedInto).SetIssueType(f.IssueType).
+		SetSeverity(f.Severity).SetState(f.State).SetTriageState(f.TriageState).SetStatus(f.Status).
+		SetNillableTriageReason(f.TriageReason).SetNillableTriageComment(f.TriageComment).SetNillablePolicyMode(f.PolicyMode).
+		SetNillableAutotriageVerdict(f.AutotriageVerdict).SetNillableComponentTag(f.ComponentTag).SetNillableExposure(f.Exposure).
+		SetNillableTransitivity(f.Transitivity).SetNillablePackage(f.Package).SetNillableAdvisory(f.Advisory).
+		SetNillableFilePath(f.FilePath).SetNillableEpssProbability(f.EpssProbability).SetNillableMalicious(f.Malicious).
+		SetNillableClickToFixState(f.ClickToFixState).SetNillableValidationState(f.ValidationState).SetNillableHistorical(f.Historical).
+		SetCreatedAt(f.CreatedAt).SetRelevantSince(f.RelevantSince).SetStateUpdatedAt(f.StateUpdatedAt).
+		SetNillableTriagedAt(f.TriagedAt).SetContentHash(f.ContentHash).SetContent(f.Content)
+	if f.Evidence != nil {
+		row.SetEvidence(*f.Evidence)
+	}
+	return row
+}
+
+// record writes an event for each finding that was changed or that another one died into. Reports read findings again whose events they see.
+func (e *identityEdit) record(ctx context.Context, kind string) error {
+	for part := range slices.Chunk(e.touched(), editBatch) {
+		events := make([]*ent.FindingEventCreate, len(part))
+		for n, row := range part {
+			events[n] = e.tx.FindingEvent.Create().SetDeploymentID(e.deploymentID).SetFindingID(row.ID).SetKind(kind).
+				SetFromStatus(row.old.Status).SetToStatus(row.Status).SetReason(row.reason).SetNote(e.note).
+				SetActorKind(e.actorKind).SetActorID(e.actorID).SetAt(e.at)
+		}
+		if err := e.tx.FindingEvent.CreateBulk(events...).Exec(ctx); err != nil {
+			return fmt.Errorf("record changes of identities: %w", err)
+		}
+	}
+	return nil
+}
+
+// setStatuses derives the status of all findings that were changed.
+func (e *identityEdit) setStatuses() {
+	for _, row := range e.rows {
+		row.Status = lifecycle.Status(row.State, row.TriageState)
+	}
+}
+
+// swapSight exchanges what scans say about two findings of one ref. What people and assistance added stays where it is.
+func swapSight(a, b *editedFinding) error {
+	contentA, contentB := &storev1.FindingContent{}, &storev1.FindingContent{}
+	for row, content := range map[*editedFinding]*storev1.FindingContent{a: contentA, b: contentB} {
+		if err := proto.Unmarshal(row.Content, content); err != nil {
+			return fmt.Errorf("content of finding %d: %w", row.ID, err)
+		}
+	}
+	added := &storev1.FindingContent{}
+	verdict.Keep(contentA, added)
+	verdict.Keep(contentB, contentA)
+	verdict.Keep(added, contentB)
+	for row, content := range map[*editedFinding]*storev1.FindingContent{a: contentB, b: contentA} {
+		encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(content)
+		if err != nil {
+			return err
+		}
+		row.Content = encoded
+	}
+	a.RuleID, b.RuleID = b.RuleID, a.RuleID
+	a.Evidence, b.Evidence = b.Evidence, a.Evidence
+	a.MatchKey, b.MatchKey = b.MatchKey, a.MatchKey
+	a.Severity, b.Severity = b.Severity, a.Severity
+	a.State, b.State = b.State, a.State
+	a.PolicyMode, b.PolicyMode = b.PolicyMode, a.PolicyMode
+	a.Exposure, b.Exposure = b.Exposure, a.Exposure
+	a.Transitivity, b.Transitivity = b.Transitivity, a.Transitivity
+	a.Package, b.Package = b.Package, a.Package
+	a.Advisory, b.Advisory = b.Advisory, a.Advisory
+	a.FilePath, b.FilePath = b.FilePath, a.FilePath
+	a.EpssProbability, b.EpssProbability = b.EpssProbability, a.EpssProbability
+	a.Malicious, b.Malicious = b.Malicious, a.Malicious
+	a.ValidationState, b.ValidationState = b.ValidationState, a.ValidationState
+	a.Historical, b.Historical = b.Historical, a.Historical
+	a.ContentHash, b.ContentHash = b.ContentHash, a.ContentHash
+	a.RelevantSince, b.RelevantSince = b.RelevantSince, a.RelevantSince
+	a.StateUpdatedAt, b.StateUpdatedAt = b.StateUpdatedAt, a.StateUpdatedAt
+	return nil
+}
+
+// describeFinding shows a finding.
+func describeFinding(row *ent.Finding) (*findingsv1.IdentityFinding, error) {
+	content := &storev1.FindingContent{}
+	if err := proto.Unmarshal(row.Content, content); err != nil {
+		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
+	}
+	out := &findingsv1.IdentityFinding{
+		Id: row.ID, ProjectId: row.ProjectID, Ref: row.Ref, State: row.State, TriageState: row.TriageState, Status: row.Status,
+		Place: convertPlace(content.GetLocation()),
+	}
+	if row.TriageReason != nil {
+		out.TriageReason = *row.TriageReason
+	}
+	return out, nil
+}
+
+func describeFindings(rows ...*ent.Finding) (out []*findingsv1.IdentityFinding, err error) {
+	for _, row := range rows {
+		shown, err := describeFinding(row)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, shown)
+	}
+	return out, nil
+}
+
+func convertPlace(at *findingsv1.FindingLocation) *findingsv1.IdentityPlace {
+	if at == nil {
+		return nil
+	}
+	return &findingsv1.IdentityPlace{
+		FilePath: at.GetFilePath(), Line: int32(at.GetLine()), Column: int32(at.GetColumn()),
+		EndLine: int32(at.GetEndLine()), EndColumn: int32(at.GetEndColumn()),
+	}
+}

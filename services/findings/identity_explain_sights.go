@@ -1,0 +1,215 @@
+package findings
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/klauspost/compress/zstd"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/scancoverage"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// What became of a finding in a scan.
+const (
+	sightSeen        = "seen"
+	sightJoined      = "joined"
+	sightNew         = "new"
+	sightNotLookedAt = "not_looked_at"
+)
+
+// addSights says how the latest scan met the finding, and how earlier ones did.
+func (e *explanation) addSights(ctx context.Context, db *ent.Client) error {
+	matches, err := db.FindingMatch.Query().Where(findingmatch.FindingID(e.row.ID)).Order(ent.Desc(findingmatch.FieldID)).Limit(e.limit + 1).All(ctx)
+	if err != nil {
+		return err
+	}
+	latest, err := e.latest(ctx, db, matches)
+	if err != nil {
+		return err
+	}
+	ids := []int64{}
+	for _, match := range matches {
+		ids = append(ids, match.ScanID)
+	}
+	if latest != nil {
+		ids = append(ids, latest.GetScanId())
+	}
+	if len(ids) > 0 {
+		if err := e.readScans(ctx, db, ids...); err != nil {
+			return err
+		}
+	}
+	for _, match := range matches {
+		sight, err := e.sightOf(match)
+		if err != nil {
+			return err
+		}
+		switch {
+		case e.out.Latest == nil && latest.GetScanId() == match.ScanID && lifecycle.Seen(e.row.State): // it tells more
+			e.out.Latest = sight
+		case len(e.out.Earlier) < e.limit:
+			e.out.Earlier = append(e.out.Earlier, sight)
+		}
+	}
+	if e.out.Latest == nil && latest != nil {
+		e.place(latest, latest.GetScanId(), 0)
+		e.out.Latest = latest
+	}
+	return nil
+}
+
+// latest is the sight of the latest scan that had something to say, as far as joins do not tell: it may be the one of a join
+// then. Nil when it was people who said the last word.
+func (e *explanation) latest(ctx context.Context, db *ent.Client, matches []*ent.FindingMatch) (*findingsv1.IdentitySight, error) {
+	if !lifecycle.Seen(e.row.State) {
+		return e.closing(ctx, db)
+	}
+	known := e.row.FirstSeenScanID
+	if len(matches) > 0 {
+		known = max(known, matches[0].ScanID)
+	}
+	sight := &findingsv1.IdentitySight{ScanId: known, Outcome: sightSeen}
+	covered, err := db.ScanCoverage.Query().Where(scancoverage.ProjectID(e.row.ProjectID), scancoverage.Ref(e.row.Ref), scancoverage.Tool(e.row.Tool),
+		scancoverage.AnalysisCategory(e.row.AnalysisCategory), scancoverage.ScanIDGT(known), scancoverage.IsFullScan(true)).
+		Order(ent.Desc(scancoverage.FieldScanID)).First(ctx)
+	if err != nil && !ent.IsNotFound(err) {
+		return nil, err
+	}
+	if covered != nil {
+		about, err := decodeCoverage(covered.Content)
+		if err != nil {
+			return nil, fmt.Errorf("coverage of scan %d: %w", covered.ScanID, err)
+		}
+		sight.ScanId = covered.ScanID
+		if why := notLookedAt(about, e.rule, e.content.GetLocation().GetFilePath()); why != "" {
+			sight.Outcome = sightNotLookedAt
+			sight.Text = "The scan says nothing about it: " + why + ". It stays as it was."
+			return sight, nil
+		}
+	}
+	sight.After = convertPlace(e.content.GetLocation())
+	if sight.GetScanId() == e.row.FirstSeenScanID {
+		sight.Outcome, sight.Text = sightNew, "The scan saw it first."
+		if first := e.out.GetIdentity().GetFirstScanId(); first != 0 && first != e.row.FirstSeenScanID {
+			sight.Text = "The scan saw it first on this ref, and knew it from another one by the same evidence."
+		}
+		return sight, nil
+	}
+	if len(e.out.GetEvidence()) > 0 {
+		sight.Rung = e.out.GetEvidence()[0].GetRung()
+	}
+	sight.Text = "The scan saw it by the same evidence."
+	if sight.GetRung() != "" {
+		sight.Text = fmt.Sprintf("The scan saw it by the same evidence: %s.", describeRung(sight.GetRung()))
+	}
+	return sight, nil
+}
+
+// closing is how the finding went.
+func (e *explanation) closing(ctx context.Context, db *ent.Client) (*findingsv1.IdentitySight, error) {
+	last, err := db.FindingEvent.Query().Where(findingevent.FindingID(e.row.ID), findingevent.ToStatusIn(lifecycle.Fixed, lifecycle.Removed),
+		func(s *entsql.Selector) {
+			s.Where(entsql.ColumnsNEQ(s.C(findingevent.FieldFromStatus), s.C(findingevent.FieldToStatus)))
+		}).Order(ent.Desc(findingevent.FieldID)).First(ctx)
+	if ent.IsNotFound(err) || err == nil && last.ScanID == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text := fmt.Sprintf("The scan looked and did not see it: it is %s.", last.ToStatus)
+	if last.Reason != "" {
+		text = fmt.Sprintf("The scan did not see it, so it is %s: %s.", last.ToStatus, last.Reason)
+	}
+	return &findingsv1.IdentitySight{
+		ScanId: *last.ScanID, At: timestamppb.New(store.Time(last.At)), Ref: e.row.Ref, Outcome: last.ToStatus, Text: text,
+		Before: convertPlace(e.content.GetLocation()),
+	}, nil
+}
+
+// coverageDecoder reads coverages. One of a large repository is a few megabytes.
+var coverageDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+})
+
+func decodeCoverage(stored []byte) (*storev1.ScanCoverage, error) {
+	decoder, err := coverageDecoder()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := decoder.DecodeAll(stored, nil)
+	if err != nil {
+		return nil, err
+	}
+	about := &storev1.ScanCoverage{}
+	return about, proto.Unmarshal(raw, about)
+}
+
+// notLookedAt says why a scan could not see a finding; empty when it could.
+func notLookedAt(about *storev1.ScanCoverage, rule, path string) string {
+	contains := func(list []string, word string) bool { return slices.Contains(list, word) }
+	switch {
+	case about.GetFailure() != "":
+		return about.GetFailure()
+	case about.GetRulesKnown() && !contains(about.GetRules(), rule):
+		return "it did not run the rule"
+	case contains(about.GetSkipped(), path):
+		return "it could not look at the file"
+	case about.GetFilesKnown() && path != "" && !contains(about.GetFiles(), path):
+		return "it did not look at the file"
+	}
+	return ""
+}
+
+// sightOf shows a stored match.
+func (e *explanation) sightOf(match *ent.FindingMatch) (*findingsv1.IdentitySight, error) {
+	content := &storev1.FindingMatch{}
+	if err := proto.Unmarshal(match.Content, content); err != nil {
+		return nil, fmt.Errorf("match %d: %w", match.ID, err)
+	}
+	sight := &findingsv1.IdentitySight{
+		ScanId: match.ScanID, Outcome: sightJoined, Rung: match.Rung, Before: convertPlace(content.GetBefore()), After: convertPlace(content.GetAfter()),
+		FromRef: content.GetFromRef(),
+	}
+	for _, candidate := range content.GetConsidered() {
+		sight.Considered = append(sight.Considered, &findingsv1.IdentityCandidate{
+			FindingId: candidate.GetFindingId(), Rung: candidate.GetRung(), Refused: candidate.GetRefused(),
+		})
+	}
+	switch {
+	case match.Rung == "":
+		sight.Outcome = sightNew
+		sight.Text = fmt.Sprintf("The scan saw it first. Others were near, but none was surely the same (%d considered).", len(sight.GetConsidered()))
+	case match.ScanID == e.row.FirstSeenScanID:
+		sight.Text = fmt.Sprintf("The scan saw it first on this ref, and knew it from %s by %s.", sight.GetFromRef(), describeRung(match.Rung))
+	default:
+		sight.Text = fmt.Sprintf("The scan joined its result to this finding by %s: no stronger evidence was the same.", describeRung(match.Rung))
+	}
+	e.place(sight, match.ScanID, match.At)
+	return sight, nil
+}
+
+// place says which scan it was; its own time is truer than the fallback.
+func (e *explanation) place(sight *findingsv1.IdentitySight, id, at int64) {
+	if sight.GetRef() == "" {
+		sight.Ref = e.row.Ref
+	}
+	if known := e.scans[id]; known != nil {
+		sight.Ref, at = known.Ref, known.StartedAt
+	}
+	if at != 0 {
+		sight.At = timestamppb.New(store.Time(at))
+	}
+}
