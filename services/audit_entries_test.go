@@ -31,6 +31,7 @@ func TestOneAuditEntryPerCall(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		// The first look at the catalog brings the shipped workflows in, which is an entry of its own.
 		s.Get(t, fmt.Sprintf("/api/workflows/v1/deployments/%d/registry", s.DeploymentID))
+		s.Get(t, "/c/auto") // likewise the first question for rules
 		audited := 0
 		for i, rpc := range operations() {
 			if rpc.rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC {

@@ -17,8 +17,10 @@ import (
 	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
 	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
+	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
+	rulesv1 "github.com/palisade/palisade/gen/palisade/rules/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
@@ -37,8 +39,10 @@ import (
 	"github.com/palisade/palisade/services/notifications"
 	"github.com/palisade/palisade/services/notifications/channel"
 	"github.com/palisade/palisade/services/platform"
+	"github.com/palisade/palisade/services/policies"
 	"github.com/palisade/palisade/services/projects"
 	"github.com/palisade/palisade/services/reporting"
+	"github.com/palisade/palisade/services/rules"
 	"github.com/palisade/palisade/services/scans"
 	"github.com/palisade/palisade/services/scm"
 	"github.com/palisade/palisade/services/supplychain"
@@ -77,6 +81,10 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 	if err != nil {
 		return nil, err
 	}
+	scanners, err := scans.NewScannerProtocol(d.store, d.jobs, uploads, d.config.BaseURL())
+	if err != nil {
+		return nil, err
+	}
 	incoming, err := scm.NewIncomingWebhooks(hosts(d), d.jobs, d.log)
 	if err != nil {
 		return nil, err
@@ -84,17 +92,23 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 	return slices.Concat([]Domain{
 		group[platformv1.MiscellaneousServiceServer](platformv1.RegisterMiscellaneousServiceServer, platform.Miscellaneous{},
 			platformv1.RegisterMiscellaneousServiceHandlerClient, platformv1.NewMiscellaneousServiceClient),
+		group[platformv1.ScannerSupportServiceServer](platformv1.RegisterScannerSupportServiceServer, platform.ScannerSupport{},
+			platformv1.RegisterScannerSupportServiceHandlerClient, platformv1.NewScannerSupportServiceClient),
 		group[platformv1.AuditServiceServer](platformv1.RegisterAuditServiceServer, platform.NewAudit(d.store),
 			platformv1.RegisterAuditServiceHandlerClient, platformv1.NewAuditServiceClient),
 		group[supplychainv1.PackageManagerConfigurationsServiceServer](supplychainv1.RegisterPackageManagerConfigurationsServiceServer,
 			supplychain.NewPackageManagers(d.store, d.keyring, d.egress),
 			supplychainv1.RegisterPackageManagerConfigurationsServiceHandlerClient, supplychainv1.NewPackageManagerConfigurationsServiceClient),
+		group[supplychainv1.SupplyChainServiceServer](supplychainv1.RegisterSupplyChainServiceServer, supplychain.NewSupplyChain(d.store),
+			supplychainv1.RegisterSupplyChainServiceHandlerClient, supplychainv1.NewSupplyChainServiceClient),
 		group[supplychainv1.MalwareFirewallServiceServer](supplychainv1.RegisterMalwareFirewallServiceServer, supplychain.NewMalwareFirewall(d.store),
 			supplychainv1.RegisterMalwareFirewallServiceHandlerClient, supplychainv1.NewMalwareFirewallServiceClient),
 		group[reportingv1.ReportsServiceServer](reportingv1.RegisterReportsServiceServer, reporting.NewReports(d.store, int64(d.config.ReportCache)),
 			reportingv1.RegisterReportsServiceHandlerClient, reportingv1.NewReportsServiceClient),
 		group[reportingv1.MalwareFirewallReportsServiceServer](reportingv1.RegisterMalwareFirewallReportsServiceServer, reporting.NewMalwareFirewall(d.store),
 			reportingv1.RegisterMalwareFirewallReportsServiceHandlerClient, reportingv1.NewMalwareFirewallReportsServiceClient),
+		group[scansv1.ScannerProtocolServiceServer](scansv1.RegisterScannerProtocolServiceServer, scanners,
+			scansv1.RegisterScannerProtocolServiceHandlerClient, scansv1.NewScannerProtocolServiceClient),
 		{RegisterGRPC: func(s grpc.ServiceRegistrar) { scmv1.RegisterIncomingWebhooksServiceServer(s, incoming) }},
 		{RegisterGRPC: func(s grpc.ServiceRegistrar) {
 			scansv1.RegisterReportUploadsServiceServer(s, scans.NewReportUploads(d.store, d.jobs, uploads))
@@ -132,12 +146,20 @@ func findingGroups(d deps) []Domain {
 			projectsv1.RegisterProjectsServiceHandlerClient, projectsv1.NewProjectsServiceClient),
 		group[scansv1.ScansServiceServer](scansv1.RegisterScansServiceServer, scans.NewScans(d.store),
 			scansv1.RegisterScansServiceHandlerClient, scansv1.NewScansServiceClient),
+		group[rulesv1.RulesServiceServer](rulesv1.RegisterRulesServiceServer, rules.NewRules(d.store),
+			rulesv1.RegisterRulesServiceHandlerClient, rulesv1.NewRulesServiceClient),
+		group[rulesv1.ScannerRulesServiceServer](rulesv1.RegisterScannerRulesServiceServer, rules.NewScannerRules(d.store, d.config.BaseURL()),
+			rulesv1.RegisterScannerRulesServiceHandlerClient, rulesv1.NewScannerRulesServiceClient),
 		group[findingsv1.FindingsServiceServer](findingsv1.RegisterFindingsServiceServer, findings.NewFindings(d.store),
 			findingsv1.RegisterFindingsServiceHandlerClient, findingsv1.NewFindingsServiceClient),
 		group[findingsv1.SecretsServiceServer](findingsv1.RegisterSecretsServiceServer, findings.NewSecrets(d.store),
 			findingsv1.RegisterSecretsServiceHandlerClient, findingsv1.NewSecretsServiceClient),
 		group[findingsv1.TriageServiceServer](findingsv1.RegisterTriageServiceServer, findings.NewTriage(d.store),
 			findingsv1.RegisterTriageServiceHandlerClient, findingsv1.NewTriageServiceClient),
+		group[findingsv1.FindingIdentityServiceServer](findingsv1.RegisterFindingIdentityServiceServer, findings.NewFindingIdentity(d.store),
+			findingsv1.RegisterFindingIdentityServiceHandlerClient, findingsv1.NewFindingIdentityServiceClient),
+		group[policiesv1.PoliciesV2ServiceServer](policiesv1.RegisterPoliciesV2ServiceServer, policies.NewPoliciesV2(d.store),
+			policiesv1.RegisterPoliciesV2ServiceHandlerClient, policiesv1.NewPoliciesV2ServiceClient),
 	}
 }
 
@@ -146,6 +168,8 @@ func identityGroups(d deps) []Domain {
 	return []Domain{
 		group[identityv1.TokensServiceServer](identityv1.RegisterTokensServiceServer, identity.NewTokens(d.store, d.tokens),
 			identityv1.RegisterTokensServiceHandlerClient, identityv1.NewTokensServiceClient),
+		group[identityv1.TokenRequestsServiceServer](identityv1.RegisterTokenRequestsServiceServer, identity.NewTokenRequests(d.store, d.tokens, d.keyring),
+			identityv1.RegisterTokenRequestsServiceHandlerClient, identityv1.NewTokenRequestsServiceClient),
 		group[identityv1.TeamsServiceServer](identityv1.RegisterTeamsServiceServer, identity.NewTeams(d.store),
 			identityv1.RegisterTeamsServiceHandlerClient, identityv1.NewTeamsServiceClient),
 		group[identityv1.UsersServiceServer](identityv1.RegisterUsersServiceServer, identity.NewUsers(d.store),
@@ -234,7 +258,9 @@ func assistants(d deps) *ai.Assistant {
 func background(d deps) []jobs.Work {
 	return []jobs.Work{
 		ai.MemoriesBackground(d.store),
+		identity.TokenRequestsBackground(d.store),
 		scans.Background(d.store, d.log),
+		scans.ScannerBackground(d.store, d.log, ingested(d)),
 		hosts(d).Background(d.log),
 		scm.IncomingBackground(hosts(d), d.log),
 		notifications.Background(senders(d), d.log),
@@ -283,8 +309,13 @@ func uploadOptions(ctx context.Context, d deps) (scans.UploadOptions, error) {
 		SpoolDir:     spool,
 		MaxBytes:     int64(d.config.MaxUpload),
 		RedactionKey: key,
-		Ingested: func(product, outcome string, n int) {
-			d.metrics.FindingsIngested.WithLabelValues(product, outcome).Add(float64(n))
-		},
+		Ingested:     ingested(d),
 	}, nil
+}
+
+// ingested counts results in the metrics.
+func ingested(d deps) func(product, outcome string, n int) {
+	return func(product, outcome string, n int) {
+		d.metrics.FindingsIngested.WithLabelValues(product, outcome).Add(float64(n))
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent/scan"
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -41,22 +42,31 @@ func (s *Versions) GetProjectVersionInfo(ctx context.Context, r *deploymentsv1.G
 		ids[i] = p.ScanID.Int64
 	}
 	rows, err := s.store.Reader.Scan.Query().Where(func(q *sql.Selector) { q.Where(store.InIDs(q.C(scan.FieldID), ids)) }).
-		Select(scan.FieldID, scan.FieldMeta).All(ctx)
+		Select(scan.FieldID, scan.FieldMeta, scan.FieldScanner).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	environments := make(map[int64]deploymentsv1.ScanEnvironment, len(rows))
+	environments, versions := make(map[int64]deploymentsv1.ScanEnvironment, len(rows)), make(map[int64]string, len(rows))
 	for _, row := range rows {
 		meta := &scansv1.ScanMeta{}
 		if err := proto.Unmarshal(row.Meta, meta); err != nil {
 			return nil, err
 		}
 		environments[row.ID] = environment(meta.GetCiJobUrl())
+		if row.Scanner == nil {
+			continue // a report was uploaded: nobody knows by which version
+		}
+		scanner := &storev1.ScannerScan{}
+		if err := proto.Unmarshal(*row.Scanner, scanner); err != nil {
+			return nil, err
+		}
+		versions[row.ID] = scanner.GetCliVersion()
 	}
 	response := &deploymentsv1.GetProjectVersionInfoResponse{}
 	for _, p := range projects {
 		response.ProjectInfo = append(response.ProjectInfo, &deploymentsv1.ProjectVersionInfo{
 			RepositoryName: p.Name, RepositoryId: p.ID, ScanEnvironment: environments[p.ScanID.Int64],
+			CliVersion: versions[p.ScanID.Int64],
 		})
 	}
 	return response, nil

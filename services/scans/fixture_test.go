@@ -29,6 +29,19 @@ type run struct {
 	Failed         bool
 	RuleText       string
 	Results        []result
+	// Rules are declared beside those of the results. Files are listed as artifacts. FailedFiles could not be scanned.
+	Rules       []declared
+	Files       []artifact
+	FailedFiles []string
+}
+
+// declared is a rule of the catalogue; Former is a name that it had.
+type declared struct{ ID, Former string }
+
+// artifact is a file of the report: a target of the analysis, with the hash of its content.
+type artifact struct {
+	Path, Hash string
+	Target     bool
 }
 
 // sarifOf writes a report.
@@ -55,12 +68,31 @@ func sarifOf(t testing.TB, runs ...run) []byte {
 			results = append(results, item)
 			rules = append(rules, map[string]any{"id": one.Rule, "shortDescription": map[string]any{"text": "Rule " + one.Rule + r.RuleText}})
 		}
+		for _, one := range r.Rules {
+			rule := map[string]any{"id": one.ID, "shortDescription": map[string]any{"text": "Rule " + one.ID + r.RuleText}}
+			if one.Former != "" {
+				rule["deprecatedIds"] = []string{one.Former}
+			}
+			rules = append(rules, rule)
+		}
+		invocation := map[string]any{"executionSuccessful": !r.Failed}
+		var failures []any
+		for _, path := range r.FailedFiles {
+			failures = append(failures, map[string]any{"level": "error", "message": map[string]any{"text": "timeout"},
+				"locations": []any{map[string]any{"physicalLocation": map[string]any{"artifactLocation": map[string]any{"uri": path}}}}})
+		}
+		if failures != nil {
+			invocation["toolExecutionNotifications"] = failures
+		}
 		out := map[string]any{
 			"tool": map[string]any{"driver": map[string]any{"name": r.Tool, "rules": rules}}, "results": results,
-			"invocations": []any{map[string]any{"executionSuccessful": !r.Failed}},
+			"invocations": []any{invocation},
 		}
 		if r.Category != "" {
 			out["automationDetails"] = map[string]any{"id": r.Category + "/"}
+		}
+		if r.Files != nil {
+			out["artifacts"] = artifactsOf(r.Files)
 		}
 		list = append(list, out)
 	}
@@ -69,6 +101,28 @@ func sarifOf(t testing.TB, runs ...run) []byte {
 		t.Fatal(err)
 	}
 	return raw
+}
+
+func artifactsOf(files []artifact) (list []any) {
+	for _, file := range files {
+		item := map[string]any{"location": map[string]any{"uri": file.Path}}
+		if file.Target {
+			item["roles"] = []string{"analysisTarget"}
+		}
+		if file.Hash != "" {
+			item["hashes"] = map[string]any{"sha-256": file.Hash}
+		}
+		list = append(list, item)
+	}
+	return list
+}
+
+// targets lists files as targets of the analysis.
+func targets(paths ...string) (list []artifact) {
+	for _, path := range paths {
+		list = append(list, artifact{Path: path, Target: true})
+	}
+	return list
 }
 
 // upload sends a report to acme/web and returns the answer.
@@ -111,6 +165,17 @@ func statuses(t *testing.T, s *apitest.Server) (list []string) {
 	t.Helper()
 	for _, f := range s.Store.Reader.Finding.Query().Order(ent.Asc(finding.FieldID)).AllX(s.System(t)) {
 		list = append(list, f.Ref+" "+f.AnalysisCategory+" "+f.State+" "+f.Status)
+	}
+	return list
+}
+
+// reasons are the kinds and reasons of all events in order, but for those that made the findings.
+func reasons(t *testing.T, s *apitest.Server) (list []string) {
+	t.Helper()
+	for _, e := range s.Store.Reader.FindingEvent.Query().Order(ent.Asc(findingevent.FieldID)).AllX(s.System(t)) {
+		if e.Kind != "created" {
+			list = append(list, e.Kind+": "+e.Reason)
+		}
 	}
 	return list
 }

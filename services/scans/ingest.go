@@ -3,120 +3,211 @@ package scans
 import (
 	"context"
 	"fmt"
-	"strings"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/project"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
-	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/notifications/outbox"
-	"github.com/palisade/palisade/services/projects/gitref"
-	"github.com/palisade/palisade/services/scans/sarif"
 )
 
 // batchSize is how many results are compared and written at a time.
 const batchSize = 500
 
-// analysis is what one report replaces: the results of one tool and category on one ref of a project.
-type analysis struct{ tool, category string }
+// scanReport is one scan with its results.
+type scanReport struct {
+	store *store.Store
+	// project is held by the transaction: see holdProject.
+	project *ent.Project
+	// scan is stored already. Its ref and commit count, and whether it is a full scan.
+	scan    *ent.Scan
+	results source
+	// formerNames are the present names of rules by tool and former name, as the report declares them.
+	formerNames map[string]map[string]string
+}
 
-// outcome is what became of a result or of a stored finding.
+// outcome is what became of a result or of a stored finding: created, updated, unchanged, reopened, fixed or removed.
 type outcome struct{ product, what string }
 
-// ingest stores one report.
+// scanResult is what a scan did to the findings.
+type scanResult struct {
+	counts map[outcome]int
+	// coverages say in words what is known of what each analysis looked at.
+	coverages map[analysis]string
+}
+
+// ingest stores the results of one scan.
 type ingest struct {
-	store        *store.Store
-	jobs         *jobs.Jobs
+	scanReport
+	scanResult
+	tx           *ent.Tx
 	deploymentID int64
-	ref          string // full
-	commit       string
-	category     string // of the upload; empty: the report's own
-	report       *sarif.Report
+	now          int64
 
-	tx      *ent.Tx
-	now     int64
-	project *ent.Project
-	scan    *ent.Scan
-
-	assigners map[analysis]*identity.Assigner
-	rules     map[ruleKey]storedRule
-	batch     []*incoming
-	seen      map[int64]struct{} // findings of earlier scans that this one met
-	counts    map[outcome]int
-	skipped   []sarif.Skip // at most maxSkippedShown
-	skippedOf []int        // by run
+	names  *ruleNames
+	groups map[analysis]*group
+	rules  map[ruleKey]storedRule
+	kept   kept
+	memory memory
+	batch  []*incoming
+	// recognised are findings that this scan makes, but that other refs have in another form. Their events follow those of
+	// their creation.
+	recognised []recognised
 }
 
-// run does all of it in one transaction: nothing of a report is visible before all of it is.
-func (in *ingest) run(ctx context.Context, tx *ent.Tx, projectName string) error {
-	in.tx, in.now = tx, store.Now()
-	in.assigners, in.rules = map[analysis]*identity.Assigner{}, map[ruleKey]storedRule{}
-	in.seen, in.counts, in.skippedOf = map[int64]struct{}{}, map[outcome]int{}, make([]int, len(in.report.Runs))
-	if err := in.openProject(ctx, projectName); err != nil {
-		return fmt.Errorf("open project: %w", err)
+// storeResults is the only way in for results: it stores findings, their events, how they were recognised and what was looked
+// at, and closes what is gone. It does not change the row of the scan (see setCounts), nor does it tell others about it.
+//
+// It reads the results twice, unless they are few: first all evidence is collected in memory and matched with what is stored;
+// then the results are written. The transaction holds the project, so that nobody else changes its findings between the two.
+func storeResults(ctx context.Context, tx *ent.Tx, report scanReport) (*scanResult, error) {
+	in := &ingest{
+		scanReport: report, tx: tx, deploymentID: report.scan.DeploymentID, now: store.Now(),
+		scanResult: scanResult{counts: map[outcome]int{}, coverages: map[analysis]string{}},
+		groups:     map[analysis]*group{}, rules: map[ruleKey]storedRule{},
 	}
-	if err := in.openScan(ctx); err != nil {
-		return fmt.Errorf("open scan: %w", err)
+	defer func() {
+		in.groups, in.kept, in.rules = nil, kept{}, nil
+		in.memory.release()
+	}()
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"rule aliases", in.readNames},
+		{"upgrade identities", in.upgradeIdentities},
+		{"read results", in.collect},
+		{"match findings", in.match},
+		{"write findings", in.writeFindings},
+		{"record created findings", in.recordCreated},
+		{"close findings", in.closeMissing},
+		{"store coverage", in.storeCoverages},
+	} {
+		if err := step.do(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.what, err)
+		}
 	}
-	if err := in.report.Results(ctx, func(r *sarif.Result) error { return in.take(ctx, r) }, in.skip); err != nil {
-		return err
-	}
-	if err := in.flush(ctx); err != nil {
-		return err
-	}
-	if err := in.recordCreated(ctx); err != nil {
-		return fmt.Errorf("record created findings: %w", err)
-	}
-	if err := in.closeMissing(ctx); err != nil {
-		return fmt.Errorf("close findings: %w", err)
-	}
-	if err := in.closeScan(ctx); err != nil {
-		return fmt.Errorf("close scan: %w", err)
-	}
-	return outbox.ScanFinished(ctx, tx, in.jobs, in.scan.ID)
+	result := in.scanResult
+	return &result, nil
 }
 
-// take adds a result to the batch.
-func (in *ingest) take(ctx context.Context, r *sarif.Result) error {
-	run := in.report.Runs[r.Run]
-	group := in.analysis(run)
-	assigner, ok := in.assigners[group]
-	if !ok {
-		assigner = identity.NewAssigner()
-		in.assigners[group] = assigner
-	}
-	in.batch = append(in.batch, newIncoming(r, group, assigner.Assign(identity.Evidence{
-		Tool: group.tool, Rule: r.RuleID, Path: r.Path, MatchBasedID: r.MatchBasedID,
-		ToolFingerprint: r.ToolFingerprint, Snippet: r.Snippet, Message: r.Message,
-	})))
-	if len(in.batch) < batchSize {
+// group is one analysis on its way in.
+type group struct {
+	analysis
+	coverage *coverage
+	// previous is the latest full scan of the same analysis that came to a good end; nil: there is none, or none is needed.
+	previous *previousCoverage
+	rules    map[uint64]string // present names by hash
+	evidence evidenceList      // of the results, in their order
+
+	// joined are the findings of this ref that the results are, by id; 0: none.
+	joined []int64
+	// left are the findings that were there, and that no result is at first sight.
+	left []int64
+	// met are sorted ids of findings that results are; late are such that were joined since.
+	met  []int64
+	late map[int64]bool
+	// rungs are by which evidence results were recognised, where it is not exact, and considered what was near.
+	rungs      map[int]string
+	considered map[int][]*storev1.FindingMatchCandidate
+	// named are results that are the same as a finding of another ref; taken are their names.
+	named map[int]*foreignJoin
+	taken map[string]bool
+
+	assigner *identity.Assigner
+	next     int // result of the second pass
+}
+
+// collect is the first pass: the evidence of all results, and nothing else of them, is kept.
+func (in *ingest) collect(ctx context.Context) error {
+	err := in.results.each(ctx, func(i *incoming) error {
+		if err := in.present(ctx, i); err != nil {
+			return err
+		}
+		g := in.groupOf(i.group)
+		evidence := identity.EvidenceOf(identityText(i.ruleName, i.content))
+		g.evidence.add(evidence)
+		if _, known := g.rules[evidence.Rule]; !known {
+			g.rules[evidence.Rule] = i.ruleName
+		}
+		in.kept.add(i)
+		in.memory.add()
 		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return in.flush(ctx)
-}
-
-func (in *ingest) skip(s sarif.Skip) error {
-	in.skippedOf[s.Run]++
-	in.counts[outcome{in.report.Runs[s.Run].Product, "skipped"}]++
-	if len(in.skipped) < maxSkippedShown {
-		in.skipped = append(in.skipped, s)
+	coverages, err := in.results.coverages()
+	if err != nil {
+		return err
+	}
+	for key, covered := range coverages {
+		if err := in.presentRules(ctx, key.tool, covered); err != nil {
+			return err
+		}
+		in.groupOf(key).coverage, in.scanResult.coverages[key] = covered, covered.words()
 	}
 	return nil
 }
 
-func (in *ingest) analysis(run *sarif.Run) analysis {
-	if in.category != "" {
-		return analysis{run.Tool.Slug, in.category}
+func (in *ingest) groupOf(key analysis) *group {
+	g := in.groups[key]
+	if g == nil {
+		g = &group{
+			analysis: key, coverage: unknownCoverage(), rules: map[uint64]string{}, late: map[int64]bool{}, rungs: map[int]string{},
+			considered: map[int][]*storev1.FindingMatchCandidate{}, named: map[int]*foreignJoin{}, taken: map[string]bool{},
+		}
+		in.groups[key] = g
 	}
-	return analysis{run.Tool.Slug, run.AutomationCategory}
+	return g
 }
 
-func (in *ingest) total(what string) (n int) {
-	for o, count := range in.counts {
+// match decides which finding each result is.
+func (in *ingest) match(ctx context.Context) error {
+	for _, g := range in.inOrder() {
+		if err := in.readPrevious(ctx, g); err != nil {
+			return err
+		}
+		if err := in.matchGroup(ctx, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFindings is the second pass.
+func (in *ingest) writeFindings(ctx context.Context) error {
+	for _, g := range in.groups {
+		g.assigner = identity.NewAssigner()
+	}
+	err := in.again(ctx, func(i *incoming) error {
+		g := in.groups[i.group]
+		if g == nil || g.next >= g.evidence.size {
+			return errChanged
+		}
+		i.of, i.result, i.evidence = g, g.next, *g.evidence.at(g.next)
+		i.identify(g.assigner)
+		in.batch = append(in.batch, i)
+		g.next++
+		if len(in.batch) < batchSize {
+			return nil
+		}
+		return in.flush(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	for _, g := range in.groups {
+		if g.next != g.evidence.size {
+			return errChanged
+		}
+	}
+	return in.flush(ctx)
+}
+
+// total is how many findings or results came to one outcome.
+func (r *scanResult) total(what string) (n int) {
+	for o, count := range r.counts {
 		if o.what == what {
 			n += count
 		}
@@ -124,80 +215,45 @@ func (in *ingest) total(what string) (n int) {
 	return n
 }
 
-// changed is how many findings the report added or changed.
-func (in *ingest) changed() int {
-	return in.total("created") + in.total("updated") + in.total("reopened") + in.total("fixed")
+// changed is how many findings the scan added or changed.
+func (r *scanResult) changed() int {
+	return r.total("created") + r.total("updated") + r.total("reopened") + r.total("fixed") + r.total("removed")
 }
 
-// openProject finds or creates the project, and holds it until the end: uploads to one project take turns.
-func (in *ingest) openProject(ctx context.Context, name string) error {
-	p, err := in.lockProject(ctx, name)
-	if ent.IsNotFound(err) {
-		err = in.tx.Project.Create().SetDeploymentID(in.deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetCreatedAt(in.now).
-			OnConflictColumns(project.FieldDeploymentID, project.FieldName).Ignore().Exec(ctx)
-		if err != nil {
-			return err
-		}
-		p, err = in.lockProject(ctx, name)
+// accepted is how many results of a product became or met a finding.
+func (r *scanResult) accepted(product string) (n int) {
+	for _, what := range []string{"created", "updated", "unchanged", "reopened"} {
+		n += r.counts[outcome{product, what}]
 	}
-	if err != nil {
-		return err
-	}
-	update := p.Update().SetLatestScanAt(in.now).ClearArchivedAt()
-	if gitref.IsBranch(in.ref) && betterDefault(p.DefaultBranch, in.ref) {
-		update.SetDefaultBranch(in.ref)
-	}
-	in.project, err = update.Save(ctx)
-	return err
+	return n
 }
 
-func (in *ingest) lockProject(ctx context.Context, name string) (*ent.Project, error) {
-	query := in.tx.Project.Query().Where(project.Name(name))
-	if in.store.Postgres() {
-		query.ForUpdate()
-	}
-	return query.Only(ctx)
+// setCounts sets the numbers of findings of a scan.
+func (r *scanResult) setCounts(update *ent.ScanUpdateOne) *ent.ScanUpdateOne {
+	code, supplyChain, secret := r.accepted(sast), r.accepted(sca), r.accepted(secrets)
+	return update.SetTotalCount(int32(code + supplyChain + secret)).SetCodeCount(int32(code)).
+		SetSupplyChainCount(int32(supplyChain)).SetSecretsCount(int32(secret))
 }
 
-// betterDefault guesses the default branch of a project that no source-code host describes: the first branch that was
-// scanned, or main or master as soon as one is.
-func betterDefault(known, scanned string) bool {
-	usual := func(ref string) bool { return ref == "refs/heads/main" || ref == "refs/heads/master" }
-	return known == "" || usual(scanned) && !usual(known)
-}
-
-func (in *ingest) openScan(ctx context.Context) (err error) {
-	meta, err := proto.Marshal(&scansv1.ScanMeta{
-		Branch: in.ref, Commit: in.commit, Repository: in.project.Name, RepoUrl: in.project.URL, On: "upload",
-	})
-	if err != nil {
-		return err
-	}
-	in.scan, err = in.tx.Scan.Create().SetDeploymentID(in.deploymentID).SetProjectID(in.project.ID).SetRef(in.ref).SetCommit(in.commit).
-		SetStatus(scansv1.ScanStatus_SCAN_STATUS_RUNNING.String()).SetProducts(0).SetIsFullScan(true).
-		SetMeta(meta).SetStats(map[string]any{}).SetStartedAt(in.now).Save(ctx)
-	return err
-}
-
-// closeScan writes what the scan brought.
-func (in *ingest) closeScan(ctx context.Context) error {
-	products, accepted := int32(0), map[string]int{}
-	for _, run := range in.report.Runs {
-		if run.Rejected == "" {
-			products |= productBit(run.Product)
+// productBits are the products of which the scan has results, in the form of the column scans.products.
+func (r *scanResult) productBits() (bits int32) {
+	for _, product := range []string{sast, sca, secrets} {
+		if r.accepted(product) > 0 {
+			bits |= productBit(product)
 		}
 	}
-	stats := map[string]any{}
-	for o, n := range in.counts {
-		total, _ := stats[o.what].(int)
-		stats[o.what] = total + n
-		if o.what != "skipped" && o.what != "fixed" {
-			accepted[o.product] += n
-			products |= productBit(o.product)
-		}
+	return bits
+}
+
+// productBit is the bit of a product in the column scans.products.
+func productBit(product string) int32 {
+	switch product {
+	case sast:
+		return 1 << scansv1.Product_PRODUCT_SAST
+	case sca:
+		return 1 << scansv1.Product_PRODUCT_SCA
+	case secrets:
+		return 1 << scansv1.Product_PRODUCT_SECRETS
 	}
-	total := accepted[sast] + accepted[sca] + accepted[secrets]
-	return in.scan.Update().SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetProducts(products).
-		SetTotalCount(int32(total)).SetCodeCount(int32(accepted[sast])).SetSupplyChainCount(int32(accepted[sca])).
-		SetSecretsCount(int32(accepted[secrets])).SetStats(stats).SetCompletedAt(max(store.Now(), in.now+1)).Exec(ctx)
+	return 0
 }

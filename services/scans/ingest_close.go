@@ -2,106 +2,188 @@ package scans
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	entsql "entgo.io/ent/dialect/sql"
 
-	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/scans/sarif"
 )
+
+// closePart is how many findings that were not seen are looked at together.
+const closePart = 10 * batchSize
 
 // recordCreated writes an event for each finding that this scan made, with one statement.
 func (in *ingest) recordCreated(ctx context.Context) error {
 	if in.total("created") == 0 {
 		return nil
 	}
-	return in.store.Exec(ctx, in.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
+	err := in.store.Exec(ctx, in.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
 		SELECT deployment_id, id, CASE WHEN triage_state = ? THEN 'created' ELSE 'triage_inherited' END, '', status, COALESCE(triage_reason, ''), '', 'scan', first_seen_scan_id, first_seen_scan_id, created_at
 		FROM findings WHERE deployment_id = ? AND first_seen_scan_id = ?`, lifecycle.Untriaged, in.deploymentID, in.scan.ID)
+	if err != nil {
+		return err
+	}
+	return in.recordRecognised(ctx)
 }
 
-// closeMissing marks as fixed what earlier scans found and this one did not, by coverage: only of the same ref, tool and
-// category, and only when every run of that tool and category came to a good end.
+// closeMissing decides about what earlier scans found and this one did not, by coverage: only of the same ref, tool and category.
 func (in *ingest) closeMissing(ctx context.Context) error {
-	for group, runs := range in.groups() {
-		if blocker := whyNotComplete(runs); blocker != "" {
+	for _, g := range in.inOrder() {
+		if g.coverage.GetFailure() != "" {
 			continue
 		}
-		if err := in.closeGroup(ctx, group, runs[0].Product); err != nil {
+		g.noteMet()
+		missing := slices.DeleteFunc(g.left, g.isMet)
+		if len(missing) == 0 {
+			continue
+		}
+		if err := in.closeGroup(ctx, g, missing); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (in *ingest) groups() map[analysis][]*sarif.Run {
-	groups := map[analysis][]*sarif.Run{}
-	for _, run := range in.report.Runs {
-		if run.Tool.Slug != "" {
-			groups[in.analysis(run)] = append(groups[in.analysis(run)], run)
+func (in *ingest) closeGroup(ctx context.Context, g *group, missing []int64) error {
+	before := g.previous
+	if before != nil && !g.coverage.listsAll {
+		repeat, err := in.isRepeat(ctx, g)
+		if err != nil {
+			return err
+		}
+		if repeat {
+			before = nil
 		}
 	}
-	return groups
-}
-
-// whyNotComplete says why what is missing from the runs need not be gone from the code; "" when it must be.
-func whyNotComplete(runs []*sarif.Run) string {
-	for _, run := range runs {
-		if run.Rejected != "" {
-			return fmt.Sprintf("run %d was rejected", run.Index)
-		}
-		if !run.Succeeded {
-			return fmt.Sprintf("run %d did not succeed", run.Index)
+	lastFull := int64(0)
+	if !in.scan.IsFullScan {
+		var err error
+		if lastFull, err = in.lastFullScan(ctx, g.analysis); err != nil {
+			return err
 		}
 	}
-	return ""
-}
-
-// warningsOf adds what this service has to say about a run to what the reader found.
-func (in *ingest) warningsOf(run *sarif.Run) []string {
-	blocker := whyNotComplete(in.groups()[in.analysis(run)])
-	if blocker == "" || run.Rejected != "" || !run.Succeeded { // the reader has said so already
-		return nil
+	j := newJudge(g.coverage, in.scan.IsFullScan, before)
+	for part := range slices.Chunk(missing, closePart) {
+		if err := in.judgePart(ctx, g, j, part, lastFull); err != nil {
+			return err
+		}
 	}
-	return []string{"no finding was closed as fixed: " + blocker}
+	return nil
 }
 
-func (in *ingest) closeGroup(ctx context.Context, group analysis, product string) error {
-	ids, err := in.tx.Finding.Query().Where(
-		finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID), finding.Ref(in.ref), finding.Tool(group.tool),
-		finding.AnalysisCategory(group.category), finding.StateIn(lifecycle.Unresolved, lifecycle.Muted),
-		finding.FirstSeenScanIDNEQ(in.scan.ID)).Order(ent.Asc(finding.FieldID)).IDs(ctx)
+// unseen is what has to be known of a finding that was not seen.
+type unseen struct {
+	ID        int64   `sql:"id"`
+	RuleID    int64   `sql:"rule_id"`
+	FirstScan int64   `sql:"first_seen_scan_id"`
+	IssueType string  `sql:"issue_type"`
+	FilePath  *string `sql:"file_path"`
+}
+
+func (in *ingest) judgePart(ctx context.Context, g *group, j *judge, ids []int64, lastFull int64) error {
+	var rows []unseen
+	err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), findingIDs(ids)).
+		Select(finding.FieldID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldIssueType, finding.FieldFilePath).Scan(ctx, &rows)
 	if err != nil {
 		return err
 	}
-	missing := ids[:0]
-	for _, id := range ids {
-		if _, met := in.seen[id]; !met {
-			missing = append(missing, id)
-		}
-	}
-	for len(missing) > 0 {
-		part := missing[:min(len(missing), 10*batchSize)]
-		missing = missing[len(part):]
-		if err := in.closePart(ctx, part); err != nil {
+	if !in.scan.IsFullScan {
+		if rows, err = in.sinceFullScan(ctx, rows, lastFull); err != nil {
 			return err
 		}
-		in.counts[outcome{product, "fixed"}] += len(part)
+	}
+	rules, err := in.presentNames(ctx, g.tool, rows)
+	if err != nil {
+		return err
+	}
+	fates := map[fate][]int64{}
+	for _, row := range rows {
+		path := ""
+		if row.FilePath != nil {
+			path = *row.FilePath
+		}
+		f := j.fate(row.IssueType, rules[row.RuleID], path)
+		if f == leftAlone {
+			continue
+		}
+		fates[f] = append(fates[f], row.ID)
+		in.counts[outcome{row.IssueType, f.state}]++
+	}
+	for _, f := range []fate{goneReport, goneScanned, goneCovered, goneRule, ruleGone, fileRenamed, fileGone, fileMissing} {
+		if len(fates[f]) == 0 {
+			continue
+		}
+		slices.Sort(fates[f])
+		if err := in.close(ctx, f, fates[f]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (in *ingest) closePart(ctx context.Context, ids []int64) error {
+// sinceFullScan leaves the findings that first appeared after the last full scan: only these can a scan that compares with a base
+// see or miss.
+func (in *ingest) sinceFullScan(ctx context.Context, rows []unseen, lastFull int64) ([]unseen, error) {
+	rows = slices.DeleteFunc(rows, func(row unseen) bool { return row.FirstScan <= lastFull })
+	first := map[int64]bool{}
+	for _, row := range rows {
+		first[row.FirstScan] = true
+	}
+	ids := make([]int64, 0, len(first))
+	for id := range first {
+		ids = append(ids, id)
+	}
+	// Scans of earlier versions stored no coverage; all of them were full ones.
+	full, err := in.tx.Scan.Query().Where(scan.IsFullScan(true), func(s *entsql.Selector) { s.Where(store.InIDs(s.C(scan.FieldID), ids)) }).IDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range full {
+		first[id] = false
+	}
+	return slices.DeleteFunc(rows, func(row unseen) bool { return !first[row.FirstScan] }), nil
+}
+
+// presentNames are the present names of the rules of findings, by id.
+func (in *ingest) presentNames(ctx context.Context, tool string, rows []unseen) (map[int64]string, error) {
+	var ids []int64
+	for _, row := range rows {
+		ids = append(ids, row.RuleID)
+	}
+	slices.Sort(ids)
+	names, err := ruleNamesOf(ctx, in.tx, slices.Compact(ids))
+	if err != nil {
+		return nil, err
+	}
+	aliases, err := in.namesOf(ctx, tool)
+	if err != nil {
+		return nil, err
+	}
+	for id, name := range names {
+		if now, renamed := aliases[name]; renamed {
+			names[id] = now
+		}
+	}
+	return names, nil
+}
+
+// close sets the state of findings, with an event for each that says why.
+func (in *ingest) close(ctx context.Context, f fate, ids []int64) error {
+	reason, args := "CAST(? AS TEXT)", []any{f.prefix}
+	if f.about {
+		reason, args = "CAST(? AS TEXT) || COALESCE(file_path, '') || CAST(? AS TEXT)", append(args, f.suffix)
+	}
 	inIDs, list := in.store.InIDs(ids)
+	args = append([]any{f.state, f.state}, args...)
+	args = append(args, in.scan.ID, in.scan.ID, in.now, in.deploymentID, list)
 	err := in.store.Exec(ctx, in.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
-		SELECT deployment_id, id, 'fixed', status, ?, 'gone from the report', '', 'scan', ?, ?, ? FROM findings WHERE deployment_id = ? AND id`+inIDs,
-		lifecycle.Fixed, in.scan.ID, in.scan.ID, in.now, in.deploymentID, list)
+		SELECT deployment_id, id, ?, status, ?, `+reason+`, '', 'scan', ?, ?, ? FROM findings WHERE deployment_id = ? AND id`+inIDs, args...)
 	if err != nil {
 		return err
 	}
-	return in.tx.Finding.Update().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldID), ids)) }).
-		SetState(lifecycle.Fixed).SetStatus(lifecycle.Fixed).SetStateUpdatedAt(in.now).Exec(ctx)
+	return in.tx.Finding.Update().Where(finding.DeploymentID(in.deploymentID), findingIDs(ids)).
+		SetState(f.state).SetStatus(f.state).SetStateUpdatedAt(in.now).Exec(ctx)
 }

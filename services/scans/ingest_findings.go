@@ -1,105 +1,16 @@
 package scans
 
 import (
+	"bytes"
 	"context"
-	"encoding/binary"
-	"fmt"
-	"strings"
 
 	entsql "entgo.io/ent/dialect/sql"
-	"github.com/cespare/xxhash/v2"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
-	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
-	"github.com/palisade/palisade/services/findings/verdict"
-	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/scans/sarif"
 )
-
-// incoming is a result on its way to a finding.
-type incoming struct {
-	result      *sarif.Result
-	group       analysis
-	fingerprint string
-	content     *storev1.FindingContent
-
-	ruleID      int64
-	contentHash int64
-	encoded     []byte
-}
-
-func newIncoming(r *sarif.Result, group analysis, id identity.Identity) *incoming {
-	content := &storev1.FindingContent{
-		Location: &findingsv1.FindingLocation{
-			FilePath: r.Path, Line: int32(r.Line), Column: int32(r.Column), EndLine: int32(r.EndLine), EndColumn: int32(r.EndColumn),
-		},
-		Message:           r.Message,
-		Snippet:           r.Snippet,
-		SyntacticId:       id.SyntacticID,
-		MatchBasedId:      id.MatchBasedID,
-		IdentityRung:      id.Rung,
-		IdentityVersion:   identity.Version,
-		ToolFingerprint:   r.ToolFingerprint,
-		HistoricalCommit:  r.HistoricalCommit,
-		SuppressionReason: r.SuppressionReason,
-	}
-	if r.Product == sca {
-		addPackage(content, r)
-	}
-	return &incoming{result: r, group: group, fingerprint: id.Fingerprint, content: content}
-}
-
-func addPackage(content *storev1.FindingContent, r *sarif.Result) {
-	found := &findingsv1.FoundDependency{Ecosystem: "no_package_manager", Transitivity: "unknown"}
-	content.FoundDependency, content.VulnerabilityIdentifier = found, r.RuleID
-	p := r.Package
-	if p == nil {
-		return
-	}
-	found.Package, found.Version = p.Name, p.Version
-	if p.Ecosystem != "" {
-		found.Ecosystem = p.Ecosystem
-	}
-	if p.AdvisoryID != "" {
-		content.VulnerabilityIdentifier = p.AdvisoryID
-	}
-	for version := range strings.SplitSeq(p.FixedVersion, ",") {
-		if version = strings.TrimSpace(version); version != "" {
-			content.FixRecommendations = append(content.FixRecommendations, &findingsv1.FixRecommendation{Package: p.Name, Version: version})
-		}
-	}
-}
-
-// encode renders the blob and the hash that says whether a later scan brings news. The commit is not part of the hash:
-// the same finding at the next commit is not news.
-func (i *incoming) encode(commit string) error {
-	options := proto.MarshalOptions{Deterministic: true}
-	bare, err := options.Marshal(i.content)
-	if err != nil {
-		return err
-	}
-	h := xxhash.New()
-	_, _ = h.Write(bare) // a hash never fails
-	_, _ = h.WriteString(i.result.Severity)
-	_ = binary.Write(h, binary.LittleEndian, i.ruleID)
-	i.contentHash = int64(h.Sum64())
-	i.content.Commit = commit
-	i.encoded, err = options.Marshal(i.content)
-	return err
-}
-
-// state is what the scan says about a finding that it reports.
-func (i *incoming) state() string {
-	if i.result.Suppressed {
-		return lifecycle.Muted
-	}
-	return lifecycle.Unresolved
-}
 
 // flush compares the batch with what is stored, and writes what is new or changed.
 func (in *ingest) flush(ctx context.Context) error {
@@ -111,140 +22,201 @@ func (in *ingest) flush(ctx context.Context) error {
 	if err := in.storeRules(ctx, batch); err != nil {
 		return err
 	}
+	if err := in.nameNew(ctx, batch); err != nil {
+		return err
+	}
 	stored, err := in.storedFindings(ctx, batch)
 	if err != nil {
 		return err
 	}
-	var fresh []*ent.FindingCreate
+	var fresh []*incoming
 	var changed []change
-	var events []*ent.FindingEventCreate
-	decisions, err := in.decisionsFor(ctx, batch, stored)
-	if err != nil {
-		return err
-	}
 	for _, i := range batch {
-		i.ruleID = in.rules[ruleKey{i.group.tool, i.result.RuleID}].id
-		if err := i.encode(in.commit); err != nil {
+		i.ruleID = in.rules[ruleKey{i.group.tool, i.ruleName}].id
+		if err := i.encode(in.scan.Commit); err != nil {
 			return err
 		}
-		old := stored[storedKey{i.fingerprint, i.group.category}]
+		old := stored[i.knownID()]
 		if old == nil {
-			fresh = append(fresh, in.create(i, decisions[i.fingerprint]))
-			in.counts[outcome{i.result.Product, "created"}]++
+			fresh = append(fresh, i)
+			in.counts[outcome{i.product, "created"}]++
 			continue
 		}
-		in.seen[old.ID] = struct{}{}
-		what, event := in.compare(i, old)
-		in.counts[outcome{i.result.Product, what}]++
-		lacksPath := old.FilePath == nil && i.result.Path != "" // stored before there was the column: no news, but written
-		if what != "unchanged" || lacksPath {
-			changed = append(changed, change{i, old, what})
-		}
-		if event != nil {
-			events = append(events, event)
+		c := i.compare(old)
+		in.counts[outcome{i.product, c.what}]++
+		if c.written() {
+			changed = append(changed, c)
 		}
 	}
-	updates, err := in.updates(ctx, changed)
-	if err != nil {
+	if err := in.writeChanged(ctx, changed); err != nil {
 		return err
 	}
-	return in.write(ctx, fresh, updates, events)
+	return in.writeFresh(ctx, fresh)
+}
+
+// knownID is the id of the finding of this ref that the result was joined to; 0: it is a new one.
+func (i *incoming) knownID() int64 { return i.of.joined[i.result] }
+
+// rung is the evidence by which the result was recognised, here or on another ref, where it is not exact; else empty.
+func (i *incoming) rung() string {
+	if foreign := i.of.named[i.result]; foreign != nil && !identity.Exact(foreign.rung) {
+		return foreign.rung
+	}
+	return i.of.rungs[i.result]
 }
 
 // change is a stored finding about which a scan brings news.
 type change struct {
 	*incoming
-	old  *ent.Finding
-	what string
+	old *ent.Finding
+	// what is the outcome; event is the kind of the event, empty for none.
+	what, event string
+	// state is true if the event is one of its state.
+	state bool
+	// silent: something is stored that is no news.
+	silent bool
 }
 
-// updates makes the rows of changed findings. What did not come from scans stays in their content, which is read with one
-// query for all of them.
-func (in *ingest) updates(ctx context.Context, changed []change) ([]*ent.FindingCreate, error) {
+func (c change) written() bool { return c.what != "unchanged" || c.silent }
+
+// compare says what a scan means for a stored finding.
+func (i *incoming) compare(old *ent.Finding) change {
+	c := change{incoming: i, old: old, what: "updated"}
+	// What was stored before there was a column, or a rule had its name, is written, but no news.
+	c.silent = old.FilePath == nil && i.path() != "" || old.Evidence == nil || !bytes.Equal(*old.Evidence, i.evidence.Encode())
+	state := i.state()
+	switch {
+	case !lifecycle.Seen(old.State):
+		c.what, c.event, c.state = "reopened", "reopened", true
+	case old.State != state && state == lifecycle.Muted:
+		c.event, c.state = "muted", true
+	case old.State != state:
+		c.event, c.state = "unmuted", true
+	case i.rung() != "": // its own event says so
+	case old.ContentHash != i.contentHash:
+		c.event = "updated"
+	default:
+		c.what = "unchanged"
+	}
+	return c
+}
+
+func (i *incoming) path() string { return i.content.GetLocation().GetFilePath() }
+
+// event makes the event of a change.
+func (in *ingest) event(c change, kind, to, reason string) *ent.FindingEventCreate {
+	return in.tx.FindingEvent.Create().SetDeploymentID(in.deploymentID).SetFindingID(c.old.ID).SetKind(kind).
+		SetFromStatus(c.old.Status).SetToStatus(to).SetReason(reason).
+		SetActorKind("scan").SetActorID(in.scan.ID).SetScanID(in.scan.ID).SetAt(in.now)
+}
+
+// writeChanged writes the findings that this scan changes, and what happened to them.
+func (in *ingest) writeChanged(ctx context.Context, changed []change) error {
 	if len(changed) == 0 {
-		return nil, nil
+		return nil
 	}
-	ids, byID := make([]int64, len(changed)), make(map[int64]change, len(changed))
-	for n, c := range changed {
-		ids[n], byID[c.old.ID] = c.old.ID, c
-	}
-	rows, err := in.tx.Finding.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldID), ids)) }).
-		Select(finding.FieldID, finding.FieldContent).All(ctx)
+	before, err := in.contents(ctx, idsOf(changed))
 	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		if err := byID[row.ID].keep(row.Content); err != nil {
-			return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
-		}
-	}
-	updates := make([]*ent.FindingCreate, len(changed))
-	for n, c := range changed {
-		updates[n] = in.update(c.incoming, c.old, c.what)
-	}
-	return updates, nil
-}
-
-// keep takes over what others than scans have added to the stored content. It is no part of the hash.
-func (i *incoming) keep(stored []byte) error {
-	old := &storev1.FindingContent{}
-	if err := proto.Unmarshal(stored, old); err != nil {
 		return err
 	}
-	verdict.Keep(old, i.content)
-	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(i.content)
-	i.encoded = encoded
-	return err
-}
-
-func (in *ingest) write(ctx context.Context, fresh, changed []*ent.FindingCreate, events []*ent.FindingEventCreate) error {
-	if len(fresh) > 0 {
-		if err := in.tx.Finding.CreateBulk(fresh...).Exec(ctx); err != nil {
+	closed, err := in.closings(ctx, changed)
+	if err != nil {
+		return err
+	}
+	var rows []*ent.FindingCreate
+	var events []*ent.FindingEventCreate
+	var matches []*ent.FindingMatchCreate
+	for _, c := range changed {
+		old := before[c.old.ID]
+		if err := c.keep(old); err != nil {
+			return err
+		}
+		rows = append(rows, in.update(c))
+		if c.rung() != "" {
+			match, reason, err := in.recogniseOld(c, old)
+			if err != nil {
+				return err
+			}
+			matches = append(matches, match)
+			events = append(events, in.event(c, "matched", c.old.Status, reason))
+		}
+		if c.event != "" {
+			events = append(events, in.event(c, c.event, lifecycle.Status(c.incoming.state(), c.old.TriageState), c.reason(closed)))
+		}
+	}
+	if err := in.upsert(ctx, rows); err != nil {
+		return err
+	}
+	if len(matches) > 0 {
+		if err := in.tx.FindingMatch.CreateBulk(matches...).Exec(ctx); err != nil {
 			return err
 		}
 	}
-	if len(changed) > 0 {
-		err := in.tx.Finding.CreateBulk(changed...).OnConflictColumns(finding.FieldDeploymentID, finding.FieldProjectID,
-			finding.FieldFingerprint, finding.FieldRef, finding.FieldAnalysisCategory).
-			Update(func(u *ent.FindingUpsert) {
-				u.UpdateState().UpdateStatus().UpdateSeverity().UpdateRuleID().UpdateRelevantSince().UpdateStateUpdatedAt().
-					UpdateContentHash().UpdateContent().UpdatePackage().UpdateAdvisory().UpdateFilePath()
-			}).Exec(ctx)
-		if err != nil {
+	for len(events) > 0 {
+		part := events[:min(len(events), batchSize)]
+		events = events[len(part):]
+		if err := in.tx.FindingEvent.CreateBulk(part...).Exec(ctx); err != nil {
 			return err
 		}
-	}
-	if len(events) > 0 {
-		return in.tx.FindingEvent.CreateBulk(events...).Exec(ctx)
 	}
 	return nil
 }
 
-// compare says what a scan means for a stored finding, and gives the event if its state changes.
-func (in *ingest) compare(i *incoming, old *ent.Finding) (what string, event *ent.FindingEventCreate) {
-	state := i.state()
-	switch {
-	case !lifecycle.Seen(old.State):
-		return "reopened", in.event(old, "reopened", state, "seen again by "+i.group.tool)
-	case old.State != state && state == lifecycle.Muted:
-		return "updated", in.event(old, "muted", state, i.result.SuppressionReason)
-	case old.State != state:
-		return "updated", in.event(old, "unmuted", state, "no longer suppressed in the code")
-	case old.ContentHash != i.contentHash:
-		return "updated", in.event(old, "updated", state, "")
+func idsOf(changed []change) []int64 {
+	ids := make([]int64, len(changed))
+	for n, c := range changed {
+		ids[n] = c.old.ID
 	}
-	return "unchanged", nil
+	return ids
 }
 
-func (in *ingest) event(old *ent.Finding, kind, state, reason string) *ent.FindingEventCreate {
-	return in.tx.FindingEvent.Create().SetDeploymentID(in.deploymentID).SetFindingID(old.ID).SetKind(kind).
-		SetFromStatus(old.Status).SetToStatus(lifecycle.Status(state, old.TriageState)).SetReason(reason).
-		SetActorKind("scan").SetActorID(in.scan.ID).SetScanID(in.scan.ID).SetAt(in.now)
+// upsert writes many rows that exist with one statement.
+func (in *ingest) upsert(ctx context.Context, rows []*ent.FindingCreate) error {
+	return in.tx.Finding.CreateBulk(rows...).OnConflictColumns(finding.FieldDeploymentID, finding.FieldProjectID,
+		finding.FieldFingerprint, finding.FieldRef, finding.FieldAnalysisCategory).
+		Update(func(u *ent.FindingUpsert) {
+			u.UpdateState().UpdateStatus().UpdateSeverity().UpdateRuleID().UpdateRelevantSince().UpdateStateUpdatedAt().
+				UpdateContentHash().UpdateContent().UpdateFilePath().UpdateEvidence().UpdateMatchKey().
+				UpdatePackage().UpdateAdvisory().UpdateExposure().UpdateTransitivity().UpdateMalicious().UpdateValidationState().UpdateHistorical()
+			u.Set(finding.FieldPolicyMode, entsql.ExprFunc(func(b *entsql.Builder) {
+				b.WriteString("COALESCE(excluded.").Ident(finding.FieldPolicyMode).WriteString(", ").
+					Ident(finding.Table).WriteByte('.').Ident(finding.FieldPolicyMode).WriteByte(')')
+			}))
+		}).Exec(ctx)
 }
 
-// create makes a finding; a decision that people took about the same finding on another ref comes with it.
+// writeFresh makes the findings that are new on this ref. Decisions that people took about the same ones on other refs come with
+// them, unless the scan only compares with a base.
+func (in *ingest) writeFresh(ctx context.Context, fresh []*incoming) error {
+	if len(fresh) == 0 {
+		return nil
+	}
+	decisions, err := in.decisionsFor(ctx, fresh)
+	if err != nil {
+		return err
+	}
+	elsewhere, err := in.foreignContents(ctx, fresh)
+	if err != nil {
+		return err
+	}
+	rows := make([]*ent.FindingCreate, len(fresh))
+	for n, i := range fresh {
+		if content := elsewhere[i.foreignID()]; content != nil {
+			if err := i.keepID(content); err != nil {
+				return err
+			}
+		}
+		rows[n] = in.create(i, decisions[i.fingerprint])
+	}
+	if err := in.tx.Finding.CreateBulk(rows...).Exec(ctx); err != nil {
+		return err
+	}
+	return in.recogniseFresh(ctx, fresh, elsewhere)
+}
+
+// create makes a finding.
 func (in *ingest) create(i *incoming, decided *ent.Finding) *ent.FindingCreate {
-	row := in.row(i).SetState(i.state()).SetFirstSeenScanID(in.scan.ID).SetCreatedAt(in.now).SetRelevantSince(in.now).SetStateUpdatedAt(in.now)
+	row := in.row(i, i.fingerprint).SetState(i.state()).SetFirstSeenScanID(in.scan.ID).SetCreatedAt(in.now).SetRelevantSince(in.now).SetStateUpdatedAt(in.now)
 	if decided == nil {
 		return row.SetStatus(lifecycle.Status(i.state(), lifecycle.Untriaged))
 	}
@@ -253,40 +225,59 @@ func (in *ingest) create(i *incoming, decided *ent.Finding) *ent.FindingCreate {
 }
 
 // update makes the row of a stored finding as this scan leaves it. It is written as an upsert: one statement for many.
-func (in *ingest) update(i *incoming, old *ent.Finding, what string) *ent.FindingCreate {
-	row := in.row(i).SetState(i.state()).SetStatus(lifecycle.Status(i.state(), old.TriageState)).
+func (in *ingest) update(c change) *ent.FindingCreate {
+	state, old := c.incoming.state(), c.old
+	row := in.row(c.incoming, old.Fingerprint).SetState(state).SetStatus(lifecycle.Status(state, old.TriageState)).
 		SetFirstSeenScanID(old.FirstSeenScanID).SetCreatedAt(old.CreatedAt).SetRelevantSince(old.RelevantSince).SetStateUpdatedAt(old.StateUpdatedAt)
-	if old.State != i.state() {
+	if old.State != state {
 		row.SetStateUpdatedAt(in.now)
 	}
-	if what == "reopened" {
+	if c.what == "reopened" {
 		row.SetRelevantSince(in.now)
 	}
 	return row
 }
 
 // row sets what a scan knows about a finding.
-func (in *ingest) row(i *incoming) *ent.FindingCreate {
-	row := in.tx.Finding.Create().SetDeploymentID(in.deploymentID).SetProjectID(in.project.ID).SetRuleID(i.ruleID).SetRef(in.ref).
-		SetTool(i.group.tool).SetAnalysisCategory(i.group.category).SetFingerprint(i.fingerprint).SetIssueType(i.result.Product).
-		SetSeverity(i.result.Severity).SetContentHash(i.contentHash).SetContent(i.encoded)
-	if i.result.Path != "" {
-		row.SetFilePath(i.result.Path)
-	}
-	switch i.result.Product {
-	case sca:
-		row.SetExposure("unknown").SetTransitivity(i.content.GetFoundDependency().GetTransitivity()).SetEpssProbability("none")
-		if name := i.content.GetFoundDependency().GetPackage(); name != "" {
-			row.SetPackage(name)
-		}
-		if id := i.content.GetVulnerabilityIdentifier(); id != "" {
-			row.SetAdvisory(strings.ToUpper(id))
-		}
-	case secrets:
-		row.SetValidationState("no_validator")
-		if i.result.HistoricalCommit != "" {
-			row.SetHistorical(true)
-		}
-	}
+func (in *ingest) row(i *incoming, fingerprint string) *ent.FindingCreate {
+	row := in.tx.Finding.Create().SetDeploymentID(in.deploymentID).SetProjectID(in.project.ID).SetRuleID(i.ruleID).SetRef(in.scan.Ref).
+		SetTool(i.group.tool).SetAnalysisCategory(i.group.category).SetFingerprint(fingerprint).SetIssueType(i.product).
+		SetSeverity(i.severity).SetContentHash(i.contentHash).SetContent(i.encoded).
+		SetEvidence(i.evidence.Encode()).SetMatchKey(i.evidence.Key())
+	i.setColumns(row.Mutation())
 	return row
+}
+
+// setColumns sets the columns that not every finding has.
+func (i *incoming) setColumns(mutation *ent.FindingMutation) {
+	if path := i.path(); path != "" {
+		mutation.SetFilePath(path)
+	}
+	if i.exposure != "" {
+		mutation.SetExposure(i.exposure)
+	}
+	if i.transitivity != "" {
+		mutation.SetTransitivity(i.transitivity)
+	}
+	if i.epssProbability != "" {
+		mutation.SetEpssProbability(i.epssProbability)
+	}
+	if i.packageName != "" {
+		mutation.SetPackage(i.packageName)
+	}
+	if i.advisory != "" {
+		mutation.SetAdvisory(i.advisory)
+	}
+	if i.validationState != "" {
+		mutation.SetValidationState(i.validationState)
+	}
+	if i.policyMode != "" {
+		mutation.SetPolicyMode(i.policyMode)
+	}
+	if i.historical {
+		mutation.SetHistorical(true)
+	}
+	if i.malicious {
+		mutation.SetMalicious(true)
+	}
 }

@@ -1,155 +1,117 @@
 package scans
 
 import (
-	"bytes"
 	"context"
-	"slices"
-	"strings"
+	"fmt"
 
+	entsql "entgo.io/ent/dialect/sql"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
-	"github.com/palisade/palisade/ent/rule"
-	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/predicate"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/lifecycle"
-	"github.com/palisade/palisade/services/scans/sarif"
+	"github.com/palisade/palisade/services/findings/verdict"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
-// The products, as issue types of findings.
-const (
-	sast    = sarif.ProductSAST
-	sca     = sarif.ProductSCA
-	secrets = sarif.ProductSecrets
-)
-
-// unknownConfidence is the confidence of a rule that says nothing: the API has no word for "unknown".
-const unknownConfidence = sarif.ConfidenceMedium
-
-type ruleKey struct{ tool, name string }
-
-type storedRule struct {
-	id      int64
-	content []byte
+// findingIDs limits findings to ids, however many.
+func findingIDs(ids []int64) predicate.Finding {
+	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldID), ids)) }
 }
 
-type storedKey struct{ fingerprint, category string }
-
-// storeRules makes sure that the rules of a batch are stored with their present text.
-func (in *ingest) storeRules(ctx context.Context, batch []*incoming) error {
-	wanted := map[ruleKey]*sarif.Result{}
+// storedFindings reads the findings of this ref that results of the batch were joined to.
+func (in *ingest) storedFindings(ctx context.Context, batch []*incoming) (map[int64]*ent.Finding, error) {
+	var ids []int64
 	for _, i := range batch {
-		key := ruleKey{i.group.tool, i.result.RuleID}
-		if _, known := in.rules[key]; !known && wanted[key] == nil {
-			wanted[key] = i.result
+		if id := i.knownID(); id != 0 {
+			ids = append(ids, id)
 		}
 	}
-	if len(wanted) == 0 {
-		return nil
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	if err := in.readRules(ctx, wanted); err != nil {
-		return err
-	}
-	missing := make([]ruleKey, 0, len(wanted))
-	for key, result := range wanted {
-		content, err := ruleContent(result)
-		if err != nil {
-			return err
-		}
-		known, ok := in.rules[key]
-		switch {
-		case !ok:
-			missing = append(missing, key)
-		case !bytes.Equal(known.content, content) && !result.Rule.Stub:
-			err := in.tx.Rule.UpdateOneID(known.id).SetContent(content).SetCategory(result.Rule.Category).SetConfidence(confidence(result)).Exec(ctx)
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return in.createRules(ctx, wanted, missing)
-}
-
-// createRules adds rules in one order, so that two uploads that bring the same ones cannot wait for each other in a ring.
-func (in *ingest) createRules(ctx context.Context, wanted map[ruleKey]*sarif.Result, missing []ruleKey) error {
-	if len(missing) == 0 {
-		return nil
-	}
-	slices.SortFunc(missing, func(a, b ruleKey) int { return strings.Compare(a.tool+"\x00"+a.name, b.tool+"\x00"+b.name) })
-	rows := make([]*ent.RuleCreate, len(missing))
-	for n, key := range missing {
-		result := wanted[key]
-		content, err := ruleContent(result)
-		if err != nil {
-			return err
-		}
-		rows[n] = in.tx.Rule.Create().SetDeploymentID(in.deploymentID).SetTool(key.tool).SetName(key.name).
-			SetCategory(result.Rule.Category).SetConfidence(confidence(result)).SetContent(content)
-	}
-	err := in.tx.Rule.CreateBulk(rows...).OnConflictColumns(rule.FieldDeploymentID, rule.FieldTool, rule.FieldName).Ignore().Exec(ctx)
-	if err != nil {
-		return err
-	}
-	return in.readRules(ctx, wanted)
-}
-
-func (in *ingest) readRules(ctx context.Context, wanted map[ruleKey]*sarif.Result) error {
-	var tools, names []string
-	for key := range wanted {
-		tools, names = append(tools, key.tool), append(names, key.name)
-	}
-	rows, err := in.tx.Rule.Query().Where(rule.ToolIn(slices.Compact(slices.Sorted(slices.Values(tools)))...), rule.NameIn(names...)).All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		in.rules[ruleKey{row.Tool, row.Name}] = storedRule{row.ID, row.Content}
-	}
-	return nil
-}
-
-func ruleContent(r *sarif.Result) ([]byte, error) {
-	return proto.MarshalOptions{Deterministic: true}.Marshal(&findingsv1.FindingRule{
-		Name: r.RuleID, Message: r.Rule.Message, Confidence: confidence(r), Category: r.Rule.Category,
-		Subcategories: r.Rule.Subcategories, VulnerabilityClasses: r.Rule.VulnerabilityClasses,
-		CweNames: r.Rule.CWENames, OwaspNames: r.Rule.OWASPNames,
-	})
-}
-
-func confidence(r *sarif.Result) string {
-	if r.Rule.Confidence == "" {
-		return unknownConfidence
-	}
-	return r.Rule.Confidence
-}
-
-// storedFindings reads the findings of the batch that earlier scans of this ref stored.
-func (in *ingest) storedFindings(ctx context.Context, batch []*incoming) (map[storedKey]*ent.Finding, error) {
-	prints := make([]string, len(batch))
-	for n, i := range batch {
-		prints[n] = i.fingerprint
-	}
-	rows, err := in.tx.Finding.Query().
-		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID), finding.Ref(in.ref), finding.FingerprintIn(prints...)).
-		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldAnalysisCategory, finding.FieldState, finding.FieldTriageState,
-			finding.FieldStatus, finding.FieldContentHash, finding.FieldFirstSeenScanID, finding.FieldCreatedAt,
-			finding.FieldRelevantSince, finding.FieldStateUpdatedAt, finding.FieldFilePath).All(ctx)
+	rows, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), findingIDs(ids)).
+		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldState, finding.FieldTriageState, finding.FieldStatus,
+			finding.FieldContentHash, finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRelevantSince,
+			finding.FieldStateUpdatedAt, finding.FieldFilePath, finding.FieldEvidence).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	stored := make(map[storedKey]*ent.Finding, len(rows))
+	stored := make(map[int64]*ent.Finding, len(rows))
 	for _, row := range rows {
-		stored[storedKey{row.Fingerprint, row.AnalysisCategory}] = row
+		stored[row.ID] = row
+	}
+	if len(stored) != len(ids) {
+		return nil, fmt.Errorf("%d results were joined to %d findings", len(ids), len(stored))
 	}
 	return stored, nil
 }
 
-// decisionsFor reads the latest decision about each finding that is new on this ref but known on another one.
-func (in *ingest) decisionsFor(ctx context.Context, batch []*incoming, stored map[storedKey]*ent.Finding) (map[string]*ent.Finding, error) {
+// contents reads the contents of findings.
+func (in *ingest) contents(ctx context.Context, ids []int64) (map[int64]*storev1.FindingContent, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), findingIDs(ids)).
+		Select(finding.FieldID, finding.FieldContent).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	contents := make(map[int64]*storev1.FindingContent, len(rows))
+	for _, row := range rows {
+		content := &storev1.FindingContent{}
+		if err := proto.Unmarshal(row.Content, content); err != nil {
+			return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
+		}
+		contents[row.ID] = content
+	}
+	return contents, nil
+}
+
+// foreignID is the id of the finding of another ref that a new one is the same as; 0: there is none.
+func (i *incoming) foreignID() int64 {
+	if foreign := i.of.named[i.result]; foreign != nil {
+		return foreign.id
+	}
+	return 0
+}
+
+// foreignContents reads the contents of findings of other refs that new ones are the same as, where they say more than the
+// report itself.
+func (in *ingest) foreignContents(ctx context.Context, fresh []*incoming) (map[int64]*storev1.FindingContent, error) {
+	var ids []int64
+	for _, i := range fresh {
+		if id := i.foreignID(); id != 0 && (i.rung() != "" || i.fingerprint != i.birthName) {
+			ids = append(ids, id)
+		}
+	}
+	return in.contents(ctx, ids)
+}
+
+// keep takes over what others than scans have added to the stored content, and the id under which the finding is known. Neither
+// is part of the hash.
+func (i *incoming) keep(old *storev1.FindingContent) error {
+	verdict.Keep(old, i.content)
+	return i.keepID(old)
+}
+
+func (i *incoming) keepID(old *storev1.FindingContent) (err error) {
+	if !i.ownID && old.GetMatchBasedId() != "" {
+		i.content.MatchBasedId = old.GetMatchBasedId()
+	}
+	i.encoded, err = proto.MarshalOptions{Deterministic: true}.Marshal(i.content)
+	return err
+}
+
+// decisionsFor reads the latest decision about each finding that is new on this ref but known on another one, by name. A
+// provisional one, which automation took, does not come along; and nothing is decided about what a comparison with a base finds.
+func (in *ingest) decisionsFor(ctx context.Context, fresh []*incoming) (map[string]*ent.Finding, error) {
 	var prints []string
-	for _, i := range batch {
-		if stored[storedKey{i.fingerprint, i.group.category}] == nil {
+	for _, i := range fresh {
+		if in.scan.IsFullScan && i.elsewhere {
 			prints = append(prints, i.fingerprint)
 		}
 	}
@@ -157,7 +119,7 @@ func (in *ingest) decisionsFor(ctx context.Context, batch []*incoming, stored ma
 		return nil, nil
 	}
 	rows, err := in.tx.Finding.Query().
-		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID), finding.FingerprintIn(prints...),
+		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID), finding.FingerprintIn(prints...), finding.MergedIntoIsNil(),
 			finding.TriageStateNotIn(lifecycle.Untriaged, lifecycle.ProvisionallyIgnored)).
 		Select(finding.FieldFingerprint, finding.FieldTriageState, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldTriagedAt).
 		Order(ent.Asc(finding.FieldTriagedAt, finding.FieldID)).All(ctx)
@@ -171,15 +133,50 @@ func (in *ingest) decisionsFor(ctx context.Context, batch []*incoming, stored ma
 	return decisions, nil
 }
 
-// productBit is the bit of a product in the column scans.products.
-func productBit(product string) int32 {
-	switch product {
-	case sast:
-		return 1 << scansv1.Product_PRODUCT_SAST
-	case sca:
-		return 1 << scansv1.Product_PRODUCT_SCA
-	case secrets:
-		return 1 << scansv1.Product_PRODUCT_SECRETS
+// closings reads by which events findings that are seen again had been closed.
+func (in *ingest) closings(ctx context.Context, changed []change) (map[int64]*ent.FindingEvent, error) {
+	var ids []int64
+	for _, c := range changed {
+		if c.event == "reopened" {
+			ids = append(ids, c.old.ID)
+		}
 	}
-	return 0
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := in.tx.FindingEvent.Query().
+		Where(findingevent.DeploymentID(in.deploymentID), func(s *entsql.Selector) { s.Where(store.InIDs(s.C(findingevent.FieldFindingID), ids)) },
+			findingevent.KindIn(lifecycle.Fixed, lifecycle.Removed)).
+		Select(findingevent.FieldID, findingevent.FieldFindingID, findingevent.FieldKind, findingevent.FieldScanID, findingevent.FieldAt).
+		Order(ent.Asc(findingevent.FieldID)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last := make(map[int64]*ent.FindingEvent, len(ids))
+	for _, row := range rows {
+		last[row.FindingID] = row
+	}
+	return last, nil
+}
+
+// reason is why the state of a finding changes, in words.
+func (c change) reason(closed map[int64]*ent.FindingEvent) string {
+	switch c.event {
+	case "reopened":
+		at, text := c.old.StateUpdatedAt, "seen again after it was "+c.old.State
+		event := closed[c.old.ID]
+		if event != nil {
+			at = event.At
+		}
+		text += " on " + store.Time(at).Format("2006-01-02")
+		if event != nil && event.ScanID != nil {
+			text += fmt.Sprintf(" in scan %d", *event.ScanID)
+		}
+		return text
+	case "muted":
+		return c.content.GetSuppressionReason()
+	case "unmuted":
+		return "no longer suppressed in the code"
+	}
+	return ""
 }

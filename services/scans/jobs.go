@@ -26,6 +26,8 @@ const (
 	abandonedAfter = 24 * time.Hour
 	// abandonedInterval is how often we look for such scans.
 	abandonedInterval = time.Hour
+	// purgeInterval is how often we delete coverages of old scans.
+	purgeInterval = 24 * time.Hour
 )
 
 // Background is what scans need done when nobody calls.
@@ -34,8 +36,12 @@ func Background(st *store.Store, log *slog.Logger) jobs.Work {
 		Register: func(workers *river.Workers) {
 			river.AddWorker(workers, &statisticsWorker{store: st})
 			river.AddWorker(workers, &abandonedWorker{store: st, log: log})
+			river.AddWorker(workers, &coverageWorker{store: st, log: log})
+			river.AddWorker(workers, &upgradeWorker{store: st, log: log})
 		},
-		Periodic: []*river.PeriodicJob{jobs.Every(abandonedInterval, abandonedScans{})},
+		Periodic: []*river.PeriodicJob{
+			jobs.Every(abandonedInterval, abandonedScans{}), jobs.Every(purgeInterval, purgedCoverages{}), jobs.Every(upgradeInterval, upgradeArgs{}),
+		},
 	}
 }
 
@@ -106,6 +112,33 @@ func giveUpScans(ctx context.Context, st *store.Store, startedBefore time.Time) 
 
 // ofEveryDeployment is always true. It names the first column of the index scans_search_status, without which the
 // database would read all scans ever made.
-func ofEveryDeployment(s *entsql.Selector) {
-	s.Where(entsql.In(s.C(scan.FieldDeploymentID), entsql.Dialect(s.Dialect()).Select(deployment.FieldID).From(entsql.Table(deployment.Table))))
+func ofEveryDeployment(s *entsql.Selector) { s.Where(isDeployment(s, scan.FieldDeploymentID)) }
+
+// isDeployment is true of every row: its column is a deployment.
+func isDeployment(s *entsql.Selector, column string) *entsql.Predicate {
+	return entsql.In(s.C(column), entsql.Dialect(s.Dialect()).Select(deployment.FieldID).From(entsql.Table(deployment.Table)))
+}
+
+// purgedCoverages is the periodic job that deletes what old scans looked at.
+type purgedCoverages struct{}
+
+// Kind is the name in the queue.
+func (purgedCoverages) Kind() string { return "purge_scan_coverages" }
+
+// InsertOpts keep runs from piling up while no node works.
+func (purgedCoverages) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
+
+type coverageWorker struct {
+	river.WorkerDefaults[purgedCoverages]
+	store *store.Store
+	log   *slog.Logger
+}
+
+// Work deletes them for all deployments.
+func (w *coverageWorker) Work(ctx context.Context, _ *river.Job[purgedCoverages]) error {
+	n, err := purgeCoverages(ctx, w.store, time.Now().Add(-coverageAge))
+	if err == nil && n > 0 {
+		w.log.InfoContext(ctx, "coverages of old scans were deleted", "coverages", n)
+	}
+	return err
 }

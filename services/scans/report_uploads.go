@@ -3,10 +3,12 @@ package scans
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
@@ -15,6 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
@@ -79,25 +82,24 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 	return stream.SendAndClose(response)
 }
 
+// upload is one report on its way in.
+type upload struct {
+	target *scansv1.UploadReportTarget
+	source *sarifSource
+	scan   *ent.Scan
+	result *scanResult
+}
+
 func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReportTarget, report *sarif.Report) (*scansv1.UploadReportResponse, error) {
-	deploymentID, _ := tenant.FromContext(ctx)
-	in := &ingest{
-		store:        s.store,
-		jobs:         s.jobs,
-		deploymentID: deploymentID,
-		ref:          gitref.Full(target.GetRef()),
-		commit:       target.GetCommit(),
-		category:     target.GetCategory(),
-		report:       report,
-	}
+	u := &upload{target: target, source: newSARIFSource(report, target.GetCategory())}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if err := in.run(ctx, tx, target.GetProject()); err != nil {
+		if err := s.storeUpload(ctx, tx, u); err != nil {
 			return err
 		}
-		summary := in.response(target.GetProject())
+		summary := u.response()
 		summary.SkippedResults = nil
-		audit.Change(ctx, "scan", in.scan.ID, nil, summary)
-		if in.changed() < statisticsThreshold {
+		audit.Change(ctx, "scan", u.scan.ID, nil, summary)
+		if u.result.changed() < statisticsThreshold {
 			return nil
 		}
 		// Last: another import that asks for the same waits until this one is committed.
@@ -107,47 +109,111 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 		return nil, err
 	}
 	if s.options.Ingested != nil {
-		for outcome, n := range in.counts {
+		for outcome, n := range u.result.counts {
 			s.options.Ingested(outcome.product, outcome.what, n)
 		}
+		for i, run := range report.Runs {
+			if n := u.source.skippedOf[i]; n > 0 {
+				s.options.Ingested(run.Product, "skipped", n)
+			}
+		}
 	}
-	return in.response(target.GetProject()), nil
+	return u.response(), nil
+}
+
+// storeUpload does all of it in one transaction: nothing of a report is visible before all of it is.
+func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) error {
+	deploymentID, _ := tenant.FromContext(ctx)
+	ref := gitref.Full(u.target.GetRef())
+	project, err := openProject(ctx, s.store, tx, deploymentID, u.target.GetProject(), ref)
+	if err != nil {
+		return fmt.Errorf("open project: %w", err)
+	}
+	meta, err := proto.Marshal(&scansv1.ScanMeta{
+		Branch: ref, Commit: u.target.GetCommit(), Repository: project.Name, RepoUrl: project.URL, On: "upload",
+	})
+	if err != nil {
+		return err
+	}
+	u.scan, err = tx.Scan.Create().SetDeploymentID(deploymentID).SetProjectID(project.ID).SetRef(ref).SetCommit(u.target.GetCommit()).
+		SetStatus(scansv1.ScanStatus_SCAN_STATUS_RUNNING.String()).SetProducts(0).SetIsFullScan(true).
+		SetMeta(meta).SetStats(map[string]any{}).SetStartedAt(store.Now()).Save(ctx)
+	if err != nil {
+		return fmt.Errorf("open scan: %w", err)
+	}
+	u.result, err = storeResults(ctx, tx, scanReport{
+		store: s.store, project: project, scan: u.scan, results: u.source, formerNames: u.source.formerNames(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := u.closeScan(ctx); err != nil {
+		return fmt.Errorf("close scan: %w", err)
+	}
+	return outbox.ScanFinished(ctx, tx, s.jobs, u.scan.ID)
+}
+
+// closeScan writes what the scan brought.
+func (u *upload) closeScan(ctx context.Context) error {
+	products, stats := u.result.productBits(), map[string]any{}
+	for i, run := range u.source.report.Runs {
+		if run.Rejected == "" {
+			products |= productBit(run.Product)
+		}
+		if n := u.source.skippedOf[i]; n > 0 {
+			stats["skipped"] = n + total(stats["skipped"])
+		}
+	}
+	for o, n := range u.result.counts {
+		stats[o.what] = n + total(stats[o.what])
+	}
+	return u.result.setCounts(u.scan.Update()).SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetProducts(products).
+		SetStats(stats).SetCompletedAt(max(store.Now(), u.scan.StartedAt+1)).Exec(ctx)
+}
+
+// total is a number of the statistics; 0 before there is one.
+func total(n any) int {
+	sum, _ := n.(int)
+	return sum
 }
 
 // response tells what became of every result.
-func (in *ingest) response(project string) *scansv1.UploadReportResponse {
+func (u *upload) response() *scansv1.UploadReportResponse {
 	out := &scansv1.UploadReportResponse{
-		ScanId:    in.scan.ID,
-		Project:   project,
-		Ref:       in.ref,
-		Created:   int32(in.total("created")),
-		Updated:   int32(in.total("updated")),
-		Unchanged: int32(in.total("unchanged")),
-		Reopened:  int32(in.total("reopened")),
-		Fixed:     int32(in.total("fixed")),
-		Skipped:   int32(in.total("skipped")),
+		ScanId:    u.scan.ID,
+		Project:   u.target.GetProject(),
+		Ref:       u.scan.Ref,
+		Created:   int32(u.result.total("created")),
+		Updated:   int32(u.result.total("updated")),
+		Unchanged: int32(u.result.total("unchanged")),
+		Reopened:  int32(u.result.total("reopened")),
+		Fixed:     int32(u.result.total("fixed")),
+		Removed:   int32(u.result.total("removed")),
 	}
-	for i, run := range in.report.Runs {
+	for i, run := range u.source.report.Runs {
+		skipped := u.source.skippedOf[i]
+		out.Skipped += int32(skipped)
+		group := u.source.groupOf(run)
 		out.Runs = append(out.Runs, &scansv1.UploadedRun{
 			Index:       int32(run.Index),
 			Tool:        run.Tool.Name,
 			ToolVersion: run.Tool.Version,
-			Category:    in.analysis(run).category,
+			Category:    group.category,
 			Product:     run.Product,
 			Results:     int32(run.Results),
-			Accepted:    int32(run.Results - in.skippedOf[i]),
-			Skipped:     int32(in.skippedOf[i]),
-			Warnings:    slices.Concat(run.Warnings, in.warningsOf(run)),
+			Accepted:    int32(run.Results - skipped),
+			Skipped:     int32(skipped),
+			Warnings:    slices.Concat(run.Warnings, u.source.warningsOf(run)),
 			Rejected:    run.Rejected,
+			Coverage:    u.result.coverages[group],
 		})
 	}
-	shown := in.skipped[:min(len(in.skipped), maxSkippedShown)]
-	for _, skip := range shown {
+	for _, skip := range u.source.skipped {
 		out.SkippedResults = append(out.SkippedResults, &scansv1.SkippedResult{
 			Run: int32(skip.Run), Index: int32(skip.Index), RuleId: skip.RuleID, Path: skip.Path, Reason: skip.Reason,
 		})
 	}
-	out.SkippedResultsOmitted = out.Skipped - int32(len(shown))
+	out.SkippedResultsOmitted = out.Skipped - int32(len(out.SkippedResults))
 	return out
 }
 

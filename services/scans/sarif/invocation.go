@@ -7,7 +7,13 @@ type invocation struct {
 	workingDirectory wireArtifactLocation
 	overrides        []wireOverride
 
-	unsuccessful   bool
+	successful, unsuccessful bool
+	// failedFiles and failedRules are what error-level notifications about the execution name; unplaced counts those that
+	// name nothing.
+	failedFiles []wireArtifactLocation
+	failedRules []wireDescriptorRef
+	unplaced    int
+
 	execution      notifications
 	configuration  notifications
 	abnormalEnding bool
@@ -44,6 +50,7 @@ func (r *reader) invocationMember(run *Run, inv *invocation, name string) error 
 	case "executionSuccessful":
 		var successful *bool
 		err := r.optional(run, "invocations."+name, &successful)
+		inv.successful = successful != nil && *successful
 		inv.unsuccessful = successful != nil && !*successful
 		return err
 	case "processStartFailureMessage", "exitSignalName":
@@ -59,29 +66,80 @@ func (r *reader) invocationMember(run *Run, inv *invocation, name string) error 
 		inv.overrides = overrides
 		return err
 	case "toolExecutionNotifications":
-		return r.notifications(&inv.execution)
+		return r.notifications(&inv.execution, func(n *wireNotification) { r.failure(inv, n) })
 	case "toolConfigurationNotifications":
-		return r.notifications(&inv.configuration)
+		return r.notifications(&inv.configuration, nil)
 	}
 	return r.skip()
 }
 
-func (r *reader) notifications(count *notifications) error {
+func (r *reader) notifications(count *notifications, failure func(*wireNotification)) error {
 	_, err := r.arrayOf(func(int) error {
-		var n struct {
-			Level string `json:"level"`
-		}
+		var n wireNotification
 		if _, err := r.decode(&n); err != nil {
 			return err
 		}
-		if strings.EqualFold(n.Level, "error") {
-			count.errors++
-		} else {
+		if !strings.EqualFold(n.Level, "error") {
 			count.others++
+			return nil
+		}
+		count.errors++
+		if failure != nil {
+			failure(&n)
 		}
 		return nil
 	})
 	return err
+}
+
+// failure keeps what an error-level notification names.
+func (r *reader) failure(inv *invocation, n *wireNotification) {
+	placed := false
+	for _, l := range n.Locations {
+		p := l.PhysicalLocation
+		if p == nil || p.ArtifactLocation == nil {
+			continue
+		}
+		if !r.charge(len(p.ArtifactLocation.URI) + len(p.ArtifactLocation.URIBaseID) + 64) {
+			placed = false
+			break
+		}
+		placed, inv.failedFiles = true, append(inv.failedFiles, *p.ArtifactLocation)
+	}
+	if ref := n.AssociatedRule; ref != nil && r.charge(len(ref.ID)+len(ref.GUID)+128) {
+		placed, inv.failedRules = true, append(inv.failedRules, *ref)
+	}
+	if !placed {
+		inv.unplaced++
+	}
+}
+
+// confined reports whether all errors of an invocation that says it was successful are about files and rules that it names, and
+// notes these.
+func (run *Run) confined(inv *invocation) bool {
+	if !inv.successful || inv.unplaced > 0 {
+		return false
+	}
+	var files, rules []string
+	for i := range inv.failedFiles {
+		file, err := run.paths.resolve(&inv.failedFiles[i])
+		if err != nil || file == "" {
+			return false
+		}
+		files = append(files, file)
+	}
+	for _, ref := range inv.failedRules {
+		id := ruleID(ref.ID)
+		if rule := run.component(ref.ToolComponent).at(ref.Index); id == "" && rule != nil {
+			id = rule.ID
+		}
+		if id == "" {
+			return false
+		}
+		rules = append(rules, id)
+	}
+	run.failedFiles, run.failedRules = append(run.failedFiles, files...), append(run.failedRules, rules...)
+	return true
 }
 
 // judge decides whether the run is complete. A run that is not may add findings but closes none.
@@ -92,7 +150,7 @@ func (run *Run) judge() {
 		}
 		why := ""
 		switch {
-		case inv.execution.errors > 0:
+		case inv.execution.errors > 0 && !run.confined(inv):
 			why = "has error-level notifications about its execution"
 		case inv.abnormalEnding:
 			why = "ended abnormally"

@@ -55,7 +55,7 @@ func TestQuirkFingerprintsThatAreNotUnique(t *testing.T) {
 		if r.ToolFingerprint != "contextHash/v1:5f2e" {
 			t.Fatalf("fingerprint is %q", r.ToolFingerprint)
 		}
-		seen[a.Assign(identity.Evidence{Tool: "flawfinder", Rule: r.RuleID, Path: r.Path, ToolFingerprint: r.ToolFingerprint}).Fingerprint] = true
+		seen[a.Assign("flawfinder", identity.Text{Rule: r.RuleID, Path: r.Path, ToolFingerprint: r.ToolFingerprint}).Fingerprint] = true
 	}
 	if len(seen) != 9 {
 		t.Errorf("9 results of one fingerprint have %d identities", len(seen))

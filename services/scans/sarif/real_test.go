@@ -123,8 +123,8 @@ func TestRealReportsHaveStableIdentities(t *testing.T) {
 			a := identity.NewAssigner()
 			seen := map[string]bool{}
 			for _, r := range o.results {
-				id := a.Assign(identity.Evidence{
-					Tool: o.report.Runs[r.Run].Tool.Slug, Rule: r.RuleID, Path: r.Path, MatchBasedID: r.MatchBasedID,
+				id := a.Assign(o.report.Runs[r.Run].Tool.Slug, identity.Text{
+					Rule: r.RuleID, Path: r.Path, MatchBasedID: r.MatchBasedID,
 					ToolFingerprint: r.ToolFingerprint, Snippet: r.Snippet, Message: r.Message,
 				})
 				if seen[id.Fingerprint] {

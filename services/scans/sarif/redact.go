@@ -115,3 +115,15 @@ func candidates(snippet string) []string {
 var quoted = regexp.MustCompile("[\"'`]([^\"'`]{4,})[\"'`]")
 
 func isSeparator(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`=:,;()[]{}<>", r) }
+
+// Redactor removes secrets from texts of a finding that came in another format than SARIF.
+type Redactor struct{ redactor redactor }
+
+// NewRedactor takes the code that may hold the secret, as far as it is known. Without a key, redacted code looks all the same.
+func NewRedactor(key []byte, code ...string) Redactor { return Redactor{newRedactor(key, code...)} }
+
+// Text removes the secret, and whatever looks like a well-known kind of token.
+func (r Redactor) Text(s string) string { return r.redactor.text(s) }
+
+// Sensitive tells the rules whose results may hold a secret, by id and tags, whatever their product is.
+func Sensitive(ruleID string, tags []string) bool { return sensitiveRule(ruleID, tags) }

@@ -27,6 +27,8 @@ type Rule struct {
 	OWASPNames []string
 	// Tags are the rule's tags as written, at most 50.
 	Tags []string
+	// FormerIDs are ids under which earlier versions of the tool reported the rule (deprecatedIds, SARIF 3.49.5), at most 50.
+	FormerIDs []string
 	// Stub says that the report does not declare this rule: only its id is known.
 	Stub bool
 
@@ -69,6 +71,11 @@ func newRule(w *wireRule) *Rule {
 	}
 	if rule.Name == "" {
 		rule.Name = id
+	}
+	for _, former := range w.DeprecatedIDs[:min(len(w.DeprecatedIDs), maxTags)] {
+		if former = ruleID(former); former != "" && former != id {
+			rule.FormerIDs = append(rule.FormerIDs, former)
+		}
 	}
 	if w.Help != nil {
 		if rule.Help = w.Help.Markdown; rule.Help == "" {
@@ -139,7 +146,7 @@ func (rule *Rule) link(titles map[string]string, taxonomies []*component) {
 // size is roughly the memory that a rule takes, in bytes.
 func (rule *Rule) size() int {
 	n := 700 + len(rule.ID) + len(rule.Name) + len(rule.Message) + len(rule.Help) + len(rule.HelpURI) + len(rule.guid)
-	for _, list := range [][]string{rule.Tags, rule.Subcategories, rule.VulnerabilityClasses, rule.CWENames, rule.OWASPNames, rule.purls} {
+	for _, list := range [][]string{rule.Tags, rule.Subcategories, rule.VulnerabilityClasses, rule.CWENames, rule.OWASPNames, rule.purls, rule.FormerIDs} {
 		for _, s := range list {
 			n += len(s) + 16
 		}

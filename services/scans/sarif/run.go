@@ -55,6 +55,10 @@ type Run struct {
 	paths      *pathResolver
 	stubs      map[string]*Rule
 	ruleCount  int
+
+	artifactFacts            []artifactFacts // of artifacts
+	artifactsLost            bool
+	failedFiles, failedRules []string
 }
 
 // maxWarnings bounds the warnings of a run; one more says that there were others.
@@ -215,35 +219,6 @@ func (r *reader) countResults(run *Run) error {
 	return err
 }
 
-// artifactList keeps the locations that results may name by index only.
-func (r *reader) artifactList(run *Run) error {
-	full := false
-	ok, err := r.arrayOf(func(int) error {
-		if full {
-			return r.skip()
-		}
-		var a wireArtifact
-		if _, err := r.decode(&a); err != nil {
-			return err
-		}
-		var location wireArtifactLocation
-		if a.Location != nil {
-			location = wireArtifactLocation{URI: a.Location.URI, URIBaseID: a.Location.URIBaseID}
-		}
-		// A wrong artifact stays as an empty one, to keep the indexes of the others.
-		if full = !r.charge(len(location.URI) + len(location.URIBaseID) + 64); full {
-			run.warn("artifacts from index %d on are ignored: the report describes more than fits", len(run.artifacts))
-			return nil
-		}
-		run.artifacts = append(run.artifacts, location)
-		return nil
-	})
-	if !ok && err == nil {
-		run.warn("artifacts is ignored: it is not an array")
-	}
-	return err
-}
-
 // finish draws the conclusions that need the whole run.
 func (run *Run) finish(o options) {
 	if run.Tool.Name == "" {
@@ -255,6 +230,7 @@ func (run *Run) finish(o options) {
 		run.Product = productOf(run.Tool.Slug)
 	}
 	run.Secrets = run.Product == ProductSecrets || productOf(run.Tool.Slug) == ProductSecrets
+	run.paths = newPathResolver(run, o.checkoutRoot)
 	run.judge()
 	switch {
 	case run.external:
@@ -264,7 +240,6 @@ func (run *Run) finish(o options) {
 		run.Succeeded = false
 		run.warn("the run has no results property, so that no finding is closed by it (an empty array would say that nothing was found)")
 	}
-	run.paths = newPathResolver(run, o.checkoutRoot)
 	titles := run.taxonomyTitles()
 	for _, c := range run.components() {
 		for _, rule := range c.rules {

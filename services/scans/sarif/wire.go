@@ -218,6 +218,7 @@ type wireRule struct {
 	HelpURI              string             `json:"helpUri"`
 	DefaultConfiguration *wireConfiguration `json:"defaultConfiguration"`
 	MessageStrings       dict[wireText]     `json:"messageStrings"`
+	DeprecatedIDs        capped[string]     `json:"deprecatedIds"`
 	Relationships        capped[struct {
 		Target wireDescriptorRef `json:"target"`
 	}] `json:"relationships"`
@@ -238,4 +239,12 @@ type wireOverride struct {
 
 type wireArtifact struct {
 	Location *wireArtifactLocation `json:"location"`
+	Roles    capped[string]        `json:"roles"`
+	Hashes   dict[string]          `json:"hashes"`
+}
+
+type wireNotification struct {
+	Level          string               `json:"level"`
+	Locations      capped[wireLocation] `json:"locations"`
+	AssociatedRule *wireDescriptorRef   `json:"associatedRule"`
 }

@@ -73,6 +73,18 @@ const (
 	Reason_REASON_UNAVAILABLE Reason = 21
 	// The caller went away.
 	Reason_REASON_CANCELLED Reason = 22
+	// The operation needs the header If-Match (metadata if-match).
+	Reason_REASON_PRECONDITION_REQUIRED Reason = 23
+	// The slug belongs to something that the server manages itself.
+	Reason_REASON_RESERVED_SLUG Reason = 24
+	// Two things of one document have the same slug.
+	Reason_REASON_DUPLICATE_SLUG Reason = 25
+	// There is no such type of condition.
+	Reason_REASON_UNSUPPORTED_CONDITION_TYPE Reason = 26
+	// There is no such type of action.
+	Reason_REASON_UNSUPPORTED_ACTION_TYPE Reason = 27
+	// A document names a project, a tag or a rule that does not exist.
+	Reason_REASON_UNKNOWN_REFERENCE Reason = 28
 )
 
 // Enum value maps for Reason.
@@ -101,31 +113,43 @@ var (
 		20: "REASON_DEADLINE_EXCEEDED",
 		21: "REASON_UNAVAILABLE",
 		22: "REASON_CANCELLED",
+		23: "REASON_PRECONDITION_REQUIRED",
+		24: "REASON_RESERVED_SLUG",
+		25: "REASON_DUPLICATE_SLUG",
+		26: "REASON_UNSUPPORTED_CONDITION_TYPE",
+		27: "REASON_UNSUPPORTED_ACTION_TYPE",
+		28: "REASON_UNKNOWN_REFERENCE",
 	}
 	Reason_value = map[string]int32{
-		"REASON_UNSPECIFIED":            0,
-		"REASON_INTERNAL":               1,
-		"REASON_INVALID_ARGUMENT":       2,
-		"REASON_PAGE_SIZE_OUT_OF_RANGE": 3,
-		"REASON_INVALID_CURSOR":         4,
-		"REASON_MALFORMED_JSON":         5,
-		"REASON_MALFORMED_REPORT":       6,
-		"REASON_BODY_TOO_LARGE":         7,
-		"REASON_UNAUTHENTICATED":        8,
-		"REASON_SCHEME_NOT_ACCEPTED":    9,
-		"REASON_PERMISSION_DENIED":      10,
-		"REASON_NOT_FOUND":              11,
-		"REASON_ROUTE_NOT_FOUND":        12,
-		"REASON_METHOD_NOT_ALLOWED":     13,
-		"REASON_NOT_IMPLEMENTED":        14,
-		"REASON_CONFLICT":               15,
-		"REASON_ALREADY_EXISTS":         16,
-		"REASON_FAILED_PRECONDITION":    17,
-		"REASON_DEPLOYMENT_MIGRATED":    18,
-		"REASON_RATE_LIMITED":           19,
-		"REASON_DEADLINE_EXCEEDED":      20,
-		"REASON_UNAVAILABLE":            21,
-		"REASON_CANCELLED":              22,
+		"REASON_UNSPECIFIED":                0,
+		"REASON_INTERNAL":                   1,
+		"REASON_INVALID_ARGUMENT":           2,
+		"REASON_PAGE_SIZE_OUT_OF_RANGE":     3,
+		"REASON_INVALID_CURSOR":             4,
+		"REASON_MALFORMED_JSON":             5,
+		"REASON_MALFORMED_REPORT":           6,
+		"REASON_BODY_TOO_LARGE":             7,
+		"REASON_UNAUTHENTICATED":            8,
+		"REASON_SCHEME_NOT_ACCEPTED":        9,
+		"REASON_PERMISSION_DENIED":          10,
+		"REASON_NOT_FOUND":                  11,
+		"REASON_ROUTE_NOT_FOUND":            12,
+		"REASON_METHOD_NOT_ALLOWED":         13,
+		"REASON_NOT_IMPLEMENTED":            14,
+		"REASON_CONFLICT":                   15,
+		"REASON_ALREADY_EXISTS":             16,
+		"REASON_FAILED_PRECONDITION":        17,
+		"REASON_DEPLOYMENT_MIGRATED":        18,
+		"REASON_RATE_LIMITED":               19,
+		"REASON_DEADLINE_EXCEEDED":          20,
+		"REASON_UNAVAILABLE":                21,
+		"REASON_CANCELLED":                  22,
+		"REASON_PRECONDITION_REQUIRED":      23,
+		"REASON_RESERVED_SLUG":              24,
+		"REASON_DUPLICATE_SLUG":             25,
+		"REASON_UNSUPPORTED_CONDITION_TYPE": 26,
+		"REASON_UNSUPPORTED_ACTION_TYPE":    27,
+		"REASON_UNKNOWN_REFERENCE":          28,
 	}
 )
 
@@ -160,7 +184,7 @@ var File_palisade_errors_v1_reason_proto protoreflect.FileDescriptor
 
 const file_palisade_errors_v1_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1fpalisade/errors/v1/reason.proto\x12\x12palisade.errors.v1*\xff\x04\n" +
+	"\x1fpalisade/errors/v1/reason.proto\x12\x12palisade.errors.v1*\xbf\x06\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fREASON_INTERNAL\x10\x01\x12\x1b\n" +
@@ -185,7 +209,13 @@ const file_palisade_errors_v1_reason_proto_rawDesc = "" +
 	"\x13REASON_RATE_LIMITED\x10\x13\x12\x1c\n" +
 	"\x18REASON_DEADLINE_EXCEEDED\x10\x14\x12\x16\n" +
 	"\x12REASON_UNAVAILABLE\x10\x15\x12\x14\n" +
-	"\x10REASON_CANCELLED\x10\x16B\xcd\x01\n" +
+	"\x10REASON_CANCELLED\x10\x16\x12 \n" +
+	"\x1cREASON_PRECONDITION_REQUIRED\x10\x17\x12\x18\n" +
+	"\x14REASON_RESERVED_SLUG\x10\x18\x12\x19\n" +
+	"\x15REASON_DUPLICATE_SLUG\x10\x19\x12%\n" +
+	"!REASON_UNSUPPORTED_CONDITION_TYPE\x10\x1a\x12\"\n" +
+	"\x1eREASON_UNSUPPORTED_ACTION_TYPE\x10\x1b\x12\x1c\n" +
+	"\x18REASON_UNKNOWN_REFERENCE\x10\x1cB\xcd\x01\n" +
 	"\x16com.palisade.errors.v1B\vReasonProtoP\x01Z<github.com/palisade/palisade/gen/palisade/errors/v1;errorsv1\xa2\x02\x03PEX\xaa\x02\x12Palisade.Errors.V1\xca\x02\x12Palisade\\Errors\\V1\xe2\x02\x1ePalisade\\Errors\\V1\\GPBMetadata\xea\x02\x14Palisade::Errors::V1b\x06proto3"
 
 var (

@@ -198,6 +198,8 @@ type UploadReportResponse struct {
 	Reopened int32 `protobuf:"varint,7,opt,name=reopened,proto3" json:"reopened,omitempty"`
 	// Findings of the same tool and category that are gone from the report.
 	Fixed int32 `protobuf:"varint,8,opt,name=fixed,proto3" json:"fixed,omitempty"`
+	// Findings that are gone because their rule is not run any more or their file is not there any more: nobody fixed them.
+	Removed int32 `protobuf:"varint,13,opt,name=removed,proto3" json:"removed,omitempty"`
 	// Results that made no finding; each has its reason below.
 	Skipped int32 `protobuf:"varint,9,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	// One entry for each run of the report.
@@ -296,6 +298,13 @@ func (x *UploadReportResponse) GetFixed() int32 {
 	return 0
 }
 
+func (x *UploadReportResponse) GetRemoved() int32 {
+	if x != nil {
+		return x.Removed
+	}
+	return 0
+}
+
 func (x *UploadReportResponse) GetSkipped() int32 {
 	if x != nil {
 		return x.Skipped
@@ -346,7 +355,10 @@ type UploadedRun struct {
 	// What a person should know about the run.
 	Warnings []string `protobuf:"bytes,9,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Why the run as a whole was not taken; empty when it was.
-	Rejected      string `protobuf:"bytes,10,opt,name=rejected,proto3" json:"rejected,omitempty"`
+	Rejected string `protobuf:"bytes,10,opt,name=rejected,proto3" json:"rejected,omitempty"`
+	// What the report says about what its tool and category looked at: "rules", "files", "rules and files"; "unknown" (what
+	// is not in the report is taken to be fixed), or "failed" (nothing is closed).
+	Coverage      string `protobuf:"bytes,11,opt,name=coverage,proto3" json:"coverage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -451,6 +463,13 @@ func (x *UploadedRun) GetRejected() string {
 	return ""
 }
 
+func (x *UploadedRun) GetCoverage() string {
+	if x != nil {
+		return x.Coverage
+	}
+	return ""
+}
+
 // A result that made no finding.
 type SkippedResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -550,7 +569,7 @@ const file_palisade_scans_v1_report_uploads_proto_rawDesc = "" +
 	"\x06commit\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x06commit\x12$\n" +
 	"\bcategory\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\bcategory\x126\n" +
 	"\aproduct\x18\x05 \x01(\tB\x1c\xbaH\x19\xd8\x01\x01r\x14R\x04sastR\x03scaR\asecretsR\aproduct\x12C\n" +
-	"\x10content_encoding\x18\x06 \x01(\tB\x18\xbaH\x15\xd8\x01\x01r\x10R\x04gzipR\bidentityR\x0fcontentEncoding\"\xbc\x03\n" +
+	"\x10content_encoding\x18\x06 \x01(\tB\x18\xbaH\x15\xd8\x01\x01r\x10R\x04gzipR\bidentityR\x0fcontentEncoding\"\xd6\x03\n" +
 	"\x14UploadReportResponse\x12 \n" +
 	"\ascan_id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\ascan_id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x10\n" +
@@ -560,11 +579,12 @@ const file_palisade_scans_v1_report_uploads_proto_rawDesc = "" +
 	"\tunchanged\x18\x06 \x01(\x05R\tunchanged\x12\x1a\n" +
 	"\breopened\x18\a \x01(\x05R\breopened\x12\x14\n" +
 	"\x05fixed\x18\b \x01(\x05R\x05fixed\x12\x18\n" +
+	"\aremoved\x18\r \x01(\x05R\aremoved\x12\x18\n" +
 	"\askipped\x18\t \x01(\x05R\askipped\x122\n" +
 	"\x04runs\x18\n" +
 	" \x03(\v2\x1e.palisade.scans.v1.UploadedRunR\x04runs\x12J\n" +
 	"\x0fskipped_results\x18\v \x03(\v2 .palisade.scans.v1.SkippedResultR\x0fskipped_results\x128\n" +
-	"\x17skipped_results_omitted\x18\f \x01(\x05R\x17skipped_results_omitted\"\x99\x02\n" +
+	"\x17skipped_results_omitted\x18\f \x01(\x05R\x17skipped_results_omitted\"\xb5\x02\n" +
 	"\vUploadedRun\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\"\n" +
@@ -576,7 +596,8 @@ const file_palisade_scans_v1_report_uploads_proto_rawDesc = "" +
 	"\askipped\x18\b \x01(\x05R\askipped\x12\x1a\n" +
 	"\bwarnings\x18\t \x03(\tR\bwarnings\x12\x1a\n" +
 	"\brejected\x18\n" +
-	" \x01(\tR\brejected\"}\n" +
+	" \x01(\tR\brejected\x12\x1a\n" +
+	"\bcoverage\x18\v \x01(\tR\bcoverage\"}\n" +
 	"\rSkippedResult\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\x05R\x03run\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x05R\x05index\x12\x18\n" +

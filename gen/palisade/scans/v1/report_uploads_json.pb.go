@@ -67,6 +67,8 @@ func (x *UploadReportResponse) AppendJSON(b []byte) []byte {
 	b = jsonappend.Int32(b, x.Reopened)
 	b = append(b, `,"fixed":`...)
 	b = jsonappend.Int32(b, x.Fixed)
+	b = append(b, `,"removed":`...)
+	b = jsonappend.Int32(b, x.Removed)
 	b = append(b, `,"skipped":`...)
 	b = jsonappend.Int32(b, x.Skipped)
 	b = append(b, `,"runs":`...)
@@ -104,6 +106,8 @@ func (x *UploadedRun) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.Warnings, jsonappend.String)
 	b = append(b, `,"rejected":`...)
 	b = jsonappend.String(b, x.Rejected)
+	b = append(b, `,"coverage":`...)
+	b = jsonappend.String(b, x.Coverage)
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -1,0 +1,181 @@
+package scans
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/klauspost/compress/zstd"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scancoverage"
+	"github.com/palisade/palisade/ent/tenant"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const (
+	// coverageAge is how long coverages are kept of which there is a newer one.
+	coverageAge = 30 * 24 * time.Hour
+	// maxCoverage is the size of a coverage after decompression, in bytes.
+	maxCoverage = 256 << 20
+	// coveragesBack is how many coverages are looked at to find one that came to a good end.
+	coveragesBack = 5
+)
+
+// coverageCodec is made once: its windows are large. Both halves may be used at the same time.
+var coverageCodec = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxCoverage))
+	if err != nil {
+		panic(err)
+	}
+	return encoder, decoder
+})
+
+func encodeCoverage(c *storev1.ScanCoverage) ([]byte, error) {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	encoder, _ := coverageCodec()
+	return encoder.EncodeAll(raw, nil), nil
+}
+
+func decodeCoverage(content []byte) (*storev1.ScanCoverage, error) {
+	_, decoder := coverageCodec()
+	raw, err := decoder.DecodeAll(content, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &storev1.ScanCoverage{}
+	return c, proto.Unmarshal(raw, c)
+}
+
+// previousCoverage is what an earlier scan looked at.
+type previousCoverage struct {
+	*storev1.ScanCoverage
+	scanID int64
+}
+
+// latestCoverage is the coverage of the latest full scan of an analysis and ref that came to a good end; nil if there is none.
+func (in *ingest) latestCoverage(ctx context.Context, a analysis, ref string) (*previousCoverage, error) {
+	rows, err := in.tx.ScanCoverage.Query().
+		Where(scancoverage.DeploymentID(in.deploymentID), scancoverage.ProjectID(in.project.ID), scancoverage.Ref(ref), scancoverage.Tool(a.tool),
+			scancoverage.AnalysisCategory(a.category), scancoverage.IsFullScan(true), scancoverage.ScanIDNEQ(in.scan.ID)).
+		Order(ent.Desc(scancoverage.FieldScanID)).Limit(coveragesBack).Select(scancoverage.FieldID, scancoverage.FieldScanID).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		row, err := in.tx.ScanCoverage.Get(ctx, row.ID)
+		if err != nil {
+			return nil, err
+		}
+		c, err := decodeCoverage(row.Content)
+		if err != nil {
+			return nil, fmt.Errorf("coverage of scan %d: %w", row.ScanID, err)
+		}
+		if c.GetFailure() == "" {
+			return &previousCoverage{c, row.ScanID}, nil
+		}
+	}
+	return nil, nil
+}
+
+// readPrevious reads what the scan before looked at, where it counts: where this one says which files there are.
+func (in *ingest) readPrevious(ctx context.Context, g *group) (err error) {
+	if g.coverage.GetFilesKnown() || len(g.coverage.GetHashes()) > 0 {
+		g.previous, err = in.latestCoverage(ctx, g.analysis, in.scan.Ref)
+	}
+	return err
+}
+
+// isRepeat reports whether this scan says the same as the one before: a report that is sent twice is no second report that
+// leaves a file out.
+func (in *ingest) isRepeat(ctx context.Context, g *group) (bool, error) {
+	if in.total("created")+in.total("updated")+in.total("reopened") > 0 || !proto.Equal(g.previous.ScanCoverage, g.coverage.stored()) {
+		return false, nil
+	}
+	return in.tx.Scan.Query().Where(scan.ID(g.previous.scanID), scan.Commit(in.scan.Commit)).Exist(ctx)
+}
+
+// lastFullScan is the latest earlier full scan of an analysis on this ref, whether it came to a good end or not; 0: none.
+func (in *ingest) lastFullScan(ctx context.Context, a analysis) (int64, error) {
+	row, err := in.tx.ScanCoverage.Query().
+		Where(scancoverage.DeploymentID(in.deploymentID), scancoverage.ProjectID(in.project.ID), scancoverage.Ref(in.scan.Ref), scancoverage.Tool(a.tool),
+			scancoverage.AnalysisCategory(a.category), scancoverage.IsFullScan(true), scancoverage.ScanIDNEQ(in.scan.ID)).
+		Order(ent.Desc(scancoverage.FieldScanID)).Select(scancoverage.FieldScanID).First(ctx)
+	if ent.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return row.ScanID, nil
+}
+
+// stored is the coverage in the form in which it is kept.
+func (c *coverage) stored() *storev1.ScanCoverage {
+	return &storev1.ScanCoverage{
+		RulesKnown: c.GetRulesKnown(), Rules: sorted(c.GetRules()), FilesKnown: c.GetFilesKnown(), Files: sorted(c.GetFiles()),
+		Skipped: sorted(c.GetSkipped()), Renamed: sorted(c.GetRenamed()), Failure: c.GetFailure(), Hashes: c.GetHashes(),
+		Product: strings.Join(sorted(c.products), ","),
+	}
+}
+
+// storeCoverages keeps what each analysis looked at.
+func (in *ingest) storeCoverages(ctx context.Context) error {
+	var rows []*ent.ScanCoverageCreate
+	for _, g := range in.inOrder() {
+		content, err := encodeCoverage(g.coverage.stored())
+		if err != nil {
+			return err
+		}
+		rows = append(rows, in.tx.ScanCoverage.Create().SetDeploymentID(in.deploymentID).SetScanID(in.scan.ID).SetProjectID(in.project.ID).
+			SetRef(in.scan.Ref).SetTool(g.tool).SetAnalysisCategory(g.category).SetIsFullScan(in.scan.IsFullScan).SetContent(content).SetAt(in.now))
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return in.tx.ScanCoverage.CreateBulk(rows...).Exec(ctx)
+}
+
+// purgeCoverages deletes coverages from before a time, of any deployment, but for the newest ones of each analysis: of its full
+// scans, and of those that compare with a base. It returns how many they were.
+func purgeCoverages(ctx context.Context, st *store.Store, before time.Time) (n int, err error) {
+	err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+		n, err = tx.ScanCoverage.Delete().Where(coverageOfEveryDeployment, scancoverage.AtLT(store.Micros(before)), hasNewer).Exec(ctx)
+		return err
+	})
+	return n, err
+}
+
+// hasNewer is true of coverages of which there is a newer one of the same analysis and kind of scan.
+func hasNewer(s *entsql.Selector) {
+	newer := entsql.Table(scancoverage.Table).As("newer")
+	same := entsql.Dialect(s.Dialect()).Select(newer.C(scancoverage.FieldID)).From(newer)
+	own := func(field string) string { return entsql.Table(scancoverage.Table).C(field) }
+	var where []*entsql.Predicate
+	for _, field := range []string{
+		scancoverage.FieldDeploymentID, scancoverage.FieldProjectID, scancoverage.FieldRef, scancoverage.FieldTool,
+		scancoverage.FieldAnalysisCategory, scancoverage.FieldIsFullScan,
+	} {
+		where = append(where, entsql.ColumnsEQ(newer.C(field), own(field)))
+	}
+	where = append(where, entsql.ColumnsGT(newer.C(scancoverage.FieldScanID), own(scancoverage.FieldScanID)))
+	s.Where(entsql.Exists(same.Where(entsql.And(where...))))
+}
+
+// coverageOfEveryDeployment is always true. It names the first column of the index scan_coverages_by_time.
+func coverageOfEveryDeployment(s *entsql.Selector) {
+	s.Where(isDeployment(s, scancoverage.FieldDeploymentID))
+}

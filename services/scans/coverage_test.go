@@ -1,0 +1,122 @@
+package scans_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/scancoverage"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/scans"
+)
+
+// wantClosed uploads a report to main.
+func wantClosed(t *testing.T, what string, s *apitest.Server, report []byte, fixed, removed int32, query ...string) {
+	t.Helper()
+	if r := upload(t, s, "main", report, query...); r.GetFixed() != fixed || r.GetRemoved() != removed {
+		t.Errorf("%s: %d fixed and %d removed, want %d and %d", what, r.GetFixed(), r.GetRemoved(), fixed, removed)
+	}
+}
+
+// A tool that lists all its rules says which ones were not run any more: nobody fixed what they had found.
+func TestRuleThatIsNotRunAnyMore(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		catalogue := []declared{{ID: "sqli"}, {ID: "xss"}, {ID: "md5"}, {ID: "other"}}
+		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Rules: catalogue, Results: []result{sqli, xss, weak}}))
+		wantClosed(t, "no catalogue", s, sarifOf(t, run{Tool: "gosec", Results: []result{sqli, weak}}), 1, 0)
+		wantClosed(t, "a smaller catalogue", s, sarifOf(t, run{Tool: "gosec", Rules: []declared{{ID: "md5"}, {ID: "other"}}}), 1, 1)
+		want := []string{"fixed: gone from the report", "fixed: gone from the report: rule ran", "removed: its rule was not run any more"}
+		if got := reasons(t, s); !slices.Equal(got, want) {
+			t.Errorf("events %q, want %q", got, want)
+		}
+		if body := s.Get(t, "/api/v1/deployments/acme/findings"); strings.Contains(body, `"rule_name":"sqli"`) {
+			t.Errorf("a removed finding is listed: %s", body)
+		}
+		wantCounts(t, "the rule is back", upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Rules: catalogue, Results: []result{sqli}})), [6]int32{0, 0, 0, 1, 0, 0})
+		if last := reasons(t, s); !strings.HasPrefix(last[3], "reopened: seen again after it was removed on 20") || !strings.HasSuffix(last[3], " in scan 3") {
+			t.Errorf("event %q", last[3])
+		}
+	})
+}
+
+// A tool that lists all files says which ones are gone. The first report that leaves one out may be of a part of the code.
+func TestFileThatIsNotThereAnyMore(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		both := sarifOf(t, run{Tool: "gosec", Files: targets("db.go", "web.go"), Results: []result{sqli, xss}})
+		upload(t, s, "main", both, "commit", "c1")
+		web := sarifOf(t, run{Tool: "gosec", Files: targets("web.go"), Results: []result{xss}})
+		wantClosed(t, "left out once", s, web, 0, 0, "commit", "c2")
+		for range 3 {
+			wantClosed(t, "the same upload again", s, web, 0, 0, "commit", "c2")
+		}
+		wantClosed(t, "a failed run", s, sarifOf(t, run{Tool: "gosec", Failed: true, Files: targets("web.go")}), 0, 0, "commit", "c3")
+		wantClosed(t, "left out twice", s, web, 0, 1, "commit", "c4")
+		wantClosed(t, "once more", s, web, 0, 0, "commit", "c5")
+		if got := reasons(t, s); !slices.Equal(got, []string{"removed: its file is missing from two reports: db.go"}) {
+			t.Errorf("events %q", got)
+		}
+		wantCounts(t, "it is back", upload(t, s, "main", both, "commit", "c6"), [6]int32{0, 0, 1, 1, 0, 0})
+		wantClosed(t, "fixed there", s, sarifOf(t, run{Tool: "gosec", Files: targets("db.go", "web.go"), Results: []result{xss}}), 1, 0, "commit", "c7")
+	})
+}
+
+// Part of the files is listed without a role: then a file without a result shows that the list is not only of those with results.
+func TestPartialCoverage(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		files := []artifact{{Path: "db.go"}, {Path: "web.go"}, {Path: "hash.go"}}
+		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Files: files, Results: []result{sqli, xss, weak}}))
+		part := upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Files: files[:2], Results: []result{xss}}))
+		if part.GetFixed() != 1 || part.GetRemoved() != 0 || part.GetRuns()[0].GetCoverage() != "files" {
+			t.Errorf("%v", part)
+		}
+		if got := reasons(t, s); !slices.Equal(got, []string{"fixed: gone from db.go: file was scanned"}) {
+			t.Errorf("events %q", got)
+		}
+	})
+}
+
+// What could not be scanned is left alone, while the rest of the run counts.
+func TestFilesThatFailed(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: []result{sqli, xss}}))
+		wantClosed(t, "one file failed", s, sarifOf(t, run{Tool: "gosec", FailedFiles: []string{"db.go"}}), 1, 0)
+		want := []string{"refs/heads/main  unresolved open", "refs/heads/main  fixed fixed"}
+		if got := statuses(t, s); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		wantClosed(t, "the run failed", s, sarifOf(t, run{Tool: "gosec", Failed: true, FailedFiles: []string{"web.go"}}), 0, 0)
+	})
+}
+
+// Each scan keeps what it looked at; old ones are deleted, but for the newest of each analysis.
+func TestCoveragesAreKept(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		report := sarifOf(t, run{Tool: "gosec", Files: targets("db.go"), Results: []result{sqli}}, run{Tool: "eslint", Results: []result{xss}})
+		upload(t, s, "main", report)
+		upload(t, s, "main", report)
+		ctx := s.System(t)
+		if n := s.Store.Reader.ScanCoverage.Query().CountX(ctx); n != 4 {
+			t.Fatalf("%d coverages, want 4", n)
+		}
+		err := s.Store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			_, err := tx.ExecContext(ctx, "UPDATE scan_coverages SET at = 1")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := scans.PurgeCoverages(ctx, s.Store, time.Now()); err != nil || n != 2 {
+			t.Errorf("%d coverages were deleted, %v; want 2", n, err)
+		}
+		var scans []int64
+		for _, row := range s.Store.Reader.ScanCoverage.Query().Order(ent.Asc(scancoverage.FieldID)).AllX(ctx) {
+			scans = append(scans, row.ScanID)
+		}
+		if !slices.Equal(scans, []int64{2, 2}) {
+			t.Errorf("coverages of scans %v are left, want those of scan 2", scans)
+		}
+	})
+}

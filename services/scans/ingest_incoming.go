@@ -1,0 +1,160 @@
+package scans
+
+import (
+	"context"
+	"encoding/binary"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"google.golang.org/protobuf/proto"
+
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/scans/sarif"
+)
+
+// The products, as issue types of findings.
+const (
+	sast    = sarif.ProductSAST
+	sca     = sarif.ProductSCA
+	secrets = sarif.ProductSecrets
+)
+
+// What is stored of a dependency or a secret about which the report says no more.
+const (
+	unknownExposure = "unknown"
+	noProbability   = "none"
+	noValidator     = "no_validator"
+)
+
+// analysis is what one report replaces: the results of one tool and category on one ref of a project.
+type analysis struct{ tool, category string }
+
+// source is where the results of a scan come from: a SARIF report, or what a scanner sent.
+type source interface {
+	// each passes all results, always the same ones in the same order. It is called twice; yield may keep and change what
+	// it gets.
+	each(ctx context.Context, yield func(*incoming) error) error
+	// coverages say what each analysis of the scan looked at, those without a result included. It is called once, after
+	// each has come to its end for the first time.
+	coverages() (map[analysis]*coverage, error)
+}
+
+// incoming is a result on its way to a finding, whatever format its report has.
+type incoming struct {
+	group    analysis
+	product  string // sast, sca or secrets
+	severity string // low, medium, high or critical
+	rule     *incomingRule
+	// content is what the report says: location, message, snippet, the tool's own ids and hashes and so on. The evidence of
+	// the identity is taken from it. The ingest adds the ids that the tool does not give, and the commit.
+	content *storev1.FindingContent
+	// suppressed in the code itself: the finding is muted; content has the reason.
+	suppressed bool
+
+	// Columns of findings; empty means null.
+	exposure, transitivity, epssProbability, packageName, advisory string // sca
+	validationState                                                string // secrets
+	policyMode                                                     string // empty keeps what is stored
+	historical, malicious                                          bool
+
+	// Set by the ingest.
+	of          *group
+	result      int    // index in the group
+	ruleName    string // present name
+	evidence    identity.Evidence
+	ownID       bool   // the tool gives a match-based id
+	birthName   string // what the identity is called if it is a new one
+	fingerprint string // what it is called
+	elsewhere   bool   // findings of that name are stored
+	contentHash int64
+	ruleID      int64
+	encoded     []byte
+}
+
+// incomingRule is what a report says about a rule. Results of one rule may share it; nobody changes it.
+type incomingRule struct {
+	// name is as the tool writes it; the ingest applies the aliases.
+	name string
+	// text has at least category and confidence; its name is set by the ingest.
+	text *findingsv1.FindingRule
+	// stub: the report does not describe the rule, so that a stored text stays.
+	stub bool
+}
+
+// identityText is by what a finding with this content is recognised. It is the same for a result and for the finding that was
+// stored of it, so that stored findings can be hashed anew.
+func identityText(rule string, c *storev1.FindingContent) identity.Text {
+	text := identity.Text{
+		Rule: rule, Path: c.GetLocation().GetFilePath(), ToolFingerprint: c.GetToolFingerprint(), PatternHash: c.GetPatternHash(),
+		CodeHash: c.GetCodeHash(), Snippet: c.GetSnippet(), Message: c.GetMessage(),
+		Line: int(c.GetLocation().GetLine()), Column: int(c.GetLocation().GetColumn()), EndLine: int(c.GetLocation().GetEndLine()),
+	}
+	// The id of a finding whose tool gives none is our own, and says no more than the rest.
+	if c.GetIdentityRung() == "" || c.GetIdentityRung() == identity.RungMatchBasedID {
+		text.MatchBasedID = c.GetMatchBasedId()
+	}
+	return text
+}
+
+// nameVersion is the version of the names that identities get.
+const nameVersion = 1
+
+// identify sets the ids that the finding gets if it is a new one. Their version is that of the names, which stays when the
+// ladder gets a new one: the content is hashed with it.
+func (i *incoming) identify(names *identity.Assigner) {
+	id := names.Assign(i.group.tool, identityText(i.ruleName, i.content))
+	i.birthName, i.ownID = id.Fingerprint, i.content.GetMatchBasedId() != ""
+	if i.content.MatchBasedId = id.MatchBasedID; i.content.GetSyntacticId() == "" {
+		i.content.SyntacticId = id.SyntacticID
+	}
+	i.content.IdentityRung, i.content.IdentityVersion = id.Rung, nameVersion
+}
+
+// encode renders the blob and the hash that says whether a later scan brings news. The commit is not part of the hash:
+// the same finding at the next commit is not news.
+func (i *incoming) encode(commit string) error {
+	options := proto.MarshalOptions{Deterministic: true}
+	bare, err := options.Marshal(i.content)
+	if err != nil {
+		return err
+	}
+	h := xxhash.New()
+	_, _ = h.Write(bare) // a hash never fails
+	_, _ = h.WriteString(i.severity)
+	_ = binary.Write(h, binary.LittleEndian, i.ruleID)
+	_, _ = h.WriteString(i.columns())
+	i.contentHash = int64(h.Sum64())
+	i.content.Commit = commit
+	i.encoded, err = options.Marshal(i.content)
+	return err
+}
+
+// columns are what the columns say beyond the content; empty where they are what they are without a word of the report.
+func (i *incoming) columns() string {
+	var b strings.Builder
+	for _, column := range []struct{ name, value, usual string }{
+		{"exposure", i.exposure, unknownExposure},
+		{"validation_state", i.validationState, noValidator},
+		{"epss_probability", i.epssProbability, noProbability},
+		{"policy_mode", i.policyMode, ""},
+	} {
+		if column.value != "" && column.value != column.usual {
+			b.WriteString("\x00" + column.name + "=" + column.value)
+		}
+	}
+	if i.malicious {
+		b.WriteString("\x00malicious")
+	}
+	return b.String()
+}
+
+// state is what the scan says about a finding that it reports.
+func (i *incoming) state() string {
+	if i.suppressed {
+		return lifecycle.Muted
+	}
+	return lifecycle.Unresolved
+}

@@ -1,0 +1,303 @@
+package scans
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// errChanged says that a source broke its promise.
+var errChanged = errors.New("the results changed between two readings")
+
+// inOrder are the groups in one order, so that the same report is always worked in the same way.
+func (in *ingest) inOrder() []*group {
+	list := make([]*group, 0, len(in.groups))
+	for _, g := range in.groups {
+		list = append(list, g)
+	}
+	slices.SortFunc(list, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(a.tool, b.tool), cmp.Compare(a.category, b.category))
+	})
+	return list
+}
+
+// matchGroup joins the results of one analysis to its findings on this ref, and the rest to identities of other refs.
+func (in *ingest) matchGroup(ctx context.Context, g *group) error {
+	former, err := in.formerHashes(ctx, g.tool)
+	if err != nil {
+		return err
+	}
+	known, err := in.joinEqual(ctx, g, former)
+	if err != nil {
+		return err
+	}
+	for _, k := range known {
+		g.left = append(g.left, k.ID)
+	}
+	open := g.unmatched(nil)
+	if len(open) == 0 {
+		return nil
+	}
+	rules, err := in.ruleIDs(ctx, g, open)
+	if err != nil {
+		return err
+	}
+	if len(rules) > 0 {
+		closed, _, err := in.readKnown(ctx, g.analysis, former, entsql.And(entsql.EQ(finding.FieldRef, in.scan.Ref),
+			entsql.NotIn(finding.FieldState, lifecycle.Unresolved, lifecycle.Muted), store.InIDs(finding.FieldRuleID, rules)))
+		if err != nil {
+			return err
+		}
+		known = append(known, closed...)
+	}
+	if len(known) > 0 {
+		g.climb(known, open, in.scan.IsFullScan)
+		open = g.unmatched(open)
+	}
+	g.noteMet()
+	return in.matchForeign(ctx, g, former, rules, open)
+}
+
+// climb joins what is left by the whole ladder. What was joined in the same files takes part again: it tells by how much lines
+// have moved.
+func (g *group) climb(known []identity.Known, open []int, full bool) {
+	files := map[uint64]bool{}
+	for _, k := range known {
+		files[k.Path] = true
+	}
+	for _, n := range open {
+		files[g.evidence.at(n).Path] = true
+	}
+	var results []int
+	var evidence []identity.Evidence
+	for n, id := range g.joined {
+		if id != 0 && !files[g.evidence.at(n).Path] {
+			continue
+		}
+		results, evidence = append(results, n), append(evidence, *g.evidence.at(n))
+		if id != 0 {
+			known = append(known, identity.Known{Evidence: *g.evidence.at(n), ID: id, Open: true})
+			g.left = append(g.left, id)
+			g.joined[n] = 0
+		}
+	}
+	for i, join := range identity.Match(known, evidence, g.options(known, full)) {
+		n := results[i]
+		if len(join.Considered) > 0 {
+			g.considered[n] = candidates(known, join.Considered)
+		}
+		if join.Known < 0 {
+			continue
+		}
+		g.joined[n] = known[join.Known].ID
+		if !identity.Exact(join.Rung) {
+			g.rungs[n] = join.Rung
+		}
+	}
+}
+
+// unmatched are the results that nothing was joined to: all, or those of some.
+func (g *group) unmatched(of []int) (open []int) {
+	if of == nil {
+		for n, id := range g.joined {
+			if id == 0 {
+				open = append(open, n)
+			}
+		}
+		return open
+	}
+	for _, n := range of {
+		if g.joined[n] == 0 && g.named[n] == nil {
+			open = append(open, n)
+		}
+	}
+	return open
+}
+
+// noteMet makes the list that isMet asks.
+func (g *group) noteMet() {
+	g.met = g.met[:0]
+	for _, id := range g.joined {
+		if id != 0 {
+			g.met = append(g.met, id)
+		}
+	}
+	slices.Sort(g.met)
+}
+
+// isMet reports whether a result is this finding.
+func (g *group) isMet(id int64) bool {
+	_, met := slices.BinarySearch(g.met, id)
+	return met || g.late[id]
+}
+
+// options are what the coverage says about files. A scan that compares with a base looks at few files: the others are as they were.
+func (g *group) options(known []identity.Known, full bool) identity.Options {
+	o := identity.Options{Renamed: pathHashes(g.coverage.GetRenamed()), Skipped: pathHashes(g.coverage.GetSkipped())}
+	if g.coverage.GetFilesKnown() {
+		looked := pathHashes(g.coverage.GetFiles())
+		o.LookedAt = func(path uint64) bool { return looked[path] }
+		for _, k := range known {
+			if !full && !looked[k.Path] && !o.Renamed[k.Path] {
+				o.Skipped[k.Path] = true
+			}
+		}
+	}
+	if g.previous != nil && g.previous.GetFilesKnown() {
+		before := pathHashes(g.previous.GetFiles(), g.previous.GetSkipped())
+		o.NewFile = func(path uint64) bool { return !before[path] }
+	}
+	if g.previous != nil {
+		o.Moved = movedFiles(g.previous.GetHashes(), g.coverage.GetHashes())
+	}
+	return o
+}
+
+func pathHashes(lists ...[]string) map[uint64]bool {
+	set := map[uint64]bool{}
+	for _, list := range lists {
+		for _, path := range list {
+			set[identity.PathHash(path)] = true
+		}
+	}
+	return set
+}
+
+// movedFiles finds files that have another path now: their content was in one file before that is gone, and is in one new file.
+func movedFiles(before, now map[string]string) map[uint64]uint64 {
+	gone, fresh := map[string][]string{}, map[string][]string{}
+	for path, hash := range before {
+		if _, stays := now[path]; !stays {
+			gone[hash] = append(gone[hash], path)
+		}
+	}
+	for path, hash := range now {
+		if _, old := before[path]; !old {
+			fresh[hash] = append(fresh[hash], path)
+		}
+	}
+	moved := map[uint64]uint64{}
+	for hash, from := range gone {
+		if to := fresh[hash]; len(from) == 1 && len(to) == 1 {
+			moved[identity.PathHash(from[0])] = identity.PathHash(to[0])
+		}
+	}
+	return moved
+}
+
+// formerHashes are the present names of a tool's rules by the hashes of their former names.
+func (in *ingest) formerHashes(ctx context.Context, tool string) (map[uint64]uint64, error) {
+	names, err := in.namesOf(ctx, tool)
+	if err != nil {
+		return nil, err
+	}
+	hashes := make(map[uint64]uint64, len(names))
+	for former, now := range names {
+		hashes[ruleHash(former)] = ruleHash(now)
+	}
+	return hashes, nil
+}
+
+func ruleHash(name string) uint64 { return identity.EvidenceOf(identity.Text{Rule: name}).Rule }
+
+// readKnown reads the findings of an analysis that a condition leaves, and their refs.
+func (in *ingest) readKnown(ctx context.Context, a analysis, former map[uint64]uint64, where *entsql.Predicate) (known []identity.Known, refs []string, err error) {
+	same := map[string]string{} // one string for the many rows of a ref
+	err = in.eachKnown(ctx, a, former, where, func() yieldKnown {
+		known, refs = nil, nil
+		return func(k *identity.Known, name, ref []byte) {
+			if _, seen := same[string(ref)]; !seen {
+				same[string(ref)] = string(ref)
+			}
+			known, refs = append(known, *k), append(refs, same[string(ref)])
+			known[len(known)-1].Name = string(name)
+		}
+	})
+	sort.Sort(byID{known, refs})
+	return known, refs, err
+}
+
+// byID sorts findings together with their refs.
+type byID struct {
+	known []identity.Known
+	refs  []string
+}
+
+func (b byID) Len() int           { return len(b.known) }
+func (b byID) Less(i, j int) bool { return b.known[i].ID < b.known[j].ID }
+func (b byID) Swap(i, j int) {
+	b.known[i], b.known[j], b.refs[i], b.refs[j] = b.known[j], b.known[i], b.refs[j], b.refs[i]
+}
+
+// errOutdated says that a finding has evidence of another version of the ladder.
+var errOutdated = errors.New("its evidence is of another version")
+
+// eachKnown passes the findings of an analysis that a condition leaves, with the present names of their rules. If one is of another
+// version of the ladder, the project is upgraded, and all begins anew.
+func (in *ingest) eachKnown(ctx context.Context, a analysis, former map[uint64]uint64, where *entsql.Predicate, begin func() yieldKnown) error {
+	err := in.scanKnown(ctx, a, former, where, begin())
+	if !errors.Is(err, errOutdated) {
+		return err
+	}
+	if err := upgradeProject(ctx, in.store, in.tx, in.deploymentID, in.project.ID); err != nil {
+		return fmt.Errorf("upgrade identities: %w", err)
+	}
+	return in.scanKnown(ctx, a, former, where, begin())
+}
+
+// yieldKnown takes a finding; nothing of it may be kept but copies.
+type yieldKnown func(k *identity.Known, name, ref []byte)
+
+// scanKnown goes round ent, which would make whole rows of the hundreds of thousands that there may be, and so it names the
+// deployment itself. They come in no order: to sort them, the database would have to hold them all.
+func (in *ingest) scanKnown(ctx context.Context, a analysis, former map[uint64]uint64, where *entsql.Predicate, yield yieldKnown) (err error) {
+	query, args := entsql.Dialect(in.store.Dialect()).
+		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldRef, finding.FieldState, finding.FieldEvidence).
+		From(entsql.Table(finding.Table)).
+		Where(in.knownOf(a, where)).Query()
+	tx, ok := in.store.Tx(ctx)
+	if !ok {
+		return errors.New("not in a transaction")
+	}
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var name, ref, state, encoded sql.RawBytes
+	var k identity.Known
+	for rows.Next() {
+		if err := rows.Scan(&k.ID, &name, &ref, &state, &encoded); err != nil {
+			return err
+		}
+		if k.Evidence, _, err = identity.Decode(encoded); err != nil {
+			return fmt.Errorf("finding %d: %w: %w", k.ID, errOutdated, err)
+		}
+		if now, renamed := former[k.Rule]; renamed {
+			k.Rule = now
+		}
+		k.Open = lifecycle.Seen(string(state))
+		yield(&k, name, ref)
+	}
+	return rows.Err()
+}
+
+// knownOf is the condition for the findings of an analysis that have not gone into others.
+func (in *ingest) knownOf(a analysis, where *entsql.Predicate) *entsql.Predicate {
+	return entsql.And(
+		entsql.EQ(finding.FieldDeploymentID, in.deploymentID), entsql.EQ(finding.FieldProjectID, in.project.ID),
+		entsql.EQ(finding.FieldTool, a.tool), entsql.EQ(finding.FieldAnalysisCategory, a.category),
+		entsql.IsNull(finding.FieldMergedInto), where,
+	)
+}

@@ -1,0 +1,116 @@
+package scans
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+)
+
+// rungName is the rung of a result that nothing spoke for, but that looks as one identity did when it got its name.
+const rungName = "name"
+
+// naming is a new result on its way to a name.
+type naming struct {
+	*incoming
+	try int
+}
+
+// candidate is the name at hand: that of birth, then others made from it.
+func (n naming) candidate() string {
+	if n.try == 1 {
+		return n.birthName
+	}
+	sum := sha256.Sum256([]byte(n.birthName + "#" + strconv.Itoa(n.try)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// nameNew names the identities of results that no finding of this ref was joined to. A name belongs to one identity of the
+// project for ever, whatever became of its evidence.
+func (in *ingest) nameNew(ctx context.Context, batch []*incoming) error {
+	var waiting []naming
+	for _, i := range batch {
+		foreign := i.of.named[i.result]
+		switch {
+		case foreign != nil:
+			i.fingerprint, i.elsewhere = foreign.name, true
+		case i.knownID() == 0:
+			waiting = append(waiting, naming{i, 1})
+		}
+	}
+	given := map[storedKey]bool{}
+	for len(waiting) > 0 {
+		owners, err := in.owners(ctx, waiting)
+		if err != nil {
+			return err
+		}
+		var next []naming
+		for _, n := range waiting {
+			key := storedKey{n.candidate(), n.group.category}
+			n.elsewhere = n.elsewhere || len(owners[key]) > 0
+			if !given[key] && (len(owners[key]) == 0 || n.isReturn(owners[key], in.scan)) {
+				n.fingerprint, given[key] = key.fingerprint, true
+				continue
+			}
+			next = append(next, naming{n.incoming, n.try + 1})
+		}
+		waiting = next
+	}
+	return nil
+}
+
+type storedKey struct{ fingerprint, category string }
+
+// owners reads who has the names at hand already.
+func (in *ingest) owners(ctx context.Context, waiting []naming) (map[storedKey][]*ent.Finding, error) {
+	prints := make([]string, len(waiting))
+	for n, w := range waiting {
+		prints[n] = w.candidate()
+	}
+	rows, err := in.tx.Finding.Query().
+		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID), finding.FingerprintIn(prints...)).
+		Select(finding.FieldID, finding.FieldRef, finding.FieldFingerprint, finding.FieldAnalysisCategory,
+			finding.FieldFirstSeenScanID, finding.FieldMergedInto).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	owners := map[storedKey][]*ent.Finding{}
+	for _, row := range rows {
+		key := storedKey{row.Fingerprint, row.AnalysisCategory}
+		owners[key] = append(owners[key], row)
+	}
+	return owners, nil
+}
+
+// isReturn reports whether a new result is the identity that was named for just this evidence: the code is as it was then, while
+// findings of that name have gone on or away. It joins the result to it. It is not if that identity was met, or merged into
+// another one, or if the result could be several findings.
+func (n naming) isReturn(owners []*ent.Finding, scan *ent.Scan) bool {
+	g, name := n.of, n.birthName
+	if n.try != 1 || g.taken[name] || len(g.considered[n.result]) > 0 {
+		return false
+	}
+	last := owners[0]
+	if slices.ContainsFunc(owners, func(owner *ent.Finding) bool { return owner.MergedInto != nil }) {
+		return false
+	}
+	for _, owner := range owners {
+		switch {
+		case owner.Ref == scan.Ref && (owner.FirstSeenScanID == scan.ID || g.isMet(owner.ID)):
+			return false
+		case owner.Ref == scan.Ref:
+			g.meet(n.result, owner.ID)
+			g.rungs[n.result] = rungName
+			return true
+		case owner.ID > last.ID:
+			last = owner
+		}
+	}
+	g.taken[name] = true
+	g.named[n.result] = &foreignJoin{id: last.ID, name: name, ref: last.Ref, rung: rungName}
+	return true
+}

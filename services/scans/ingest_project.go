@@ -1,0 +1,57 @@
+package scans
+
+import (
+	"context"
+	"strings"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/gitref"
+)
+
+// openProject finds or creates a project by its name, notes that a ref of it was scanned, and holds it until the end of the
+// transaction: scans of one project take turns.
+func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, name, ref string) (*ent.Project, error) {
+	now := store.Now()
+	p, err := lockProject(ctx, st, tx, project.Name(name))
+	if ent.IsNotFound(err) {
+		err = tx.Project.Create().SetDeploymentID(deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetCreatedAt(now).
+			OnConflictColumns(project.FieldDeploymentID, project.FieldName).Ignore().Exec(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p, err = lockProject(ctx, st, tx, project.Name(name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	update := p.Update().SetLatestScanAt(now).ClearArchivedAt()
+	if gitref.IsBranch(ref) && betterDefault(p.DefaultBranch, ref) {
+		update.SetDefaultBranch(ref)
+	}
+	return update.Save(ctx)
+}
+
+// holdProject reads a project and holds it until the end of the transaction. A project that is not there is ent's not-found
+// error.
+func holdProject(ctx context.Context, st *store.Store, tx *ent.Tx, id int64) (*ent.Project, error) {
+	return lockProject(ctx, st, tx, project.ID(id))
+}
+
+// lockProject locks the row. SQLite has one writer anyway.
+func lockProject(ctx context.Context, st *store.Store, tx *ent.Tx, which predicate.Project) (*ent.Project, error) {
+	query := tx.Project.Query().Where(which)
+	if st.Postgres() {
+		query.ForUpdate()
+	}
+	return query.Only(ctx)
+}
+
+// betterDefault guesses the default branch of a project that no source-code host describes: the first branch that was
+// scanned, or main or master as soon as one is.
+func betterDefault(known, scanned string) bool {
+	usual := func(ref string) bool { return ref == "refs/heads/main" || ref == "refs/heads/master" }
+	return known == "" || usual(scanned) && !usual(known)
+}

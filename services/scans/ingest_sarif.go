@@ -1,0 +1,224 @@
+package scans
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/scans/sarif"
+)
+
+// unknownConfidence is the confidence of a rule that says nothing: the API has no word for "unknown".
+const unknownConfidence = sarif.ConfidenceMedium
+
+// sarifSource are the results of a SARIF report.
+type sarifSource struct {
+	report   *sarif.Report
+	category string // of the upload; empty: the report's own
+
+	rules   map[ruleKey]*incomingRule
+	read    bool         // once
+	seen    []seenInRun  // by run
+	skipped []sarif.Skip // at most maxSkippedShown
+	// skippedOf counts them by run.
+	skippedOf []int
+}
+
+// seenInRun is what the results of a run show of its coverage.
+type seenInRun struct {
+	rules, files map[string]bool
+	// unnamed: there are results whose rule, or file, is not known, so that it cannot be said which ones have none.
+	unnamedRules, unnamedFiles bool
+}
+
+func newSARIFSource(report *sarif.Report, category string) *sarifSource {
+	s := &sarifSource{report: report, category: category, rules: map[ruleKey]*incomingRule{}}
+	for range report.Runs {
+		s.seen = append(s.seen, seenInRun{rules: map[string]bool{}, files: map[string]bool{}})
+		s.skippedOf = append(s.skippedOf, 0)
+	}
+	return s
+}
+
+// each passes the results of all runs in file order. The first time it notes what is skipped, and what has results.
+func (s *sarifSource) each(ctx context.Context, yield func(*incoming) error) error {
+	first := !s.read
+	s.read = true
+	return s.report.Results(ctx, func(r *sarif.Result) error {
+		if first {
+			s.seen[r.Run].note(r)
+		}
+		return yield(s.incoming(r))
+	}, func(skipped sarif.Skip) error {
+		if first {
+			s.skip(skipped)
+			s.seen[skipped.Run].skip(skipped)
+		}
+		return nil
+	})
+}
+
+func (s *sarifSource) skip(skipped sarif.Skip) {
+	s.skippedOf[skipped.Run]++
+	if len(s.skipped) < maxSkippedShown {
+		s.skipped = append(s.skipped, skipped)
+	}
+}
+
+func (r *seenInRun) note(result *sarif.Result) {
+	r.rules[result.Rule.ID] = true
+	r.unnamedRules = r.unnamedRules || result.Rule.Stub // the run does not list all of its rules
+	if result.Path != "" {
+		r.files[result.Path] = true
+	}
+}
+
+func (r *seenInRun) skip(skipped sarif.Skip) {
+	for name := skipped.RuleID; name != ""; name = name[:max(strings.LastIndexByte(name, '/'), 0)] {
+		r.rules[name] = true
+	}
+	r.unnamedRules = r.unnamedRules || skipped.RuleID == ""
+	if skipped.Path != "" {
+		r.files[skipped.Path] = true
+	}
+	r.unnamedFiles = r.unnamedFiles || skipped.Path == ""
+}
+
+func (s *sarifSource) groupOf(run *sarif.Run) analysis {
+	if s.category != "" {
+		return analysis{run.Tool.Slug, s.category}
+	}
+	return analysis{run.Tool.Slug, run.AutomationCategory}
+}
+
+// incoming turns a result into its neutral form.
+func (s *sarifSource) incoming(r *sarif.Result) *incoming {
+	i := &incoming{
+		group: s.groupOf(s.report.Runs[r.Run]), product: r.Product, severity: r.Severity, suppressed: r.Suppressed,
+		content: &storev1.FindingContent{
+			Location: &findingsv1.FindingLocation{
+				FilePath: r.Path, Line: int32(r.Line), Column: int32(r.Column), EndLine: int32(r.EndLine), EndColumn: int32(r.EndColumn),
+			},
+			Message:           r.Message,
+			Snippet:           r.Snippet,
+			MatchBasedId:      r.MatchBasedID,
+			ToolFingerprint:   r.ToolFingerprint,
+			HistoricalCommit:  r.HistoricalCommit,
+			SuppressionReason: r.SuppressionReason,
+		},
+	}
+	i.rule = s.rule(i.group.tool, r)
+	switch r.Product {
+	case sca:
+		i.exposure, i.epssProbability = unknownExposure, noProbability
+		i.addPackage(r)
+	case secrets:
+		i.validationState, i.historical = noValidator, r.HistoricalCommit != ""
+	}
+	return i
+}
+
+// rule is made once for all results of a rule.
+func (s *sarifSource) rule(tool string, r *sarif.Result) *incomingRule {
+	key := ruleKey{tool, r.RuleID}
+	known := s.rules[key]
+	if known == nil {
+		known = &incomingRule{name: r.RuleID, stub: r.Rule.Stub, text: &findingsv1.FindingRule{
+			Name: r.RuleID, Message: r.Rule.Message, Confidence: r.Rule.Confidence, Category: r.Rule.Category,
+			Subcategories: r.Rule.Subcategories, VulnerabilityClasses: r.Rule.VulnerabilityClasses,
+			CweNames: r.Rule.CWENames, OwaspNames: r.Rule.OWASPNames,
+		}}
+		if known.text.Confidence == "" {
+			known.text.Confidence = unknownConfidence
+		}
+		s.rules[key] = known
+	}
+	return known
+}
+
+func (i *incoming) addPackage(r *sarif.Result) {
+	found := &findingsv1.FoundDependency{Ecosystem: "no_package_manager", Transitivity: "unknown"}
+	i.content.FoundDependency, i.content.VulnerabilityIdentifier = found, r.RuleID
+	if p := r.Package; p != nil {
+		found.Package, found.Version = p.Name, p.Version
+		if p.Ecosystem != "" {
+			found.Ecosystem = p.Ecosystem
+		}
+		if p.AdvisoryID != "" {
+			i.content.VulnerabilityIdentifier = p.AdvisoryID
+		}
+		for version := range strings.SplitSeq(p.FixedVersion, ",") {
+			if version = strings.TrimSpace(version); version != "" {
+				i.content.FixRecommendations = append(i.content.FixRecommendations, &findingsv1.FixRecommendation{Package: p.Name, Version: version})
+			}
+		}
+	}
+	i.transitivity, i.packageName = found.GetTransitivity(), found.GetPackage()
+	i.advisory = strings.ToUpper(i.content.GetVulnerabilityIdentifier())
+}
+
+// formerNames are the former names that the report's rules declare. A name that two rules had, or that a rule still has, says
+// nothing.
+func (s *sarifSource) formerNames() map[string]map[string]string {
+	byTool := map[string]map[string]string{}
+	for _, run := range s.report.Runs {
+		if run.Rejected != "" {
+			continue
+		}
+		rules := run.Rules()
+		present := map[string]bool{}
+		for _, rule := range rules {
+			present[rule.ID] = true
+		}
+		for _, rule := range rules {
+			for _, former := range rule.FormerIDs {
+				names := byTool[run.Tool.Slug]
+				if names == nil {
+					names = map[string]string{}
+					byTool[run.Tool.Slug] = names
+				}
+				if other, declared := names[former]; present[former] || declared && other != rule.ID {
+					names[former] = former
+					continue
+				}
+				names[former] = rule.ID
+			}
+		}
+	}
+	return byTool
+}
+
+// groups are the runs of each analysis.
+func (s *sarifSource) groups() map[analysis][]*sarif.Run {
+	groups := map[analysis][]*sarif.Run{}
+	for _, run := range s.report.Runs {
+		if run.Tool.Slug != "" {
+			groups[s.groupOf(run)] = append(groups[s.groupOf(run)], run)
+		}
+	}
+	return groups
+}
+
+// whyNotComplete says why what is missing from the runs need not be gone from the code; "" when it must be.
+func whyNotComplete(runs []*sarif.Run) string {
+	for _, run := range runs {
+		if run.Rejected != "" {
+			return fmt.Sprintf("run %d was rejected", run.Index)
+		}
+		if !run.Succeeded {
+			return fmt.Sprintf("run %d did not succeed", run.Index)
+		}
+	}
+	return ""
+}
+
+// warningsOf adds what this service has to say about a run to what the reader found.
+func (s *sarifSource) warningsOf(run *sarif.Run) []string {
+	blocker := whyNotComplete(s.groups()[s.groupOf(run)])
+	if blocker == "" || run.Rejected != "" || !run.Succeeded { // the reader has said so already
+		return nil
+	}
+	return []string{"no finding was closed as fixed: " + blocker}
+}

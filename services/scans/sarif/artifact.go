@@ -1,0 +1,129 @@
+package sarif
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Artifact is a file that a run lists.
+type Artifact struct {
+	// Path is like that of results.
+	Path string
+	// Target says that the tool was asked to look at it (role analysisTarget, SARIF 3.24.6). Plain says that the file has no
+	// role at all: many tools list all files so, many others only those with results.
+	Target, Plain bool
+	// Hash is "name:digest" of the file's content by the best algorithm that the run has, or empty.
+	Hash string
+}
+
+// artifactFacts is what is kept of an artifact beside its location.
+type artifactFacts struct {
+	roles uint8
+	hash  string
+}
+
+const (
+	roleTarget = 1 << iota
+	roleOther
+	// roleNoFile: a directory, or a file that is not there any more.
+	roleNoFile
+)
+
+// artifactList keeps the locations that results may name by index only, and what else the files say about themselves.
+func (r *reader) artifactList(run *Run) error {
+	full := false
+	ok, err := r.arrayOf(func(int) error {
+		if full {
+			return r.skip()
+		}
+		var a wireArtifact
+		problem, err := r.decode(&a)
+		if err != nil {
+			return err
+		}
+		var location wireArtifactLocation
+		if a.Location != nil {
+			location = wireArtifactLocation{URI: a.Location.URI, URIBaseID: a.Location.URIBaseID}
+		}
+		facts := artifactFacts{roles: roles(a.Roles), hash: bestHash(a.Hashes)}
+		// A wrong artifact stays as an empty one, to keep the indexes of the others.
+		if full = !r.charge(len(location.URI) + len(location.URIBaseID) + len(facts.hash) + 64); full {
+			run.warn("artifacts from index %d on are ignored: the report describes more than fits", len(run.artifacts))
+		}
+		if run.artifactsLost = run.artifactsLost || full || problem != ""; full {
+			return nil
+		}
+		run.artifacts, run.artifactFacts = append(run.artifacts, location), append(run.artifactFacts, facts)
+		return nil
+	})
+	if !ok && err == nil {
+		run.artifactsLost = true
+		run.warn("artifacts is ignored: it is not an array")
+	}
+	return err
+}
+
+func roles(words []string) (bits uint8) {
+	for _, word := range words {
+		switch strings.ToLower(word) {
+		case "analysistarget":
+			bits |= roleTarget
+		case "directory", "deleted":
+			bits |= roleNoFile
+		default:
+			bits |= roleOther
+		}
+	}
+	return bits
+}
+
+// hashNames are the algorithms that are in use, the best first. Equal content is what matters, not who can forge it.
+var hashNames = []string{"sha-256", "sha256", "sha-512", "sha512", "sha-1", "sha1", "md5"}
+
+func bestHash(hashes map[string]string) string {
+	values := make(map[string]string, len(hashes))
+	for name, value := range hashes {
+		if value = strings.ToLower(strings.TrimSpace(value)); value != "" {
+			values[strings.ToLower(name)] = value
+		}
+	}
+	for _, name := range append(slices.Clone(hashNames), slices.Sorted(maps.Keys(values))...) {
+		if value := values[name]; value != "" {
+			return clean(cut(name+":"+value, 200))
+		}
+	}
+	return ""
+}
+
+// Artifacts are the files that the run lists. complete is false if some could not be read.
+func (run *Run) Artifacts() (files []Artifact, complete bool) {
+	complete = !run.artifactsLost
+	for i := range run.artifacts {
+		facts := run.artifactFacts[i]
+		if facts.roles&roleNoFile != 0 {
+			continue
+		}
+		path, err := run.paths.resolve(&run.artifacts[i])
+		if err != nil || path == "" {
+			complete = false
+			continue
+		}
+		files = append(files, Artifact{Path: path, Target: facts.roles&roleTarget != 0, Plain: facts.roles == 0, Hash: facts.hash})
+	}
+	return files, complete
+}
+
+// RulesComplete says that all rules that the run declares could be read.
+func (run *Run) RulesComplete() bool {
+	for _, c := range run.components() {
+		if slices.Contains(c.rules, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// Failed are the files and the rules that error-level notifications of an otherwise successful run name: what is missing there
+// need not be gone.
+func (run *Run) Failed() (files, rules []string) { return run.failedFiles, run.failedRules }

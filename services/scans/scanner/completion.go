@@ -1,0 +1,95 @@
+package scanner
+
+import (
+	"context"
+	"io"
+
+	"github.com/go-json-experiment/json"
+
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+)
+
+// Completion is what a scanner says at its end.
+type Completion struct {
+	// ExitCode is what the scanner would end with.
+	ExitCode int32
+	// Final says that the scanner will not ask again.
+	Final bool
+	// Stats is what the scanner counted: the keys of the protocol, with JSON values.
+	Stats map[string]any
+	// Lockfiles is how many frames of dependencies were passed on.
+	Lockfiles int
+}
+
+// maxStats is the size of one kept value of the statistics in bytes.
+const maxStats = 64 << 10
+
+// keptStats are the statistics that are worth showing.
+var keptStats = map[string]bool{
+	"findings": true, "total_time": true, "unsupported_exts": true, "lockfile_scan_info": true, "parse_rate": true,
+	"engine_requested": true, "findings_by_product": true, "supply_chain_stats": true,
+}
+
+// ReadCompletion reads what POST …/complete carries, and passes dependencies to emit. Its errors are those of [ReadResults].
+func ReadCompletion(ctx context.Context, src io.Reader, limits Limits, emit func(*storev1.ScannerFrame) error) (Completion, error) {
+	doc, out := newDocument(ctx, src, limits), Completion{Stats: map[string]any{}}
+	err := doc.whole(func(name string) error {
+		switch name {
+		case "exit_code":
+			var code number
+			_, err := doc.item(&code)
+			out.ExitCode = int32(code)
+			return err
+		case "final_attempt":
+			var final flag
+			_, err := doc.item(&final)
+			out.Final = bool(final)
+			return err
+		case "stats":
+			return doc.object(func(name string) error { return stat(doc, out.Stats, name) })
+		case "dependencies":
+			return lockfiles(doc, func(frame *storev1.ScannerFrame) error {
+				out.Lockfiles++
+				return emit(frame)
+			})
+		default:
+			return doc.skip()
+		}
+	})
+	return out, err
+}
+
+func stat(doc *document, stats map[string]any, name string) error {
+	if !keptStats[name] {
+		return doc.skip()
+	}
+	var value raw
+	problem, err := doc.item(&value)
+	if err != nil || problem != "" || len(value) > maxStats {
+		return err
+	}
+	var kept any
+	if json.Unmarshal(value, &kept, decodeOptions) == nil && kept != nil {
+		stats[name] = cleaned(kept)
+	}
+	return nil
+}
+
+// cleaned makes every text of a value one that a database can hold.
+func cleaned(value any) any {
+	switch v := value.(type) {
+	case string:
+		return plain(v, maxName)
+	case []any:
+		for i := range v {
+			v[i] = cleaned(v[i])
+		}
+	case map[string]any:
+		clean := make(map[string]any, len(v))
+		for key, item := range v {
+			clean[plain(key, maxName)] = cleaned(item)
+		}
+		return clean
+	}
+	return value
+}

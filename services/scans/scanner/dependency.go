@@ -1,0 +1,98 @@
+package scanner
+
+import (
+	"strings"
+
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+)
+
+const (
+	maxChildren = 1000
+	maxURL      = 2048
+)
+
+// wireDependency is a dependency as the scanner found it.
+type wireDependency struct {
+	Package      text   `json:"package"`
+	Version      text   `json:"version"`
+	Ecosystem    text   `json:"ecosystem"`
+	Transitivity text   `json:"transitivity"`
+	ResolvedURL  text   `json:"resolved_url"`
+	ManifestPath text   `json:"manifest_path"`
+	LockfilePath text   `json:"lockfile_path"`
+	LineNumber   number `json:"line_number"`
+	Licenses     texts  `json:"licenses"`
+	Children     []struct {
+		Package text `json:"package"`
+		Version text `json:"version"`
+	} `json:"children"`
+}
+
+func (w *wireDependency) dependency() *storev1.ScannerDependency {
+	out := &storev1.ScannerDependency{
+		Package: plain(string(w.Package), maxName), Version: plain(string(w.Version), maxName), Ecosystem: plain(string(w.Ecosystem), 64),
+		Transitivity: "unknown", ResolvedUrl: withoutCredentials(plain(string(w.ResolvedURL), maxURL)),
+		ManifestPath: plain(string(w.ManifestPath), maxName), LockfilePath: plain(string(w.LockfilePath), maxName), LineNumber: int32(w.LineNumber),
+	}
+	switch t := strings.ToLower(string(w.Transitivity)); t {
+	case "direct", "transitive":
+		out.Transitivity = t
+	}
+	for _, child := range w.Children[:min(len(w.Children), maxChildren)] {
+		out.Children = append(out.Children, plain(string(child.Package)+"@"+string(child.Version), maxName))
+	}
+	for _, license := range w.Licenses[:min(len(w.Licenses), 20)] {
+		out.Licenses = append(out.Licenses, plain(license, 255))
+	}
+	return out
+}
+
+// withoutCredentials drops the user part of a URL: private registries are often named with a token in it.
+func withoutCredentials(url string) string {
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return url
+	}
+	host, path, slash := strings.Cut(rest, "/")
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		host = host[at+1:]
+	}
+	if slash {
+		host += "/"
+	}
+	return scheme + "://" + host + path
+}
+
+// lockfiles reads the dependencies of each lockfile. A large one makes several frames. A first one without a path says that
+// the scanner looked for lockfiles, even where it found none.
+func lockfiles(doc *document, emit func(*storev1.ScannerFrame) error) error {
+	if doc.kind() != '{' {
+		return doc.skip()
+	}
+	if err := emit(&storev1.ScannerFrame{Kind: &storev1.ScannerFrame_Lockfile{Lockfile: &storev1.ScannerLockfile{}}}); err != nil {
+		return err
+	}
+	return doc.object(func(path string) error {
+		file := &storev1.ScannerLockfile{Path: plain(path, maxName)}
+		flush := func() error {
+			whole := file
+			file = &storev1.ScannerLockfile{Path: file.GetPath()}
+			return emit(&storev1.ScannerFrame{Kind: &storev1.ScannerFrame_Lockfile{Lockfile: whole}})
+		}
+		err := doc.array(func(int) error {
+			w := &wireDependency{}
+			problem, err := doc.item(w)
+			if err != nil || problem != "" || w.Package == "" {
+				return err
+			}
+			if file.Dependencies = append(file.Dependencies, w.dependency()); len(file.Dependencies) < lockfilePart {
+				return nil
+			}
+			return flush()
+		})
+		if err != nil {
+			return err
+		}
+		return flush() // also for a lockfile without dependencies: those that it had are gone
+	})
+}

@@ -1,0 +1,151 @@
+package scanner
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+)
+
+const (
+	// maxProblems is how many findings that could not be used are told one by one.
+	maxProblems = 20
+	// maxName is the size of a path, a rule id or another name in bytes.
+	maxName = 4096
+	// lockfilePart is how many dependencies of a lockfile one frame has at most.
+	lockfilePart = 1000
+)
+
+// Options say how results are read.
+type Options struct {
+	Limits Limits
+	// RedactionKey tells redacted secrets apart without keeping them.
+	RedactionKey []byte
+	// SecretRules are the rules of the deployment that look for secrets, with their messages as they are written: a
+	// finding's message has parts of the code filled in.
+	SecretRules map[string]string
+}
+
+// Summary is what was read of results.
+type Summary struct {
+	Findings, Ignored int
+	// Problems say what could not be used, for people. They never quote the document.
+	Problems []string
+}
+
+// results is one document on its way to frames.
+type results struct {
+	doc      *document
+	options  Options
+	emit     func(*storev1.ScannerFrame) error
+	coverage *storev1.ScannerCoverage
+	held     int64 // bytes of coverage
+	summary  Summary
+	unusable int
+}
+
+// ReadResults reads what POST …/results carries, and passes findings, dependencies and, at the end, the coverage to emit.
+// Whatever is unknown is passed over, and so is the field token, which holds a credential. Errors are [SyntaxError],
+// [LimitError], and those of src and emit.
+func ReadResults(ctx context.Context, src io.Reader, o Options, emit func(*storev1.ScannerFrame) error) (Summary, error) {
+	r := &results{doc: newDocument(ctx, src, o.Limits), options: o, emit: emit, coverage: &storev1.ScannerCoverage{}}
+	if err := r.doc.whole(r.member); err != nil {
+		return Summary{}, err
+	}
+	if more := r.unusable - len(r.summary.Problems); more > 0 {
+		r.summary.Problems = append(r.summary.Problems, fmt.Sprintf("%d more findings were left out", more))
+	}
+	return r.summary, emit(&storev1.ScannerFrame{Kind: &storev1.ScannerFrame_Coverage{Coverage: r.coverage}})
+}
+
+func (r *results) member(name string) error {
+	switch name {
+	case "findings":
+		return r.findings(false)
+	case "ignores":
+		return r.findings(true)
+	case "searched_paths":
+		return r.paths(&r.coverage.SearchedPaths)
+	case "renamed_paths":
+		return r.paths(&r.coverage.RenamedPaths)
+	case "skipped_paths":
+		return r.paths(&r.coverage.SkippedPaths)
+	case "rule_ids":
+		return r.paths(&r.coverage.RuleIds)
+	case "skipped_subprojects":
+		return r.subprojects()
+	case "dependencies":
+		return lockfiles(r.doc, r.emit)
+	default:
+		return r.doc.skip()
+	}
+}
+
+func (r *results) findings(ignored bool) error {
+	return r.doc.array(func(i int) error {
+		w := &wireFinding{}
+		problem, err := r.doc.item(w)
+		if err != nil {
+			return err
+		}
+		if problem == "" {
+			problem = w.unusable()
+		}
+		if problem != "" {
+			if r.unusable++; len(r.summary.Problems) < maxProblems {
+				r.summary.Problems = append(r.summary.Problems, fmt.Sprintf("finding %d was left out: %s", i, problem))
+			}
+			return nil
+		}
+		if ignored {
+			r.summary.Ignored++
+		} else {
+			r.summary.Findings++
+		}
+		f := w.finding(r.options)
+		f.Ignored = ignored
+		return r.emit(&storev1.ScannerFrame{Kind: &storev1.ScannerFrame_Finding{Finding: f}})
+	})
+}
+
+// subprojects reads the subprojects whose dependencies are not known: by name, or by whatever paths describe them.
+func (r *results) subprojects() error {
+	return r.doc.array(func(int) error {
+		var value raw
+		if problem, err := r.doc.item(&value); err != nil || problem != "" {
+			return err
+		}
+		for _, path := range pathsIn(value) {
+			if err := r.keep(&r.coverage.SkippedSubprojects, path); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// paths reads a list of paths or of rule ids. Elements that are no strings are passed over.
+func (r *results) paths(list *[]string) error {
+	return r.doc.array(func(int) error {
+		if r.doc.kind() != '"' {
+			return r.doc.skip()
+		}
+		token, err := r.doc.token()
+		if err != nil {
+			return err
+		}
+		return r.keep(list, token.String())
+	})
+}
+
+func (r *results) keep(list *[]string, path string) error {
+	path = plain(path, maxName)
+	if r.held += int64(len(path)) + 16; r.held > r.doc.limits.MaxPathBytes {
+		return &LimitError{fmt.Sprintf("paths and rule ids have more than %d bytes", r.doc.limits.MaxPathBytes)}
+	}
+	if path != "" {
+		*list = append(*list, path)
+	}
+	return nil
+}

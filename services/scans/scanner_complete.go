@@ -1,0 +1,204 @@
+package scans
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/scan"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scans/scanner"
+)
+
+// scannerStats is the key of scans.stats under which the scanner's own numbers are.
+const scannerStats = "scanner"
+
+// noResults is what is kept of a scan that ended well and sent nothing.
+const noResults = "the scanner ended the scan without sending results"
+
+// CompleteScan answers whether results are stored, and if so what they mean for the build. The first call is remembered;
+// each of those after it is one read.
+func (s *ScannerProtocol) CompleteScan(stream grpc.ClientStreamingServer[scansv1.CompleteScanRequest, scansv1.CompleteScanResponse]) error {
+	ctx := stream.Context()
+	body, err := newScannerBody(func() (scannerMessage, error) { return stream.Recv() })
+	if err != nil {
+		return err
+	}
+	row, err := s.openedScan(ctx, body.first.GetScanId())
+	if err != nil {
+		return err
+	}
+	src, err := body.plain()
+	if err != nil {
+		return err
+	}
+	end, err := s.readCompletion(ctx, src)
+	if err != nil {
+		return scannerError(err)
+	}
+	defer end.close()
+	response, err := s.complete(ctx, row, end)
+	if err != nil {
+		return err
+	}
+	return stream.SendAndClose(response)
+}
+
+// completion is the end of a scan as its scanner tells it. frames is nil where it came without dependencies.
+type completion struct {
+	scanner.Completion
+	frames *framesFile
+}
+
+func (c *completion) close() {
+	if c.frames != nil {
+		c.frames.close()
+	}
+}
+
+func (s *ScannerProtocol) readCompletion(ctx context.Context, src io.Reader) (*completion, error) {
+	end := &completion{}
+	told, err := scanner.ReadCompletion(ctx, src, s.limits(), func(frame *storev1.ScannerFrame) (err error) {
+		if end.frames == nil {
+			if end.frames, err = newFramesFile(s.options.SpoolDir); err != nil {
+				return err
+			}
+		}
+		return end.frames.Write(frame)
+	})
+	if err != nil {
+		end.close()
+		return nil, err
+	}
+	end.Completion = told
+	return end, nil
+}
+
+// complete remembers the end, if it is news, and answers.
+func (s *ScannerProtocol) complete(ctx context.Context, row *ent.Scan, end *completion) (*scansv1.CompleteScanResponse, error) {
+	kept, err := scannerOf(row)
+	if err != nil {
+		return nil, err
+	}
+	givenUp := end.Final && row.ResultsState == ""
+	if !kept.GetComplete() || givenUp && !ended(row) {
+		id := row.ID
+		if row, kept, err = s.remember(ctx, id, end, false); errors.Is(err, errProjectNotHeld) {
+			row, kept, err = s.remember(ctx, id, end, true)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	response := &scansv1.CompleteScanResponse{TaskId: kept.GetTaskId()}
+	switch {
+	case row.ResultsState == resultsFailed:
+		return nil, apierr.Conflict("the results of scan %d could not be stored; the log of the server says why", row.ID)
+	case row.ResultsState == resultsStored:
+		response.Success, response.AppBlockOverride, response.AppBlockReason = true, kept.GetBlock(), kept.GetBlockReason()
+		response.AppBlockingMatchBasedIds = kept.GetBlockingMatchBasedIds()
+	case row.ResultsState == "" && end.Final:
+		response.Success = true // there is nothing to wait for
+	}
+	return response, nil
+}
+
+// errProjectNotHeld says that the project is to be held before the scan, as the job does it.
+var errProjectNotHeld = errors.New("the project is not held")
+
+// remember stores what the scanner says at its end.
+func (s *ScannerProtocol) remember(ctx context.Context, id int64, end *completion, holdsProject bool) (row *ent.Scan, kept *storev1.ScannerScan, err error) {
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		if holdsProject {
+			before, err := tx.Scan.Query().Where(scan.ID(id)).Only(ctx)
+			if err != nil {
+				return err
+			}
+			if _, err := holdProject(ctx, s.store, tx, before.ProjectID); err != nil {
+				return err
+			}
+		}
+		if row, err = holdScan(ctx, tx, s.store.Postgres(), id); err != nil {
+			return err
+		}
+		if kept, err = scannerOf(row); err != nil {
+			return err
+		}
+		before := &scansv1.CompleteScanResponse{TaskId: kept.GetTaskId()}
+		if !kept.GetComplete() {
+			if end.frames != nil && row.ResultsState == resultsStored && !holdsProject {
+				return errProjectNotHeld
+			}
+			if err := s.keepDependencies(ctx, tx, row, end); err != nil {
+				return err
+			}
+			if row.Stats == nil {
+				row.Stats = map[string]any{}
+			}
+			row.Stats[scannerStats] = end.Stats
+			row.ExitCode, kept.Complete = end.ExitCode, true
+		}
+		update := row.Update().SetExitCode(row.ExitCode).SetStats(row.Stats)
+		if end.Final && row.ResultsState == "" && !ended(row) {
+			kept.Errors = []string{noResults}
+			update.SetStatus(scansv1.ScanStatus_SCAN_STATUS_ERROR.String()).SetCompletedAt(max(store.Now(), row.StartedAt+1))
+		}
+		encoded, err := proto.Marshal(kept)
+		if err != nil {
+			return err
+		}
+		row, err = update.SetScanner(encoded).Save(ctx)
+		audit.Change(ctx, "scan", id, before, &scansv1.CompleteScanResponse{TaskId: kept.GetTaskId(), Success: true})
+		return err
+	})
+	return row, kept, err
+}
+
+// keepDependencies takes what came with the end of the scan: it joins the results that wait, or, where those are stored, is
+// stored at once.
+func (s *ScannerProtocol) keepDependencies(ctx context.Context, tx *ent.Tx, row *ent.Scan, end *completion) error {
+	if end.frames == nil {
+		return nil
+	}
+	src, err := end.frames.done()
+	if err != nil {
+		return err
+	}
+	if row.ResultsState != resultsStored {
+		return storePayload(ctx, tx, row, completionPosition, src)
+	}
+	return replaceDependencies(ctx, s.store, tx, row, src)
+}
+
+// ReportScanError marks a scan as failed. A scan whose results are there already goes on.
+func (s *ScannerProtocol) ReportScanError(ctx context.Context, r *scansv1.ReportScanErrorRequest) (*scansv1.ReportScanErrorResponse, error) {
+	found, err := s.openedScan(ctx, r.GetScanId())
+	if err != nil {
+		return nil, err
+	}
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := holdScan(ctx, tx, s.store.Postgres(), found.ID)
+		if err != nil {
+			return err
+		}
+		failed := scansv1.ScanStatus_SCAN_STATUS_ERROR.String()
+		if row.ResultsState != "" || row.Status == failed && row.ExitCode == r.GetExitCode() {
+			return nil
+		}
+		err = row.Update().SetStatus(failed).SetExitCode(r.GetExitCode()).SetCompletedAt(max(store.Now(), row.StartedAt+1)).Exec(ctx)
+		audit.Change(ctx, "scan", row.ID, nil, &scansv1.ReportScanErrorRequest{ScanId: r.GetScanId(), ExitCode: r.GetExitCode()})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &scansv1.ReportScanErrorResponse{}, nil
+}

@@ -1,0 +1,166 @@
+package scans
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/tenant"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/rules/ruleset"
+)
+
+// How a scanner should go on asking for its configuration. It always gets it at once; the numbers are for those that look
+// at them all the same.
+const (
+	configWaitSeconds    = 5
+	configTimeoutSeconds = 300
+)
+
+// noRules is the document of a scan without any; "rules" has to be its first key.
+const noRules = `{"rules":[]}`
+
+// GetScanConfig returns what a scan is to run, by the scanner's own id of its run.
+func (s *ScannerProtocol) GetScanConfig(ctx context.Context, r *scansv1.GetScanConfigRequest) (*scansv1.GetScanConfigResponse, error) {
+	want, err := s.wantedBy(ctx, r.GetScanRequestId())
+	if err != nil {
+		return nil, err
+	}
+	set, err := s.settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config, err := s.configuration(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	return &scansv1.GetScanConfigResponse{
+		Status:       "success",
+		Polling:      &scansv1.ScanConfigPolling{RecommendedWaitSeconds: configWaitSeconds, SecondsUntilTimeout: configTimeoutSeconds},
+		Config:       config,
+		EngineParams: set.engineParams(want.products),
+	}, nil
+}
+
+// wantedBy finds what a scan, or a dry run, asked for.
+func (s *ScannerProtocol) wantedBy(ctx context.Context, requestID string) (wanted, error) {
+	key := s.requestKey(ctx, requestID)
+	row, err := s.store.Reader.Scan.Query().Where(scan.UniqueID(key.uniqueID)).Only(ctx)
+	if err == nil {
+		kept, err := scannerOf(row)
+		return wanted{products: kept.GetProducts(), partial: partialRules(row), cliVersion: kept.GetCliVersion(), project: kept.GetRepository()}, err
+	}
+	if !ent.IsNotFound(err) {
+		return wanted{}, err
+	}
+	if want, ok := s.dryRuns.Get(key); ok {
+		return want, nil
+	}
+	return wanted{}, apierr.NotFound("scan %s not found", apierr.Quote(requestID))
+}
+
+func (s *ScannerProtocol) requestKey(ctx context.Context, uniqueID string) requestKey {
+	deploymentID, _ := tenant.FromContext(ctx)
+	return requestKey{deploymentID, strings.ToLower(strings.TrimSpace(uniqueID))}
+}
+
+// scannerOf reads what is kept of a scan that a scanner opened.
+func scannerOf(row *ent.Scan) (*storev1.ScannerScan, error) {
+	kept := &storev1.ScannerScan{}
+	if row.Scanner == nil {
+		return kept, nil
+	}
+	return kept, proto.Unmarshal(*row.Scanner, kept)
+}
+
+// configuration is the rules and the decisions that a scan needs to know.
+func (s *ScannerProtocol) configuration(ctx context.Context, want wanted) (*scansv1.ScanConfiguration, error) {
+	config := &scansv1.ScanConfiguration{Rules: []byte(noRules)}
+	if len(want.products) > 0 {
+		if err := ruleset.EnsureStarter(ctx, s.store); err != nil {
+			return nil, err
+		}
+		document, err := ruleset.Select(ctx, s.store.Reader, ruleset.Selection{
+			Products: want.products, PartialRuleIDs: want.partial, ClientVersion: want.cliVersion, Project: want.project, BaseURL: s.baseURL,
+		})
+		if err != nil {
+			return nil, err
+		}
+		config.Rules = document.JSON
+	}
+	var err error
+	config.TriageIgnoredSyntacticIds, config.TriageIgnoredMatchBasedIds, err = s.ignored(ctx, want.project)
+	return config, err
+}
+
+// ignored are the ids of findings that people, or a rule of theirs, decided to ignore, on whatever ref: the scanner does not
+// let them fail a build. Provisional decisions of automation do not count (contract facts, section 4).
+func (s *ScannerProtocol) ignored(ctx context.Context, projectName string) (syntactic, matchBased []string, err error) {
+	if projectName == "" {
+		return nil, nil, nil
+	}
+	projectID, err := s.store.Reader.Project.Query().Where(project.Name(projectName)).OnlyID(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	// A decision to ignore always has a reason; the index of decisions holds only rows with one.
+	rows, err := s.store.Reader.Finding.Query().
+		Where(finding.ProjectID(projectID), finding.TriageState(lifecycle.Ignored), finding.TriageReasonNotNil(), finding.MergedIntoIsNil()).
+		Select(finding.FieldContent).All(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	bySyntax, byMatch := map[string]struct{}{}, map[string]struct{}{}
+	content := &storev1.FindingContent{}
+	for _, row := range rows {
+		if err := proto.Unmarshal(row.Content, content); err != nil {
+			return nil, nil, err
+		}
+		bySyntax[content.GetSyntacticId()], byMatch[content.GetMatchBasedId()] = struct{}{}, struct{}{}
+	}
+	delete(bySyntax, "")
+	delete(byMatch, "")
+	return slices.Sorted(maps.Keys(bySyntax)), slices.Sorted(maps.Keys(byMatch)), nil
+}
+
+// GetLegacyScanConfig returns the rules for editors and older scanners.
+func (s *ScannerProtocol) GetLegacyScanConfig(ctx context.Context, r *scansv1.GetLegacyScanConfigRequest) (*scansv1.GetLegacyScanConfigResponse, error) {
+	set, err := s.settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var requested []string
+	for _, p := range []struct {
+		word  string
+		asked bool
+	}{{sast, r.GetIsCodeScan()}, {sca, r.GetSca()}, {secrets, r.GetIsSecretsScan()}} {
+		if p.asked {
+			requested = append(requested, p.word)
+		}
+	}
+	want := wanted{products: set.enabled(requested), cliVersion: r.GetSemgrepVersion(), project: r.GetRepoName()}
+	config, err := s.configuration(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	return &scansv1.GetLegacyScanConfigResponse{
+		DeploymentId: set.row.ID, DeploymentName: set.row.Name, RuleConfig: string(config.GetRules()),
+		Autofix:                    set.engineParams(want.products).GetAutofix(),
+		TriageIgnoredSyntacticIds:  config.GetTriageIgnoredSyntacticIds(),
+		TriageIgnoredMatchBasedIds: config.GetTriageIgnoredMatchBasedIds(),
+		EnabledProducts:            want.products,
+	}, nil
+}

@@ -1,0 +1,260 @@
+package scans
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/scan"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/gitref"
+)
+
+// detachedRef stands for a checkout without a branch. It is no branch, so that such a scan neither closes findings of one
+// nor becomes the project's default.
+const detachedRef = "refs/detached/HEAD"
+
+// partialStat is the key of scans.stats that lists the rules a scan was limited to.
+const partialStat = "partial_scan_rule_ids"
+
+// maxMetaText is the size of a text of the CI run in bytes: the title of a commit is its whole message.
+const maxMetaText = 2048
+
+// CreateScan opens a scan and says what to run.
+func (s *ScannerProtocol) CreateScan(ctx context.Context, r *scansv1.CreateScanRequest) (*scansv1.CreateScanResponse, error) {
+	set, err := s.settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	info, want, err := s.open(ctx, set, r)
+	if err != nil {
+		return nil, err
+	}
+	config, err := s.configuration(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	return &scansv1.CreateScanResponse{Info: info, Config: config, EngineParams: set.engineParams(want.products)}, nil
+}
+
+// CreateScanV2 opens a scan; GetScanConfig says what to run.
+func (s *ScannerProtocol) CreateScanV2(ctx context.Context, r *scansv1.CreateScanV2Request) (*scansv1.CreateScanV2Response, error) {
+	set, err := s.settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	info, want, err := s.open(ctx, set, r)
+	if err != nil {
+		return nil, err
+	}
+	if info.Id == nil {
+		s.dryRuns.Add(s.requestKey(ctx, r.GetScanMetadata().GetUniqueId()), want)
+	}
+	return &scansv1.CreateScanV2Response{Info: info}, nil
+}
+
+// scanRequest is what both forms of the protocol ask for.
+type scanRequest interface {
+	GetProjectMetadata() *scansv1.ScanProjectMetadata
+	GetScanMetadata() *scansv1.ScanMetadata
+	GetProjectConfig() *scansv1.ScanProjectConfig
+}
+
+// open stores a scan unless it is there already, or is not to be stored.
+func (s *ScannerProtocol) open(ctx context.Context, set settings, r scanRequest) (*scansv1.ScanInfo, wanted, error) {
+	about := r.GetScanMetadata()
+	want := wanted{
+		products: set.enabled(about.GetRequestedProducts()), partial: about.GetPartialScanRuleIds(), cliVersion: about.GetCliVersion(),
+		project: projectName(r.GetProjectMetadata()),
+	}
+	if want.cliVersion == "" {
+		want.cliVersion = r.GetProjectMetadata().GetSemgrepVersion()
+	}
+	if about.GetDryRun() || want.project == "" {
+		return set.info(0, want.products), want, nil
+	}
+	opened, err := s.openedBefore(ctx, r)
+	if opened == nil && err == nil {
+		opened, err = s.storeScan(ctx, set, r, want)
+	}
+	if err != nil {
+		return nil, want, err
+	}
+	// The scanner may ask again after the deployment has changed: what the scan was opened with counts.
+	kept, err := scannerOf(opened)
+	if err != nil {
+		return nil, want, err
+	}
+	want = wanted{products: kept.GetProducts(), partial: partialRules(opened), cliVersion: kept.GetCliVersion(), project: kept.GetRepository()}
+	return set.info(opened.ID, want.products), want, nil
+}
+
+// openedBefore finds the scan of a request that was sent before; nil when there is none.
+func (s *ScannerProtocol) openedBefore(ctx context.Context, r scanRequest) (*ent.Scan, error) {
+	key := s.requestKey(ctx, r.GetScanMetadata().GetUniqueId())
+	if key.uniqueID == "" {
+		return nil, nil
+	}
+	row, err := s.store.Reader.Scan.Query().Where(scan.UniqueID(key.uniqueID)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	return row, err
+}
+
+// storeScan stores a scan with its project, or finds the one that another call with the same id has just stored.
+func (s *ScannerProtocol) storeScan(ctx context.Context, set settings, r scanRequest, want wanted) (opened *ent.Scan, err error) {
+	key := s.requestKey(ctx, r.GetScanMetadata().GetUniqueId())
+	if key.uniqueID == "" {
+		key.uniqueID = uuid.NewString() // an older scanner: its repetitions cannot be told from other scans
+	}
+	kept := &storev1.ScannerScan{
+		CliVersion: want.cliVersion, Products: want.products, TaskId: uuid.NewString(), Repository: want.project,
+		Tags: tagNames(r), MergeBase: mergeBase(r.GetProjectMetadata()),
+	}
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := s.scanProject(ctx, tx, r, want.project)
+		if err != nil {
+			return err
+		}
+		create, err := newScan(tx, r, row, kept)
+		if err != nil {
+			return err
+		}
+		err = create.SetDeploymentID(key.deploymentID).SetUniqueID(key.uniqueID).
+			OnConflictColumns(scan.FieldDeploymentID, scan.FieldUniqueID).Ignore().Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if opened, err = tx.Scan.Query().Where(scan.UniqueID(key.uniqueID)).Only(ctx); err != nil {
+			return err
+		}
+		stored, err := scannerOf(opened)
+		if err != nil || stored.GetTaskId() != kept.GetTaskId() {
+			return err // another call was faster
+		}
+		if fullScan(r) {
+			if err := replaceScannedTags(ctx, tx, row.ID, kept.GetTags()); err != nil {
+				return err
+			}
+		}
+		audit.Change(ctx, "scan", opened.ID, nil, set.info(opened.ID, want.products))
+		return nil
+	})
+	return opened, err
+}
+
+// newScan makes the row of a scan that is on its way.
+func newScan(tx *ent.Tx, r scanRequest, of *ent.Project, kept *storev1.ScannerScan) (*ent.ScanCreate, error) {
+	about := r.GetProjectMetadata()
+	meta, err := proto.Marshal(scanMeta(about, of))
+	if err != nil {
+		return nil, err
+	}
+	scanner, err := proto.Marshal(kept)
+	if err != nil {
+		return nil, err
+	}
+	products := int32(0)
+	for _, product := range kept.GetProducts() {
+		products |= productBit(product)
+	}
+	stats := map[string]any{}
+	if partial := r.GetScanMetadata().GetPartialScanRuleIds(); len(partial) > 0 {
+		stats[partialStat] = partial
+	}
+	return tx.Scan.Create().SetProjectID(of.ID).SetRef(scannedRef(about)).SetCommit(about.GetCommit()).
+		SetStatus(scansv1.ScanStatus_SCAN_STATUS_RUNNING.String()).SetProducts(products).SetIsFullScan(fullScan(r)).
+		SetScanner(scanner).SetMeta(meta).SetStats(stats).SetStartedAt(store.Now()), nil
+}
+
+// scanMeta are the facts of the CI run as the API shows them.
+func scanMeta(m *scansv1.ScanProjectMetadata, of *ent.Project) *scansv1.ScanMeta {
+	cut := func(s string) string {
+		if len(s) > maxMetaText {
+			s = strings.ToValidUTF8(s[:maxMetaText], "")
+		}
+		return strings.ReplaceAll(s, "\x00", "")
+	}
+	repoURL := webURL(m.GetRepoUrl())
+	if repoURL == "" {
+		repoURL = of.URL
+	}
+	return &scansv1.ScanMeta{
+		On: cut(m.GetOn()), Branch: scannedRef(m), Commit: m.GetCommit(), RepoUrl: repoURL, CiJobUrl: webURL(cut(m.GetCiJobUrl())),
+		Repository: m.GetRepository(), CommitTitle: cut(m.GetCommitTitle()), PullRequestId: cut(m.GetPullRequestId()),
+		PullRequestTitle: cut(m.GetPullRequestTitle()), CommitAuthorName: cut(m.GetCommitAuthorName()),
+		CommitAuthorImageUrl: webURL(cut(m.GetCommitAuthorImageUrl())), CommitAuthorEmail: cut(m.GetCommitAuthorEmail()),
+		CommitAuthorUsername: cut(m.GetCommitAuthorUsername()), PullRequestAuthorUsername: cut(m.GetPullRequestAuthorUsername()),
+		PullRequestAuthorImageUrl: webURL(cut(m.GetPullRequestAuthorImageUrl())),
+	}
+}
+
+// scannedRef is the full ref that was scanned. Without a branch it is that of the pull request, as GitHub names them, and
+// without one detachedRef.
+func scannedRef(m *scansv1.ScanProjectMetadata) string {
+	switch {
+	case m.GetBranch() != "":
+		return gitref.Full(m.GetBranch())
+	case m.GetPullRequestId() != "" && strings.Trim(m.GetPullRequestId(), "0123456789") == "":
+		return "refs/pull/" + m.GetPullRequestId() + "/merge"
+	}
+	return detachedRef
+}
+
+// mergeBase is the commit that a diff scan compares with, under whichever name the scanner sends it.
+func mergeBase(m *scansv1.ScanProjectMetadata) string {
+	for _, commit := range []string{m.GetStartSha(), m.GetBaseSha(), m.GetBaseBranchHeadCommit()} {
+		if commit != "" && len(commit) <= 64 {
+			return commit
+		}
+	}
+	return ""
+}
+
+func fullScan(r scanRequest) bool {
+	m := r.GetProjectMetadata()
+	return m == nil || m.IsFullScan == nil || m.GetIsFullScan()
+}
+
+// projectName is the key of the project: the name for people where there is one, so that directories of one repository can
+// be projects of their own.
+func projectName(m *scansv1.ScanProjectMetadata) string {
+	if m.GetRepository() == "" {
+		return "" // only the configuration is wanted
+	}
+	if m.GetRepoDisplayName() != "" {
+		return m.GetRepoDisplayName()
+	}
+	return m.GetRepository()
+}
+
+// tagNames are the tags of the configuration file, without repetitions.
+func tagNames(r scanRequest) []string {
+	names := map[string]struct{}{}
+	for _, name := range r.GetProjectConfig().GetTags() {
+		if name = strings.TrimSpace(strings.ReplaceAll(name, "\x00", "")); name != "" {
+			names[name] = struct{}{}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// partialRules are the rules that a scan was limited to; none means all.
+func partialRules(row *ent.Scan) (names []string) {
+	list, _ := row.Stats[partialStat].([]any)
+	for _, item := range list {
+		if name, ok := item.(string); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,280 @@
+package scans
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scanpayload"
+	"github.com/palisade/palisade/ent/tenant"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/notifications/outbox"
+	"github.com/palisade/palisade/services/policies/remediation"
+	"github.com/palisade/palisade/services/projects/gitref"
+	"github.com/palisade/palisade/services/scans/scanner"
+	"github.com/palisade/palisade/services/supplychain/dependencies"
+)
+
+const (
+	// scansQueue is where results wait to be stored, so that they keep nothing else waiting.
+	scansQueue = "scans"
+	// scansWorkers is how many scans of different projects are stored at a time on one node.
+	scansWorkers = 2
+	// storeAttempts is how often results are tried to be stored: over a quarter of an hour, while the scanner asks for half
+	// an hour.
+	storeAttempts = 6
+	// storeTimeout is how long one attempt may take.
+	storeTimeout = 30 * time.Minute
+)
+
+// notStored is what the scanner is told at last.
+const notStored = "the results could not be stored; the log of the server says why"
+
+// storeScanResults is enqueued with the results of a scan.
+type storeScanResults struct {
+	DeploymentID int64 `json:"deployment_id"`
+	ScanID       int64 `json:"scan_id"`
+}
+
+// Kind is the name in the queue.
+func (storeScanResults) Kind() string { return "store_scan_results" }
+
+// InsertOpts choose the queue.
+func (storeScanResults) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: scansQueue, MaxAttempts: storeAttempts}
+}
+
+// ScannerBackground makes findings of what scanners sent.
+func ScannerBackground(st *store.Store, log *slog.Logger, ingested func(product, outcome string, n int)) jobs.Work {
+	return jobs.Work{
+		Register: func(workers *river.Workers) {
+			river.AddWorker(workers, &resultsWorker{store: st, log: log, ingested: ingested})
+		},
+		Queues: []jobs.Queue{{Name: scansQueue, Workers: scansWorkers}},
+	}
+}
+
+type resultsWorker struct {
+	river.WorkerDefaults[storeScanResults]
+	store    *store.Store
+	log      *slog.Logger
+	ingested func(product, outcome string, n int)
+}
+
+// Timeout is how long an attempt may take.
+func (*resultsWorker) Timeout(*river.Job[storeScanResults]) time.Duration { return storeTimeout }
+
+// Work stores the results of one scan, all of them or none. After the last attempt it says so to the scanner.
+func (w *resultsWorker) Work(ctx context.Context, job *river.Job[storeScanResults]) error {
+	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
+	err := w.storeResults(ctx, job.Args.ScanID, int32(job.Attempt))
+	if err == nil || job.Attempt < job.MaxAttempts {
+		return err
+	}
+	w.log.ErrorContext(ctx, "results of a scan could not be stored", "scan", job.Args.ScanID, "error", err)
+	if failed := w.fail(context.WithoutCancel(ctx), job.Args.ScanID, int32(job.Attempt)); failed != nil {
+		w.log.ErrorContext(ctx, "a scan could not be marked as failed", "scan", job.Args.ScanID, "error", failed)
+	}
+	return err
+}
+
+func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt int32) error {
+	before, err := w.store.Reader.Scan.Query().Where(scan.ID(scanID)).Only(ctx)
+	if ent.IsNotFound(err) || err == nil && before.ResultsState != resultsReceived {
+		return nil // deleted with its project, or done by an attempt of which we do not know
+	}
+	if err != nil {
+		return err
+	}
+	var result *scanResult
+	err = w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		of, err := holdProject(ctx, w.store, tx, before.ProjectID)
+		if ent.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("hold project: %w", err)
+		}
+		row, err := tx.Scan.Query().Where(scan.ID(scanID)).Only(ctx)
+		if err != nil || row.ResultsState != resultsReceived {
+			return err
+		}
+		result, err = w.ingest(ctx, tx, of, row, attempt)
+		return err
+	})
+	if err != nil || result == nil {
+		return err
+	}
+	if w.ingested != nil {
+		for o, n := range result.counts {
+			w.ingested(o.product, o.what, n)
+		}
+	}
+	return nil
+}
+
+// ingest makes findings of the results of a scan whose project is held.
+func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, attempt int32) (*scanResult, error) {
+	kept, err := scannerOf(row)
+	if err != nil {
+		return nil, err
+	}
+	if of, err = scannedProject(ctx, of, row); err != nil {
+		return nil, err
+	}
+	results, err := newScannerResults(ctx, tx, row, kept)
+	if err != nil {
+		return nil, err
+	}
+	policies, err := remediation.Load(ctx, tx.Client())
+	if err != nil {
+		return nil, fmt.Errorf("load remediation policies: %w", err)
+	}
+	if len(policies) > 0 {
+		results.reported = map[uint64]struct{}{}
+	}
+	result, err := storeResults(ctx, tx, scanReport{store: w.store, project: of, scan: row, results: results})
+	if err != nil {
+		return nil, fmt.Errorf("store findings: %w", err)
+	}
+	decision, err := blocking(ctx, tx, of, row, policies, results.reported)
+	if err != nil {
+		return nil, fmt.Errorf("decide whether the scan blocks: %w", err)
+	}
+	// The end of the scan may be told while we work: from here on it waits.
+	if row, err = holdScan(ctx, tx, w.store.Postgres(), row.ID); err != nil {
+		return nil, err
+	}
+	if kept, err = scannerOf(row); err != nil {
+		return nil, err
+	}
+	if err := replaceDependencies(ctx, w.store, tx, row, &payload{ctx: ctx, tx: tx, scanID: row.ID}); err != nil {
+		return nil, err
+	}
+	if _, err := tx.ScanPayload.Delete().Where(scanpayload.ScanID(row.ID)).Exec(ctx); err != nil {
+		return nil, err
+	}
+	kept.Attempts, kept.Block, kept.BlockReason, kept.BlockingMatchBasedIds = attempt, decision.Block, decision.Reason, decision.MatchBasedIDs
+	if err := closeScannerScan(ctx, row, kept, result); err != nil {
+		return nil, err
+	}
+	queue := jobs.FromContext(ctx)
+	if err := outbox.ScanFinished(ctx, tx, queue, row.ID); err != nil || result.changed() < statisticsThreshold {
+		return result, err
+	}
+	return result, queue.Enqueue(ctx, refreshStatistics{}, nil)
+}
+
+// scannedProject notes that a project was scanned, and guesses its default branch as uploads do.
+func scannedProject(ctx context.Context, of *ent.Project, row *ent.Scan) (*ent.Project, error) {
+	update := of.Update().SetLatestScanAt(max(row.StartedAt, latest(of))).ClearArchivedAt()
+	if row.IsFullScan && gitref.IsBranch(row.Ref) && betterDefault(of.DefaultBranch, row.Ref) {
+		update.SetDefaultBranch(row.Ref)
+	}
+	return update.Save(ctx)
+}
+
+func latest(of *ent.Project) int64 {
+	if of.LatestScanAt == nil {
+		return 0
+	}
+	return *of.LatestScanAt
+}
+
+// closeScannerScan writes what the scan brought. Its products are those that it looked at.
+func closeScannerScan(ctx context.Context, row *ent.Scan, kept *storev1.ScannerScan, result *scanResult) error {
+	encoded, err := proto.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	stats := row.Stats
+	if stats == nil {
+		stats = map[string]any{}
+	}
+	for o, n := range result.counts {
+		total, _ := stats[o.what].(int)
+		stats[o.what] = total + n
+	}
+	return result.setCounts(row.Update()).SetProducts(row.Products).SetScanner(encoded).SetResultsState(resultsStored).SetStats(stats).
+		SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetCompletedAt(max(store.Now(), row.StartedAt+1)).Exec(ctx)
+}
+
+// fail gives the results up.
+func (w *resultsWorker) fail(ctx context.Context, scanID int64, attempt int32) error {
+	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := holdScan(ctx, tx, w.store.Postgres(), scanID)
+		if err != nil || row.ResultsState != resultsReceived {
+			return err
+		}
+		kept, err := scannerOf(row)
+		if err != nil {
+			return err
+		}
+		kept.Attempts, kept.Errors = attempt, append(kept.Errors, notStored)
+		encoded, err := proto.Marshal(kept)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ScanPayload.Delete().Where(scanpayload.ScanID(row.ID)).Exec(ctx); err != nil {
+			return err
+		}
+		return row.Update().SetScanner(encoded).SetResultsState(resultsFailed).SetStatus(scansv1.ScanStatus_SCAN_STATUS_ERROR.String()).
+			SetCompletedAt(max(store.Now(), row.StartedAt+1)).Exec(ctx)
+	})
+}
+
+// replaceDependencies makes the dependencies of the project those that frames name. Only full scans of the project's primary
+// branch, or else its default one, say what a project depends on.
+func replaceDependencies(ctx context.Context, st *store.Store, tx *ent.Tx, row *ent.Scan, frames io.Reader) error {
+	of, err := tx.Project.Get(ctx, row.ProjectID)
+	if err != nil {
+		return err
+	}
+	primary := of.PrimaryBranch
+	if primary == "" {
+		primary = of.DefaultBranch
+	}
+	if !row.IsFullScan || row.Ref != primary {
+		return nil
+	}
+	byLockfile, about := map[string][]dependencies.Dependency{}, dependencies.Scan{
+		DeploymentID: row.DeploymentID, ProjectID: row.ProjectID, ScanID: row.ID, At: row.StartedAt,
+	}
+	err = scanner.Read(frames, func(frame *storev1.ScannerFrame) error {
+		about.Skipped = append(about.Skipped, frame.GetCoverage().GetSkippedSubprojects()...)
+		lockfile := frame.GetLockfile()
+		switch {
+		case lockfile == nil:
+		case lockfile.GetPath() == "":
+			about.Complete = true // it looked for all of them
+		default:
+			list := byLockfile[lockfile.GetPath()]
+			for _, d := range lockfile.GetDependencies() {
+				list = append(list, dependencies.Dependency{
+					Ecosystem: d.GetEcosystem(), Package: d.GetPackage(), Version: d.GetVersion(), Transitivity: d.GetTransitivity(),
+					ManifestPath: d.GetManifestPath(), ResolvedURL: d.GetResolvedUrl(), Line: int(d.GetLineNumber()),
+					Licenses: d.GetLicenses(), Children: d.GetChildren(),
+				})
+			}
+			byLockfile[lockfile.GetPath()] = list
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := dependencies.Replace(ctx, st, tx, about, byLockfile); err != nil {
+		return fmt.Errorf("store dependencies: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package scans
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// scanProject finds or creates the project of a scan. It does not hold it: while the results of another scan are stored,
+// scans of the same project can begin.
+func (s *ScannerProtocol) scanProject(ctx context.Context, tx *ent.Tx, r scanRequest, name string) (*ent.Project, error) {
+	repoURL := webURL(r.GetProjectMetadata().GetRepoUrl())
+	row, err := tx.Project.Query().Where(project.Name(name)).Only(ctx)
+	if ent.IsNotFound(err) {
+		deploymentID, _ := tenant.FromContext(ctx)
+		err = tx.Project.Create().SetDeploymentID(deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetURL(repoURL).SetCreatedAt(store.Now()).
+			OnConflictColumns(project.FieldDeploymentID, project.FieldName).Ignore().Exec(ctx)
+		if err != nil {
+			return nil, err
+		}
+		row, err = tx.Project.Query().Where(project.Name(name)).Only(ctx)
+	}
+	if err != nil || row.URL != "" || repoURL == "" {
+		return row, err
+	}
+	return row.Update().SetURL(repoURL).Save(ctx)
+}
+
+// webURL is a URL that may be shown and linked to: http or https, without credentials. Anything else is empty.
+func webURL(text string) string {
+	u, err := url.Parse(strings.TrimSpace(text))
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return ""
+	}
+	u.User = nil
+	return u.String()
+}
+
+// replaceScannedTags gives a project the tags of its configuration file. A file that names none changes nothing.
+func replaceScannedTags(ctx context.Context, tx *ent.Tx, projectID int64, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	deploymentID, _ := tenant.FromContext(ctx)
+	created := make([]*ent.TagCreate, len(names))
+	for i, name := range names {
+		created[i] = tx.Tag.Create().SetDeploymentID(deploymentID).SetName(name).SetCreatedAt(store.Now())
+	}
+	if err := tx.Tag.CreateBulk(created...).OnConflictColumns(tag.FieldDeploymentID, tag.FieldName).Ignore().Exec(ctx); err != nil {
+		return err
+	}
+	ids, err := tx.Tag.Query().Where(tag.NameIn(names...)).Order(ent.Asc(tag.FieldID)).IDs(ctx)
+	if err != nil {
+		return err
+	}
+	links, err := tx.ProjectTag.Query().Where(projecttag.ProjectID(projectID)).All(ctx)
+	if err != nil {
+		return err
+	}
+	had := make([]int64, len(links))
+	for i, link := range links {
+		had[i] = link.TagID
+	}
+	if slices.Sort(had); slices.Equal(had, ids) {
+		return nil
+	}
+	if _, err := tx.ProjectTag.Delete().Where(projecttag.ProjectID(projectID), projecttag.TagIDNotIn(ids...)).Exec(ctx); err != nil {
+		return err
+	}
+	fresh := make([]*ent.ProjectTagCreate, len(ids))
+	for i, id := range ids {
+		fresh[i] = tx.ProjectTag.Create().SetDeploymentID(deploymentID).SetProjectID(projectID).SetTagID(id)
+	}
+	return tx.ProjectTag.CreateBulk(fresh...).
+		OnConflictColumns(projecttag.FieldDeploymentID, projecttag.FieldProjectID, projecttag.FieldTagID).Ignore().Exec(ctx)
+}

@@ -1,0 +1,300 @@
+package scans
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/scanpayload"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scans/sarif"
+	"github.com/palisade/palisade/services/scans/scanner"
+)
+
+// nosemReason is why a comment in the code mutes a finding.
+const nosemReason = "ignored via nosemgrep"
+
+// failedPartial is why a scan of some rules closes nothing: those that it left out may well find what they did.
+const failedPartial = "the scan was limited to some rules"
+
+// failedEmpty is why results that say of no rule that it ran close nothing.
+const failedEmpty = "no rule was run"
+
+// scannerResults are the stored results of a scanner, as a source of findings.
+type scannerResults struct {
+	tx       *ent.Tx
+	scan     *ent.Scan
+	kept     *storev1.ScannerScan
+	messages map[string]string // of the deployment's rules, as they are written
+	secrets  map[string]string // of those that look for secrets
+
+	rules    map[string]*knownRule
+	coverage *storev1.ScannerCoverage
+	// unresolved are files of findings in subprojects whose dependencies the scanner could not find out.
+	unresolved []string
+	previous   map[string]struct{} // rules of which an old version ran along
+	reported   map[uint64]struct{} // match-based ids of what was reported, hashed; nil: nobody will ask
+}
+
+// knownRule is what findings of a rule share.
+type knownRule struct {
+	metadata string
+	parsed   scanner.Metadata
+	rule     *incomingRule
+}
+
+func newScannerResults(ctx context.Context, tx *ent.Tx, row *ent.Scan, kept *storev1.ScannerScan) (*scannerResults, error) {
+	messages, err := ruleMessages(ctx, tx.Client(), "")
+	if err != nil {
+		return nil, err
+	}
+	secretRules, err := ruleMessages(ctx, tx.Client(), secrets)
+	if err != nil {
+		return nil, err
+	}
+	return &scannerResults{
+		tx: tx, scan: row, kept: kept, messages: messages, secrets: secretRules, rules: map[string]*knownRule{},
+		coverage: &storev1.ScannerCoverage{}, previous: map[string]struct{}{},
+	}, nil
+}
+
+// each implements source.
+func (r *scannerResults) each(ctx context.Context, yield func(*incoming) error) error {
+	err := scanner.Read(&payload{ctx: ctx, tx: r.tx, scanID: r.scan.ID}, func(frame *storev1.ScannerFrame) error {
+		if coverage := frame.GetCoverage(); coverage != nil {
+			r.coverage = coverage
+		}
+		f := frame.GetFinding()
+		if f == nil {
+			return nil
+		}
+		about := r.about(f)
+		if about.parsed.PreviousScan {
+			r.previous[f.GetCheckId()] = struct{}{}
+			return nil
+		}
+		if r.reported != nil && f.GetMatchBasedId() != "" && !f.GetIgnored() {
+			r.reported[xxhash.Sum64String(f.GetMatchBasedId())] = struct{}{}
+		}
+		return yield(r.incoming(f, about))
+	})
+	if err == nil && r.unresolved == nil && len(r.coverage.GetSkippedSubprojects()) > 0 {
+		r.unresolved, err = r.unresolvedFiles(ctx)
+	}
+	return err
+}
+
+// unresolvedFiles are the files of stored supply-chain findings below the directories of the subprojects that were skipped:
+// nobody knows whether they are gone.
+func (r *scannerResults) unresolvedFiles(ctx context.Context) ([]string, error) {
+	files, err := r.tx.Finding.Query().Where(finding.ProjectID(r.scan.ProjectID), finding.Ref(r.scan.Ref), finding.Tool(scannerTool),
+		finding.IssueType(sca), finding.StateIn(lifecycle.Unresolved, lifecycle.Muted), finding.FilePathNotNil()).
+		Unique(true).Select(finding.FieldFilePath).Strings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	unresolved := make([]string, 0, len(files))
+	for _, file := range files {
+		below := func(subproject string) bool {
+			dir := path.Clean(strings.TrimPrefix(subproject, "/"))
+			if path.Ext(dir) != "" { // a lockfile or a manifest, not a directory
+				dir = path.Dir(dir)
+			}
+			return dir == "." || file == dir || strings.HasPrefix(file, dir+"/")
+		}
+		if slices.ContainsFunc(r.coverage.GetSkippedSubprojects(), below) {
+			unresolved = append(unresolved, file)
+		}
+	}
+	return unresolved, nil
+}
+
+// coverages implements source. A full scan lists all files that there are; a diff scan those that it looked at.
+func (r *scannerResults) coverages() (map[analysis]*coverage, error) {
+	c := &coverage{
+		ScanCoverage: &storev1.ScanCoverage{
+			RulesKnown: true, Rules: r.coverage.GetRuleIds(), FilesKnown: true, Files: r.coverage.GetSearchedPaths(),
+			Skipped: slices.Concat(r.coverage.GetSkippedPaths(), r.unresolved), Renamed: r.coverage.GetRenamedPaths(),
+		},
+		products: r.kept.GetProducts(), listsAll: r.scan.IsFullScan,
+	}
+	switch {
+	case len(partialRules(r.scan)) > 0:
+		c.Failure = failedPartial
+	case len(r.kept.GetProducts()) == 0, len(r.coverage.GetRuleIds()) == 0:
+		c.Failure = failedEmpty
+	}
+	for rule := range r.previous {
+		c.failedRules = append(c.failedRules, rule)
+	}
+	slices.Sort(c.failedRules)
+	return map[analysis]*coverage{{tool: scannerTool}: c}, nil
+}
+
+// about finds, or makes, what findings of the rule share. A scanner sends the same metadata with each of them.
+func (r *scannerResults) about(f *storev1.ScannerFinding) *knownRule {
+	known := r.rules[f.GetCheckId()]
+	if known != nil && known.metadata == string(f.GetMetadata()) {
+		return known
+	}
+	m := scanner.ParseMetadata(f.GetMetadata())
+	known = &knownRule{string(f.GetMetadata()), m, &incomingRule{
+		name: f.GetCheckId(),
+		text: &findingsv1.FindingRule{
+			Message: r.messages[f.GetCheckId()], Confidence: orWord(m.Confidence, unknownConfidence), Category: orWord(m.Category, "security"),
+			Subcategories: m.Subcategories, VulnerabilityClasses: m.Classes, CweNames: m.CWE, OwaspNames: m.OWASP,
+		},
+		stub: len(f.GetMetadata()) == 0,
+	}}
+	r.rules[f.GetCheckId()] = known
+	return known
+}
+
+// product is what kind of finding it is: what its place in the supply chain says, its rule, or the deployment about the rule.
+func (r *scannerResults) product(f *storev1.ScannerFinding, m scanner.Metadata) string {
+	_, secret := r.secrets[f.GetCheckId()]
+	switch {
+	case f.GetSca() != nil:
+		return sca
+	case m.Product != "":
+		return m.Product
+	case secret:
+		return secrets
+	}
+	return sast
+}
+
+// incoming makes a result of a finding.
+func (r *scannerResults) incoming(f *storev1.ScannerFinding, about *knownRule) *incoming {
+	i := &incoming{
+		group: analysis{tool: scannerTool}, product: r.product(f, about.parsed), severity: severityWord(f.GetSeverity()), rule: about.rule,
+		content: &storev1.FindingContent{
+			Location: &findingsv1.FindingLocation{FilePath: f.GetPath(), Line: f.GetLine(), Column: f.GetColumn(), EndLine: f.GetEndLine(), EndColumn: f.GetEndColumn()},
+			Message:  f.GetMessage(), Snippet: f.GetSnippet(), SyntacticId: f.GetSyntacticId(), MatchBasedId: f.GetMatchBasedId(),
+			PatternHash: f.GetPatternHash(), CodeHash: f.GetCodeHash(), FixedLines: f.GetFixedLines(), DataflowTrace: f.GetDataflowTrace(),
+			Metadata: f.GetMetadata(), EngineKind: f.GetEngineKind(), IsBlocking: f.GetIsBlocking(),
+		},
+		suppressed: f.GetIgnored(), policyMode: about.parsed.Policy,
+	}
+	if f.GetMatchBasedId() == "" && f.GetSyntacticId() != "" {
+		i.content.ToolFingerprint = "syntactic_id:" + f.GetSyntacticId()
+	}
+	if f.GetIgnored() {
+		i.content.SuppressionReason = nosemReason
+	}
+	switch i.product {
+	case sca:
+		i.addDependency(f, about.parsed)
+	case secrets:
+		i.addSecret(f)
+	}
+	return i
+}
+
+func (i *incoming) addSecret(f *storev1.ScannerFinding) {
+	i.validationState = "no_validator"
+	switch state := strings.ToLower(f.GetValidationState()); state {
+	case "confirmed_valid", "confirmed_invalid", "validation_error":
+		i.validationState = state
+	}
+	if f.GetHistoricalCommit() == "" {
+		return
+	}
+	i.historical, i.content.HistoricalCommit, i.content.HistoricalBlob = true, f.GetHistoricalCommit(), f.GetHistoricalBlob()
+	if at := f.GetHistoricalAt(); at != 0 {
+		i.content.HistoricalCommitAt = timestamppb.New(store.Time(at))
+	}
+}
+
+func (i *incoming) addDependency(f *storev1.ScannerFinding, m scanner.Metadata) {
+	match, found := f.GetSca(), f.GetSca().GetDependency()
+	i.exposure, i.epssProbability, i.malicious = exposure(match, m.SCAKind), "none", m.SCAKind == "malicious"
+	i.packageName, i.transitivity = found.GetPackage(), orWord(found.GetTransitivity(), "unknown")
+	i.content.FoundDependency = &findingsv1.FoundDependency{
+		Ecosystem: orWord(found.GetEcosystem(), "no_package_manager"), Package: found.GetPackage(), Version: found.GetVersion(), Transitivity: i.transitivity,
+	}
+	i.content.VulnerabilityIdentifier = orWord(m.Advisory, f.GetCheckId())
+	i.advisory = strings.ToUpper(i.content.VulnerabilityIdentifier)
+	for _, fix := range m.Fixes {
+		i.content.FixRecommendations = append(i.content.FixRecommendations, &findingsv1.FixRecommendation{Package: fix.Package, Version: fix.Version})
+	}
+	if i.exposure == "reachable" && f.GetPath() != match.GetLockfile() {
+		i.content.Usage = &findingsv1.Usage{Location: &findingsv1.UsageLocation{
+			FilePath: f.GetPath(), Line: f.GetLine(), Column: f.GetColumn(), EndLine: f.GetEndLine(), EndColumn: f.GetEndColumn(),
+			Path: f.GetPath(), StartLine: f.GetLine(), StartCol: f.GetColumn(), EndCol: f.GetEndColumn(),
+		}}
+	}
+}
+
+// exposure says whether the vulnerable part of a dependency is used, as the scanner shows it (scan protocol, section 6).
+func exposure(match *storev1.ScannerDependencyMatch, kind string) string {
+	switch {
+	case kind == "upgrade-only", kind == "malicious":
+		return "always_reachable"
+	case kind == "legacy", match.GetKind() == "TransitiveUndetermined":
+		return "unknown"
+	case match.GetKind() == "TransitiveUnreachable":
+		return "unreachable"
+	case match.GetReachable(), match.GetKind() == "DirectReachable", match.GetKind() == "TransitiveReachable":
+		return "reachable"
+	}
+	return "unreachable"
+}
+
+// severityWord is the severity of a finding for the scanner's number.
+func severityWord(n int32) string {
+	switch n {
+	case 3:
+		return sarif.SeverityCritical
+	case 2:
+		return sarif.SeverityHigh
+	case 1:
+		return sarif.SeverityMedium
+	}
+	return sarif.SeverityLow
+}
+
+func orWord(word, otherwise string) string {
+	if word == "" {
+		return otherwise
+	}
+	return word
+}
+
+// payload reads what is stored of a scan's results, part by part.
+type payload struct {
+	ctx    context.Context
+	tx     *ent.Tx
+	scanID int64
+	next   int32
+	rest   []byte
+}
+
+// Read implements io.Reader.
+func (p *payload) Read(b []byte) (int, error) {
+	for len(p.rest) == 0 {
+		row, err := p.tx.ScanPayload.Query().Where(scanpayload.ScanID(p.scanID), scanpayload.PositionGTE(p.next)).
+			Order(ent.Asc(scanpayload.FieldPosition)).First(p.ctx)
+		if ent.IsNotFound(err) {
+			return 0, io.EOF
+		}
+		if err != nil {
+			return 0, fmt.Errorf("read stored results: %w", err)
+		}
+		p.rest, p.next = row.Content, row.Position+1
+	}
+	n := copy(b, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}

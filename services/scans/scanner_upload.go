@@ -1,0 +1,171 @@
+package scans
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/scans/scanner"
+)
+
+const (
+	// payloadPart is the size of one row of stored results in bytes.
+	payloadPart = 1 << 20
+	// completionPosition is that of the first row of what came with the end of the scan: behind all results.
+	completionPosition = 1 << 20
+)
+
+// UploadScanResults reads all results before it stores any, and leaves it to a job to make findings of them.
+func (s *ScannerProtocol) UploadScanResults(stream grpc.ClientStreamingServer[scansv1.UploadScanResultsRequest, scansv1.UploadScanResultsResponse]) error {
+	ctx := stream.Context()
+	body, err := newScannerBody(func() (scannerMessage, error) { return stream.Recv() })
+	if err != nil {
+		return err
+	}
+	row, err := s.openedScan(ctx, body.first.GetScanId())
+	if err != nil {
+		return err
+	}
+	if row.ResultsState == "" && ended(row) {
+		return errEnded(row)
+	}
+	frames, err := newFramesFile(s.options.SpoolDir)
+	if err != nil {
+		return err
+	}
+	defer frames.close()
+	digest := sha256.New()
+	summary, err := s.readResults(ctx, body, digest, frames)
+	if err != nil {
+		return scannerError(err)
+	}
+	response, err := s.receive(ctx, row.ID, receivedResults{frames, digest.Sum(nil), summary})
+	if err != nil {
+		return err
+	}
+	return stream.SendAndClose(response)
+}
+
+// readResults reads a whole body into frames.
+func (s *ScannerProtocol) readResults(ctx context.Context, body *scannerBody, digest hash.Hash, frames *framesFile) (scanner.Summary, error) {
+	secretRules, err := ruleMessages(ctx, s.store.Reader, secrets)
+	if err != nil {
+		return scanner.Summary{}, err
+	}
+	src, err := body.plain()
+	if err != nil {
+		return scanner.Summary{}, err
+	}
+	o := scanner.Options{Limits: s.limits(), RedactionKey: s.options.RedactionKey, SecretRules: secretRules}
+	return scanner.ReadResults(ctx, io.TeeReader(src, digest), o, frames.Write)
+}
+
+// receivedResults are results that are whole and not stored yet.
+type receivedResults struct {
+	frames  *framesFile
+	digest  []byte
+	summary scanner.Summary
+}
+
+// receive stores results for the job, unless they, or others, came before.
+func (s *ScannerProtocol) receive(ctx context.Context, scanID int64, got receivedResults) (*scansv1.UploadScanResultsResponse, error) {
+	src, err := got.frames.done()
+	if err != nil {
+		return nil, err
+	}
+	var response *scansv1.UploadScanResultsResponse
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := holdScan(ctx, tx, s.store.Postgres(), scanID)
+		if err != nil {
+			return err
+		}
+		kept, err := scannerOf(row)
+		if err != nil {
+			return err
+		}
+		switch {
+		case row.ResultsState != "" && !bytes.Equal(kept.GetResultsDigest(), got.digest):
+			return apierr.Conflict("scan %d has other results already", row.ID)
+		case row.ResultsState != "":
+			response = resultsResponse(kept)
+			return nil
+		case ended(row):
+			return errEnded(row)
+		}
+		kept.ResultsDigest, kept.Errors = got.digest, got.summary.Problems
+		if err := storePayload(ctx, tx, row, 0, src); err != nil {
+			return err
+		}
+		encoded, err := proto.Marshal(kept)
+		if err != nil {
+			return err
+		}
+		if err := row.Update().SetScanner(encoded).SetResultsState(resultsReceived).Exec(ctx); err != nil {
+			return err
+		}
+		response = resultsResponse(kept)
+		audit.Change(ctx, "scan_results", row.ID, nil, response)
+		return s.jobs.Enqueue(ctx, storeScanResults{DeploymentID: row.DeploymentID, ScanID: row.ID}, nil)
+	})
+	return response, err
+}
+
+func resultsResponse(kept *storev1.ScannerScan) *scansv1.UploadScanResultsResponse {
+	response := &scansv1.UploadScanResultsResponse{TaskId: kept.GetTaskId()}
+	for _, text := range kept.GetErrors() {
+		response.Errors = append(response.Errors, &scansv1.ScanResultError{Message: text})
+	}
+	return response
+}
+
+// ended reports whether nothing is expected of a scan any more.
+func ended(row *ent.Scan) bool {
+	switch scansv1.ScanStatus(scansv1.ScanStatus_value[row.Status]) {
+	case scansv1.ScanStatus_SCAN_STATUS_RUNNING, scansv1.ScanStatus_SCAN_STATUS_PENDING:
+		return false
+	}
+	return true
+}
+
+func errEnded(row *ent.Scan) error {
+	words := map[string]string{
+		scansv1.ScanStatus_SCAN_STATUS_ERROR.String():          "its scanner reported an error",
+		scansv1.ScanStatus_SCAN_STATUS_NEVER_FINISHED.String(): "nothing was heard of it for too long",
+	}[row.Status]
+	if words == "" {
+		words = "it ended without results"
+	}
+	return apierr.Conflict("scan %d takes no results: %s; begin another scan", row.ID, words)
+}
+
+// storePayload stores what src holds in parts.
+func storePayload(ctx context.Context, tx *ent.Tx, row *ent.Scan, position int32, src io.Reader) error {
+	for {
+		part := make([]byte, payloadPart) // of its own: drivers may keep what they are given
+		n, err := io.ReadFull(src, part)
+		if n > 0 {
+			create := tx.ScanPayload.Create().SetDeploymentID(row.DeploymentID).SetScanID(row.ID).SetPosition(position).SetContent(part[:n])
+			if err := create.Exec(ctx); err != nil {
+				return err
+			}
+			position++
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
