@@ -17,7 +17,7 @@ GENERATED := gen ent proto/third_party docs/configuration.md go.mod go.sum
 
 # Steps of check must not run at once: one makes the files that the next reads.
 .NOTPARALLEL:
-.PHONY: help run demo build test check lint generate generate-check tools baseline migration fuzz bench clean
+.PHONY: help run demo build test check lint generate generate-check tools baseline migration fuzz bench bench-identity clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,8 +32,9 @@ build: ## build bin/palisade (BUILDFLAGS=-trimpath for a release)
 	@mkdir -p bin
 	$(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o bin/palisade ./cmd/palisade
 
+# Four packages at a time on any machine: tests wait (for pollers, leases and disks) more than they compute.
 test: ## run all tests with the race detector, on SQLite and on a throw-away PostgreSQL
-	.ci/with-postgres $(GO) test -race $(TESTFLAGS) ./...
+	.ci/with-postgres $(GO) test -race -p 4 $(TESTFLAGS) ./...
 
 check: generate-check lint test fuzz ## everything the pipeline checks
 
@@ -92,6 +93,9 @@ fuzz: ## run every fuzz target for FUZZTIME (5s)
 
 bench: ## fill 100,000 findings and measure the hot paths (ARGS for more)
 	$(GO) run ./cmd/palisade-bench $(ARGS)
+
+bench-identity: ## edit real code, scan it again, and count which findings kept their identity (ARGS for more)
+	$(GO) run ./cmd/palisade-bench identity $(ARGS)
 
 clean: ## remove what was built; ./data stays
 	rm -rf bin

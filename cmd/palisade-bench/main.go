@@ -96,6 +96,7 @@ Compare ratios of one run only: microseconds of different machines, or of differ
 	flags.DurationVar(&o.cpu, "cpu", time.Second, "CPU time that a server spends in one round")
 	flags.StringVar(&o.database, "database", "", "postgres:// URL of a server on which a database may be made (and is dropped at the end); empty means SQLite")
 	flags.StringVar(&o.profiles, "profiles", "", "directory for CPU profiles of page and upload, for go tool pprof")
+	root.AddCommand(newIdentityCommand())
 	root.AddCommand(newChildCommands()...)
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root

@@ -4,6 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/identity"
 )
 
 // fillReports lets a server make the tables, and fills them with one statement a table: uploads of a million findings
@@ -31,7 +37,11 @@ func (b *bench) fillReports(ctx context.Context, settings childSettings) (err er
 			return err
 		}
 	}
-	for _, statement := range fillStatements(b.reportFindings) {
+	statements, err := fillStatements(b.reportFindings)
+	if err != nil {
+		return err
+	}
+	for _, statement := range statements {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("fill for reports: %w", err)
 		}
@@ -68,7 +78,12 @@ func (d *database) indexesOf(ctx context.Context, tables ...string) (map[string]
 
 // fillStatements make findings of which half were fixed and a tenth came back, over the two years before July 2026: a
 // scan of 500 findings at a time, every third on a branch beside the primary one.
-func fillStatements(findings int) []string {
+func fillStatements(findings int) ([]string, error) {
+	content, err := proto.Marshal(&storev1.FindingContent{Message: strings.Repeat("x", 297)})
+	if err != nil {
+		return nil, err
+	}
+	evidence := identity.EvidenceOf(identity.Text{Rule: "fill", Path: "fill.go", Message: "fill", Line: 1}).Encode()
 	const (
 		begin   = "1720224000" // 2024-07-06
 		numbers = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d - 1) "
@@ -82,14 +97,14 @@ func fillStatements(findings int) []string {
 		fmt.Sprintf(numbers+`INSERT INTO rules (deployment_id, tool, name, category, confidence, content)
 			SELECT 1, 'fill', printf('fill.rule-%%03d', i), 'security', 'high', x'' FROM n`, ruleCount),
 		fmt.Sprintf(numbers+`INSERT INTO findings (deployment_id, project_id, rule_id, first_seen_scan_id, ref, tool, analysis_category, fingerprint,
-			issue_type, severity, state, triage_state, status, exposure, validation_state, created_at, relevant_since, state_updated_at, content_hash, content)
+			issue_type, severity, state, triage_state, status, exposure, validation_state, created_at, relevant_since, state_updated_at, content_hash, evidence, match_key, content)
 			SELECT 1, 1 + i / 500 %% %d, 1 + i %% %d, 0, CASE i / 500 %% 3 WHEN 0 THEN 'refs/heads/release' ELSE 'refs/heads/main' END, 'fill', '', printf('%%032x', i * 7919),
 			CASE i %% 10 WHEN 0 THEN 'secrets' WHEN 1 THEN 'sca' WHEN 2 THEN 'sca' ELSE 'sast' END,
 			CASE i %% 4 WHEN 0 THEN 'low' WHEN 1 THEN 'medium' WHEN 2 THEN 'high' ELSE 'critical' END,
 			'unresolved', 'untriaged', 'open', CASE WHEN i %% 10 IN (1, 2) THEN 'unknown' END, CASE i %% 10 WHEN 0 THEN 'no_validator' END,
-			CAST((%s + 63072000.0 * (i / 500) * 500 / %d) * 1000000 AS INTEGER), 1, 1, 1, zeroblob(300) FROM n`, findings, reportProjects, ruleCount, begin, findings),
+			CAST((%s + 63072000.0 * (i / 500) * 500 / %d) * 1000000 AS INTEGER), 1, 1, 1, x'%x', i, x'%x' FROM n`, findings, reportProjects, ruleCount, begin, findings, evidence, content),
 		fmt.Sprintf(event, "created", "", "open", "0", "1 = 1"),
 		fmt.Sprintf(event, "fixed", "open", "fixed", "id % 180 * "+days, "id % 2 = 0"),
 		fmt.Sprintf(event, "reopened", "fixed", "open", "id % 360 * "+days, "id % 10 = 0"),
-	}
+	}, nil
 }

@@ -1,0 +1,189 @@
+package identity
+
+import (
+	"math/rand/v2"
+	"strings"
+)
+
+// Bars of the share of decisions kept, in per mille.
+const (
+	barShift = 990 // lines that were shifted or indented
+	barMove  = 950 // files that were moved or renamed
+)
+
+// Edit is a kind of change.
+type Edit struct {
+	Name string
+	// Bar is the least share of decisions kept, in per mille; 0: none was set.
+	Bar int
+	// code changes the tree in place; nil: the code stays as it is. It draws from the random source only in an order that
+	// does not depend on maps.
+	code func(*work)
+	// say changes what the tool says; nil: it says what it says.
+	say func(*work, *Report)
+	// unseen chooses the files that the scan fails on.
+	unseen func(*work) map[string]bool
+	// half is true for a run that dies half-way.
+	half bool
+	// back is true where the code before the edit is scanned again at the end.
+	back bool
+	// all is true where every problem counts as touched, although the scanner says of it what it said before.
+	all bool
+	// adjacent is true where copies stand right below what they are copies of.
+	adjacent bool
+	// Alone is true for an edit that needs a server of its own: it declares what holds for the whole deployment.
+	Alone bool
+	// lists is true where reports have to name the files that they looked at.
+	lists bool
+}
+
+// work is an edit under way.
+type work struct {
+	random *rand.Rand
+	tree   *Tree
+	before *Report
+	// wholeFolders is true where the result has to compile: then files move with their folders.
+	wholeFolders bool
+	words        []word
+}
+
+// word is an identifier that was renamed on lines of the tree before the edit.
+type word struct {
+	file        string
+	first, last int
+	old, now    string
+}
+
+// Edits are all kinds of change, in the order of the table.
+func Edits() []Edit {
+	return []Edit{
+		{Name: "same again", Bar: barShift, all: true},
+		{Name: "results in another order", Bar: barShift, all: true, say: shuffle},
+		{Name: "lines inserted above", Bar: barShift, code: insertLines},
+		{Name: "re-indented", Bar: barShift, code: reindent},
+		{Name: "variable renamed", code: renameVariables},
+		{Name: "file moved", Bar: barMove, code: moveFiles},
+		{Name: "file renamed", Bar: barMove, code: renameFiles},
+		{Name: "file split in two", code: splitFiles},
+		{Name: "rule renamed", Bar: barShift, Alone: true, say: renameRules},
+		{Name: "tool upgrade, other messages", say: rewordMessages},
+		{Name: "lines duplicated", code: duplicateLines, adjacent: true},
+		{Name: "functions duplicated", code: duplicateFunctions},
+		{Name: "deleted and restored", code: deleteFunctions, back: true},
+		{Name: "20 % of the files fail", Bar: barShift, unseen: dropFiles, back: true, lists: true},
+		{Name: "scan crashes half-way", Bar: barShift, half: true, back: true},
+	}
+}
+
+// files are the files with results that may be edited, sorted.
+func (w *work) files() []string {
+	var files []string
+	for _, file := range w.before.Files() {
+		if _, there := w.tree.Files[file]; there {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// some chooses a share of a list, one at least, in its order.
+func some[T any](random *rand.Rand, list []T, share float64) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	var chosen []T
+	for _, one := range list {
+		if random.Float64() < share {
+			chosen = append(chosen, one)
+		}
+	}
+	if len(chosen) == 0 {
+		chosen = append(chosen, list[random.IntN(len(list))])
+	}
+	return chosen
+}
+
+// few chooses one to three of a list, in its order.
+func few[T any](random *rand.Rand, list []T) []T {
+	var chosen []T
+	left := min(len(list), 1+random.IntN(3))
+	for i, one := range list {
+		if random.IntN(len(list)-i) < left {
+			chosen = append(chosen, one)
+			left--
+		}
+	}
+	return chosen
+}
+
+// on are the lines of a file that results begin on.
+func (w *work) on(file string) map[int]bool {
+	lines := map[int]bool{}
+	for _, result := range w.before.Results {
+		if result.File == file {
+			lines[result.Line] = true
+		}
+	}
+	return lines
+}
+
+// parse reads a Go file of the tree; nil for any other.
+func (w *work) parse(file string) *goFile {
+	if !isGo(file) {
+		return nil
+	}
+	return parseGo(file, w.tree.Text(file))
+}
+
+// renameRules gives the rule with the most results, and a third of the others, new names, and says so in the report.
+func renameRules(w *work, r *Report) {
+	counts, best := map[string]int{}, ""
+	var rules []string
+	for _, result := range r.Results {
+		if counts[result.Rule]++; counts[result.Rule] == 1 {
+			rules = append(rules, result.Rule)
+		}
+		if counts[result.Rule] > counts[best] {
+			best = result.Rule
+		}
+	}
+	former := map[string]string{best: best + "-v2"}
+	for _, rule := range some(w.random, rules, 0.33) {
+		former[rule] = rule + "-v2"
+	}
+	r.Aliases = map[string]string{}
+	for old, now := range former {
+		r.Aliases[now] = old
+	}
+	for i := range r.Results {
+		if now, renamed := former[r.Results[i].Rule]; renamed {
+			r.Results[i].Rule = now
+		}
+	}
+}
+
+// rewordMessages says everything in other words, as new versions of tools do.
+func rewordMessages(_ *work, r *Report) {
+	r.Version += ".1"
+	for i := range r.Results {
+		text := r.Results[i].Message
+		if text != "" {
+			text = strings.ToUpper(text[:1]) + text[1:]
+		}
+		r.Results[i].Message = "Problem: " + text + " See the rule " + r.Results[i].Rule + " for what to do."
+	}
+}
+
+// shuffle puts the results into another order, as tools do that scan files side by side.
+func shuffle(w *work, r *Report) {
+	w.random.Shuffle(len(r.Results), func(i, j int) { r.Results[i], r.Results[j] = r.Results[j], r.Results[i] })
+}
+
+// dropFiles chooses a fifth of the files with results.
+func dropFiles(w *work) map[string]bool {
+	files := map[string]bool{}
+	for _, file := range some(w.random, w.files(), 0.2) {
+		files[file] = true
+	}
+	return files
+}

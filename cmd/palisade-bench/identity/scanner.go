@@ -1,0 +1,201 @@
+package identity
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// gosecVersion is the pinned gosec; staticcheck's version is that of go.mod, where it is a tool.
+const gosecVersion = "v2.22.4"
+
+// errBroken says that an edit made code that does not compile.
+var errBroken = errors.New("the edited code does not compile")
+
+// Scanners runs real scanners, and remembers below a cache directory what they said of which code.
+type Scanners struct {
+	cache string
+	// programs are the tools that are installed, by name.
+	programs map[string]program
+	// runs is how often a scanner was run, not remembered.
+	runs int
+}
+
+// NewScanners uses a cache directory, which is made if need be.
+func NewScanners(cache string) (*Scanners, error) {
+	return &Scanners{cache: cache, programs: map[string]program{}}, os.MkdirAll(filepath.Join(cache, "reports"), 0o700)
+}
+
+// Runs is how often a scanner was run since the start.
+func (s *Scanners) Runs() int { return s.runs }
+
+// Module fetches a Go module with the go command and returns where its code is.
+func (s *Scanners) Module(ctx context.Context, module, version string) (string, error) {
+	out, err := s.goCommand(ctx, s.cache, "mod", "download", "-json", module+"@"+version)
+	if err != nil {
+		return "", err
+	}
+	var answer struct{ Dir, Error string }
+	if err := json.Unmarshal(out, &answer); err != nil {
+		return "", err
+	}
+	if answer.Error != "" {
+		return "", fmt.Errorf("%s@%s: %s", module, version, answer.Error)
+	}
+	return answer.Dir, nil
+}
+
+// goCommand runs the go command outside of every module.
+func (s *Scanners) goCommand(ctx context.Context, dir string, arguments ...string) ([]byte, error) {
+	return command(ctx, dir, []string{"GOFLAGS=", "GOWORK=off"}, "go", arguments...)
+}
+
+// command returns what a program prints; in an error, what it complained of.
+func command(ctx context.Context, dir string, env []string, name string, arguments ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, arguments...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		complaint := stderr.String()
+		if len(complaint) > 1000 {
+			complaint = complaint[:1000]
+		}
+		return out, fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(arguments, " "), err, complaint)
+	}
+	return out, nil
+}
+
+// program is an installed tool.
+type program struct{ path, version string }
+
+// program installs a tool the first time.
+func (s *Scanners) program(ctx context.Context, tool Tool) (p program, err error) {
+	if p, done := s.programs[tool.name]; done {
+		return p, nil
+	}
+	if p.path, err = tool.install(ctx, s); err != nil {
+		return p, err
+	}
+	if p.version, err = tool.version(ctx, p.path); err != nil {
+		return p, err
+	}
+	s.programs[tool.name] = p
+	return p, nil
+}
+
+// Tool is a real scanner.
+type Tool struct {
+	name string
+	// install puts the program into a directory and returns its path.
+	install func(ctx context.Context, s *Scanners) (program string, err error)
+	// version of the program.
+	version func(ctx context.Context, program string) (string, error)
+	// run prints SARIF of the code in dir.
+	run func(ctx context.Context, program, dir string) ([]byte, error)
+}
+
+// Staticcheck is the version of go.mod.
+var Staticcheck = Tool{
+	name: "staticcheck",
+	install: func(ctx context.Context, s *Scanners) (string, error) {
+		program := filepath.Join(s.cache, "staticcheck")
+		// In the current directory, which is in our module, whose go.mod says which version.
+		_, err := command(ctx, "", nil, "go", "build", "-o", program, "honnef.co/go/tools/cmd/staticcheck")
+		return program, err
+	},
+	version: func(ctx context.Context, program string) (string, error) {
+		out, err := command(ctx, "", nil, program, "-version")
+		return string(out), err
+	},
+	run: func(ctx context.Context, program, dir string) ([]byte, error) {
+		out, err := command(ctx, dir, []string{"GOWORK=off"}, program, "-f", "sarif", "-checks", "all", "./...")
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() == 1 && len(out) > 0 {
+			err = nil // it found something
+		}
+		if err == nil && bytes.Contains(out, []byte(`"ruleId":"compile"`)) {
+			err = errBroken
+		}
+		return out, err
+	},
+}
+
+// Gosec is the version gosecVersion.
+var Gosec = Tool{
+	name: "gosec",
+	install: func(ctx context.Context, s *Scanners) (string, error) {
+		dir := filepath.Join(s.cache, "gosec-"+gosecVersion)
+		program := filepath.Join(dir, "gosec")
+		if _, err := os.Stat(program); err == nil {
+			return program, nil
+		}
+		_, err := command(ctx, s.cache, []string{"GOFLAGS=", "GOWORK=off", "GOBIN=" + dir}, "go", "install", "github.com/securego/gosec/v2/cmd/gosec@"+gosecVersion)
+		return program, err
+	},
+	version: func(context.Context, string) (string, error) { return gosecVersion, nil },
+	run: func(ctx context.Context, program, dir string) ([]byte, error) {
+		// gosec passes over packages that do not compile.
+		if _, err := command(ctx, dir, []string{"GOWORK=off"}, "go", "build", "./..."); err != nil {
+			return nil, fmt.Errorf("%w: %w", errBroken, err)
+		}
+		return command(ctx, dir, []string{"GOWORK=off"}, program, "-quiet", "-no-fail", "-fmt", "sarif", "./...")
+	},
+}
+
+var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// Scan runs a scanner over a tree, unless it has before.
+func (s *Scanners) Scan(ctx context.Context, tool Tool, tree *Tree) (_ *Report, err error) {
+	installed, err := s.program(ctx, tool)
+	if err != nil {
+		return nil, err
+	}
+	of := unsafeName.ReplaceAllString(tool.name+"-"+installed.version, "_")
+	remembered := filepath.Join(s.cache, "reports", of+"-"+tree.Digest()[:32]+".sarif")
+	content, err := os.ReadFile(remembered)
+	if err != nil {
+		if content, err = s.fresh(ctx, tool, installed.path, tree); err != nil {
+			return nil, err
+		}
+		if err := remember(remembered, content); err != nil {
+			return nil, err
+		}
+	}
+	return ParseReport(content, "")
+}
+
+// remember writes a file whole or not at all.
+func remember(name string, content []byte) error {
+	half := name + ".part"
+	if err := os.WriteFile(half, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(half, name)
+}
+
+func (s *Scanners) fresh(ctx context.Context, tool Tool, program string, tree *Tree) (_ []byte, err error) {
+	dir, err := os.MkdirTemp("", "palisade-identity-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	// Some tools make paths relative by what the system calls the directory.
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
+	if err := tree.Write(dir); err != nil {
+		return nil, err
+	}
+	s.runs++
+	return tool.run(ctx, program, dir)
+}

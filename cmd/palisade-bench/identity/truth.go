@@ -1,0 +1,207 @@
+package identity
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Fate is what became of a problem.
+type Fate int
+
+// Fates.
+const (
+	// Gone: the code is not there any more, or the scanner, run on it, does not call it a problem any more.
+	Gone Fate = iota
+	// Here: the new report has it.
+	Here
+	// Unseen: it is in the code, but the new report cannot say so.
+	Unseen
+)
+
+// Truth is what became of a result of the report before an edit.
+type Truth struct {
+	Fate Fate
+	// Result is the index of its result in the new report; only with Here.
+	Result int
+	// Twins are results that could as well be its own: of a line that now stands there twice, one right below the other,
+	// nobody can say which was the first.
+	Twins []int
+	// Touched is true if the edit changed anything that the scanner says of it: place, code quoted, rule, words.
+	Touched bool
+}
+
+// carried is the report that the scanner would make of the edited code, from the old one and the map of the lines. The
+// order stays; copies come behind what they are copies of.
+func carried(before *Report, old, edited *Tree, lines *LineMap, words []word) *Report {
+	var results []Result
+	for i, result := range before.Results {
+		if sight, there := lines.Now(result.Place); there {
+			now := carry(result, old, edited, lines, words, sight)
+			now.origin = i + 1
+			results = append(results, now)
+		}
+		for _, twin := range lines.Copies(result.Place) {
+			now := carry(result, old, edited, lines, words, twin)
+			now.origin, now.twin = 0, i+1
+			results = append(results, now)
+		}
+	}
+	return before.with(results)
+}
+
+// carry moves one result to where its line is now.
+func carry(r Result, old, edited *Tree, lines *LineMap, words []word, to Sight) Result {
+	before := r
+	r.Place = to.Place
+	if r.Column > 0 {
+		r.Column = to.line.column(r.Column)
+	}
+	if r.EndLine > 0 {
+		r.EndLine = to.Line + before.EndLine - before.Line
+		last := to.line
+		if end, there := lines.Now(Place{before.File, before.EndLine}); there && !to.line.Copy && end.File == to.File && end.Line >= to.Line {
+			r.EndLine, last = end.Line, end.line
+		}
+		if r.EndCol > 0 {
+			r.EndCol = last.column(r.EndCol)
+		}
+	}
+	for _, w := range words {
+		if w.file == before.File && w.first <= before.Line && before.Line <= w.last {
+			r.Message = replaceWord(r.Message, w.old, w.now)
+			r.Snippet = replaceWord(r.Snippet, w.old, w.now)
+		}
+	}
+	// A tool that quotes exactly the line quotes what the line is now.
+	if before.Snippet != "" && old.quoted(before.Place) == strings.TrimSpace(before.Snippet) {
+		r.Snippet = strings.TrimSpace(edited.Files[to.File][to.Line-1].Text)
+	}
+	return r
+}
+
+func (t *Tree) quoted(p Place) string {
+	if lines := t.Files[p.File]; p.Line <= len(lines) {
+		return strings.TrimSpace(lines[p.Line-1].Text)
+	}
+	return ""
+}
+
+// replaceWord replaces an identifier where it stands alone.
+func replaceWord(text, old, now string) string {
+	return regexp.MustCompile(`\b`+regexp.QuoteMeta(old)+`\b`).ReplaceAllLiteralString(text, now)
+}
+
+// follow reads the truth off a report whose results know where they come from.
+func follow(before, after *Report) []Truth {
+	truth := make([]Truth, len(before.Results))
+	for i := range truth {
+		truth[i] = Truth{Fate: Gone, Touched: true}
+	}
+	for i, result := range after.Results {
+		if result.origin > 0 {
+			old := before.Results[result.origin-1]
+			truth[result.origin-1] = Truth{Fate: Here, Result: i, Touched: differ(old, result)}
+		}
+	}
+	for i, result := range after.Results {
+		if result.twin > 0 {
+			truth[result.twin-1].copied(i)
+		}
+	}
+	return truth
+}
+
+// copied notes a result of a copy.
+func (t *Truth) copied(result int) {
+	t.Twins, t.Touched = append(t.Twins, result), true
+}
+
+// judge finds each old result in the report that a scanner made of the edited code: by its rule, on the line where its
+// line is now, by order where there are several. The scanner may have changed its mind about a line; then there are fewer,
+// and the last ones are gone.
+func judge(before, after *Report, lines *LineMap) []Truth {
+	type key struct {
+		rule string
+		Place
+	}
+	now := map[key][]int{}
+	for i, result := range after.Results {
+		k := key{result.Rule, result.Place}
+		now[k] = append(now[k], i)
+	}
+	was, copies := map[key][]int{}, map[key][]int{}
+	truth := make([]Truth, len(before.Results))
+	for i, result := range before.Results {
+		truth[i] = Truth{Fate: Gone, Touched: true}
+		if sight, there := lines.Now(result.Place); there {
+			k := key{result.Rule, sight.Place}
+			was[k] = append(was[k], i)
+		}
+		for _, twin := range lines.Copies(result.Place) {
+			k := key{result.Rule, twin.Place}
+			copies[k] = append(copies[k], i)
+		}
+	}
+	for k, olds := range was {
+		for i, now := range pair(before.Results, after.Results, olds, now[k]) {
+			if now >= 0 {
+				truth[olds[i]] = Truth{Fate: Here, Result: now, Touched: differ(before.Results[olds[i]], after.Results[now])}
+			}
+		}
+	}
+	for k, olds := range copies {
+		for i, now := range pair(before.Results, after.Results, olds, now[k]) {
+			if now >= 0 {
+				truth[olds[i]].copied(now)
+			}
+		}
+	}
+	return truth
+}
+
+// pair gives each of the old results on a line one of the new: first those that say the same, then in order.
+func pair(before, after []Result, olds, news []int) []int {
+	sorted := func(list []Result, of []int) []int {
+		of = slices.Clone(of)
+		slices.SortStableFunc(of, func(a, b int) int {
+			return cmp.Or(cmp.Compare(list[a].Column, list[b].Column), strings.Compare(list[a].Message, list[b].Message))
+		})
+		return of
+	}
+	inOrder, left := sorted(before, olds), sorted(after, news)
+	given := map[int]int{}
+	if len(inOrder) != len(left) {
+		for _, old := range inOrder {
+			same := slices.IndexFunc(left, func(i int) bool { return after[i].Message == before[old].Message })
+			if same >= 0 {
+				given[old] = left[same]
+				left = slices.Delete(left, same, same+1)
+			}
+		}
+	}
+	for _, old := range inOrder {
+		if _, done := given[old]; !done && len(left) > 0 {
+			given[old], left = left[0], left[1:]
+		}
+	}
+	pairs := make([]int, len(olds))
+	for i, old := range olds {
+		pairs[i] = -1
+		if now, ok := given[old]; ok {
+			pairs[i] = now
+		}
+	}
+	return pairs
+}
+
+// differ reports whether anything that identity could hang on changed.
+func differ(a, b Result) bool {
+	return a.Place != b.Place || a.Column != b.Column || a.Rule != b.Rule || a.Message != b.Message || a.Snippet != b.Snippet
+}
+
+// byPlace orders results by where they are.
+func byPlace(a, b Result) int {
+	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+}
