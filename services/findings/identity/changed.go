@@ -1,7 +1,5 @@
 package identity
 
-import "slices"
-
 // How far from where it is expected a result may be whose code changed.
 const (
 	shapeLimit = 10 // the same shape: a variable was renamed
@@ -11,86 +9,86 @@ const (
 // changedCode joins what is left of a rule in a file by its place: with the same shape somewhat farther, otherwise only where it
 // is expected. The rule and the file have to be the same; a line alone is no evidence.
 func (m *matcher) changedCode() {
-	m.anchors = nil
-	m.eachGroup(func(e Evidence) uint64 { return mix(e.Rule, e.Path, e.Shape) }, func(g group) {
-		limit := int32(shapeLimit)
-		if g.open() == 1 && len(g.results) == 1 && len(m.anchorsOf(m.pairOf(g))) == 0 {
-			limit = anywhere // the only one of its shape in a file of which nothing else is known
+	sameShape := func(e *Evidence) uint64 { return mix(e.Rule, e.Path, e.Shape) }
+	m.eachGroup(sameShape, sameShape, func(g group) {
+		open := m.open(g)
+		if len(open) == 1 && len(g.results) == 1 && len(m.anchorsIn(g)) == 0 {
+			m.join(open[0], g.results[0], RungShape) // the only one of its shape in a file of which nothing else is known
+			return
 		}
-		m.alignOpen(g, RungShape, limit)
+		m.near(g, RungShape, shapeLimit)
 	})
-	m.anchors = nil
-	inFile := func(e Evidence) uint64 { return mix(e.Rule, e.Path) }
-	m.eachGroup(inFile, func(g group) { m.alignOpen(g, RungLine, 0) })
-	m.eachGroup(inFile, func(g group) {
-		if g.open() == 1 && len(g.results) == 1 {
-			m.alignOpen(g, RungLine, lineLimit)
+	m.drop()
+	sameFile := func(e *Evidence) uint64 { return mix(e.Rule, e.Path) }
+	m.eachGroup(sameFile, sameFile, func(g group) {
+		m.near(g, RungLine, 0)
+		if g = m.rest(g); len(g.results) == 1 && len(m.open(g)) == 1 {
+			m.near(g, RungLine, lineLimit) // nothing else competes
 		}
 	})
 }
 
-func (m *matcher) pairOf(g group) filePair {
-	return filePair{m.known[g.known[0].index].Path, m.results[g.results[0].index].Path}
+func (m *matcher) anchorsIn(g group) []anchor {
+	return m.anchorsOf(m.known[g.known[0]].Path, m.results[g.results[0]].Path)
 }
 
-// alignOpen is align for findings that are there: one that is gone does not come back with other code. Unlike there the place is
-// evidence here, so that the lines are those of the anchors, or have not moved.
-func (m *matcher) alignOpen(g group, rung string, limit int32) {
-	g.known = g.known[:g.open()]
-	if len(g.known) == 0 {
+// near joins findings that are there with results whose code changed, at most so many lines from where they are expected: one that
+// is gone does not come back with other code. The place is evidence here, so that the lines are those of the anchors, or have not
+// moved.
+func (m *matcher) near(g group, rung string, limit int64) {
+	open := m.open(g)
+	if len(open) == 0 {
 		return
 	}
-	expected := places(g.known)
-	if anchors := m.anchorsOf(m.pairOf(g)); len(anchors) > 0 {
-		for i, k := range g.known {
-			expected[i] = at(k.line+shiftAt(anchors, k.line), k.column)
-		}
-	}
-	if limit == anywhere {
-		m.join(g.known[0].index, g.results[0].index, rung)
-		return
-	}
-	if !slices.IsSorted(expected) { // code was reordered: nothing can be expected
-		return
-	}
-	for _, p := range near(expected, places(g.results), limit) {
-		m.join(g.known[p.left].index, g.results[p.right].index, rung)
-	}
-}
-
-// near pairs each place of left with the nearest one of right within the limit (in lines), one to one and in order.
-func near(left, right []place, limit int32) (couples []couple) {
-	reach := (int64(limit)+1)<<columnBits - 1
-	for i := 0; i < len(left); {
-		// A cluster: places whose reaches overlap.
-		end := i + 1
-		for end < len(left) && left[end]-left[end-1] <= reach {
+	known, expected := m.expected(open, m.anchorsIn(g))
+	places := m.resultSpots(g.results)
+	start := 0 // of the results that no cluster has yet
+	for i := 0; i < len(known); {
+		end := i + 1 // a cluster: findings whose reaches overlap
+		for end < len(known) && distance(expected[end].line, expected[end-1].line) <= 2*limit {
 			end++
 		}
-		first, _ := slices.BinarySearch(right, (left[i]>>columnBits-int64(limit))<<columnBits)
-		last := first
-		for last < len(right) && right[last] <= left[end-1]+reach {
+		for start < len(places) && int64(places[start].line) < int64(expected[i].line)-limit {
+			start++
+		}
+		last := start
+		for last < len(places) && int64(places[last].line) <= int64(expected[end-1].line)+limit {
 			last++
 		}
-		for _, p := range nearestInOrder(left[i:end], right[first:last]) {
-			l, r := left[i+p.left], right[first+p.right]
-			if distance(l>>columnBits, r>>columnBits) <= int64(limit) {
-				couples = append(couples, couple{i + p.left, first + p.right})
+		if limit == 0 && last > start && last-start != end-i {
+			m.sameColumn(known[i:end], g.results[start:last], rung)
+		} else {
+			for _, c := range nearest(expected[i:end], places[start:last]) {
+				if distance(expected[i+c.left].line, places[start+c.right].line) <= limit {
+					m.join(known[i+c.left], g.results[start+c.right], rung)
+				}
 			}
 		}
-		i = end
+		start, i = last, end
 	}
-	return once(couples)
 }
 
-// once drops pairs whose right side is taken already: clusters may share results.
-func once(couples []couple) []couple {
-	seen := -1
-	return slices.DeleteFunc(couples, func(c couple) bool {
-		if c.right <= seen {
-			return true
+// sameColumn joins findings and results of one line, of which one side has more: only the column tells which is which. Both are
+// sorted by column.
+func (m *matcher) sameColumn(known, results []int32, rung string) {
+	ofKnown := func(k int32) uint64 { return uint64(m.known[k].Column) }
+	ofResult := func(r int32) uint64 { return uint64(m.results[r].Column) }
+	for all := known; len(results) > 0; {
+		var there, here []int32
+		column := ofResult(results[0])
+		here, results = cut(results, ofResult)
+		for len(all) > 0 && ofKnown(all[0]) < column {
+			all = all[1:]
 		}
-		seen = c.right
-		return false
-	})
+		if len(all) > 0 && ofKnown(all[0]) == column {
+			there, all = cut(all, ofKnown)
+		}
+		if column > 0 && len(there) == 1 && len(here) == 1 {
+			m.join(there[0], here[0], rung)
+			continue
+		}
+		for _, r := range here {
+			m.refuse(r, known, rung, "ambiguous: several findings of the rule are on the line, and nothing tells them apart")
+		}
+	}
 }

@@ -26,14 +26,17 @@ type Text struct {
 // Evidence is by what a result is recognised: hashes, 0 for what is not there, and its place, which is evidence only together
 // with others. It holds no text, so that hundreds of thousands fit into memory.
 type Evidence struct {
-	// Rule and Path are always there; Dir and Base are the directory and the last part of the path.
-	Rule, Path, Dir, Base uint64
+	// Rule and Path are always there.
+	Rule, Path uint64
 	// MatchBased is without its trailing number, which only says the order in the file.
 	MatchBased, ToolFingerprint, Pattern, Code uint64
-	// Snippet is the matched lines without white space at their ends; Shape is the same with names, numbers and strings
+	// Snippet is the matched lines without regard to white space; Shape is the same with names, numbers and strings
 	// replaced. Without code both are of the message.
 	Snippet, Shape, Message uint64
 	Line, Column            int32
+	// Base and Parent are the last and the last but one part of the path, and Dir is all before the last: files that moved tend to
+	// keep one of them.
+	Base, Parent, Dir uint32
 	// Specific says that the code is long enough to be recognised in another file.
 	Specific bool
 }
@@ -43,8 +46,9 @@ func EvidenceOf(t Text) Evidence {
 	e := Evidence{
 		Rule:            hashOf("rule", t.Rule),
 		Path:            PathHash(t.Path),
-		Dir:             hashOf("directory", path.Dir(t.Path)),
-		Base:            hashOf("base", path.Base(t.Path)),
+		Base:            uint32(hashOf("base", path.Base(t.Path))),
+		Parent:          uint32(hashOf("parent", path.Base(path.Dir(t.Path)))),
+		Dir:             uint32(hashOf("dir", path.Dir(t.Path))),
 		MatchBased:      hashOf("match", matchBase(t.MatchBasedID)),
 		ToolFingerprint: hashOf("tool", strings.TrimSpace(t.ToolFingerprint)),
 		Pattern:         hashOf("pattern", strings.TrimSpace(t.PatternHash)),
@@ -55,7 +59,7 @@ func EvidenceOf(t Text) Evidence {
 	snippet := collapse(ownLines(t.Snippet, t.Line, t.EndLine))
 	message := collapse(replaceNumbers(position, t.Message, "#"))
 	e.Snippet, e.Message = hashOf("snippet", snippet), hashOf("message", message)
-	e.Specific = specific(snippet) || e.Code != 0
+	e.Specific = specific(snippet) || snippet == "" && e.Code != 0
 	e.Shape = hashOf("shape", shape(snippet))
 	if snippet == "" {
 		e.Shape = hashOf("message shape", messageShape(message))
@@ -100,6 +104,9 @@ func (e Evidence) of(rung string) uint64 {
 	case RungSnippet:
 		return e.Snippet
 	case RungMessage:
+		if e.Snippet != 0 || e.Code != 0 || e.Pattern != 0 {
+			return 0 // tools say the same of many places
+		}
 		return e.Message
 	}
 	return e.Shape
@@ -108,7 +115,7 @@ func (e Evidence) of(rung string) uint64 {
 // hashes are the parts that are stored, in their stored order: never change it without a new Version.
 func (e *Evidence) hashes() []*uint64 {
 	return []*uint64{
-		&e.Rule, &e.Path, &e.Dir, &e.Base, &e.MatchBased, &e.ToolFingerprint, &e.Pattern, &e.Code, &e.Snippet, &e.Shape, &e.Message,
+		&e.Rule, &e.Path, &e.MatchBased, &e.ToolFingerprint, &e.Pattern, &e.Code, &e.Snippet, &e.Shape, &e.Message,
 	}
 }
 
@@ -117,7 +124,7 @@ const specificBit = 1 << 15
 // Encode is the stored form: the version, which parts there are, the parts, and the place.
 func (e Evidence) Encode() []byte {
 	parts := e.hashes()
-	b := make([]byte, 3, 3+8*len(parts)+2*binary.MaxVarintLen32)
+	b := make([]byte, 3, 3+8*len(parts)+12+2*binary.MaxVarintLen32)
 	b[0] = Version
 	mask := uint16(0)
 	for i, part := range parts {
@@ -130,6 +137,9 @@ func (e Evidence) Encode() []byte {
 		mask |= specificBit
 	}
 	binary.BigEndian.PutUint16(b[1:], mask)
+	for _, part := range []uint32{e.Base, e.Parent, e.Dir} {
+		b = binary.BigEndian.AppendUint32(b, part)
+	}
 	b = binary.AppendUvarint(b, uint64(max(e.Line, 0)))
 	return binary.AppendUvarint(b, uint64(max(e.Column, 0)))
 }
@@ -154,7 +164,13 @@ func Decode(b []byte) (e Evidence, version int, err error) {
 		}
 		*part, b = binary.BigEndian.Uint64(b), b[8:]
 	}
+	if len(b) < 12 {
+		return Evidence{}, version, errors.New("evidence is cut off")
+	}
 	e.Specific = mask&specificBit != 0
+	for _, part := range []*uint32{&e.Base, &e.Parent, &e.Dir} {
+		*part, b = binary.BigEndian.Uint32(b), b[4:]
+	}
 	for _, place := range []*int32{&e.Line, &e.Column} {
 		v, n := binary.Uvarint(b)
 		if n <= 0 || v > math.MaxInt32 {

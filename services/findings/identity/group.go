@@ -5,176 +5,222 @@ import (
 	"slices"
 )
 
-// member is a finding or a result that is not joined yet.
-type member struct {
-	key          uint64
-	line, column int32
-	index        int32
-	closed       bool
+// group is all of equal evidence that is not joined yet, as indexes in the order of the file. Findings that are there come before
+// those that are gone.
+type group struct{ known, results []int32 }
+
+// table finds equal keys. It is used again for each pass, so that its memory is taken once.
+type table struct {
+	slots   []int32  // number of the key + 1, by hash
+	keys    []uint64 // by number
+	of      [2][]int32
+	count   [2][]int32
+	members [2][]int32
 }
 
-// group is all of equal evidence, in the order of the file. Findings that are there come before those that are gone.
-type group struct {
-	key            uint64
-	known, results []member
-}
+const (
+	sideKnown = iota
+	sideResults
+)
 
-// rung is the strongest evidence of the group's results, which all have the same.
-func (g group) rung(m *matcher) string { return m.results[g.results[0].index].Rung() }
-
-// eachGroup yields the groups of what is not joined yet that have both findings and results. A key of 0 leaves out.
-func (m *matcher) eachGroup(key func(Evidence) uint64, yield func(group)) {
-	m.eachGroupOf(key, key, yield)
-}
-
-// eachGroupOf is eachGroup with one key for findings and another one for results.
-func (m *matcher) eachGroupOf(knownKey, resultKey func(Evidence) uint64, yield func(group)) {
-	known := make([]member, 0, 64)
-	for i := range m.known {
-		if m.taken[i] {
-			continue
+// number finds or adds a key; -1 if it may not be added.
+func (t *table) number(key uint64, add bool) int32 {
+	mask := uint64(len(t.slots) - 1)
+	for at := key & mask; ; at = (at + 1) & mask {
+		n := t.slots[at]
+		if n == 0 {
+			if !add {
+				return -1
+			}
+			t.keys = append(t.keys, key)
+			t.slots[at] = int32(len(t.keys))
+			return int32(len(t.keys) - 1)
 		}
-		if k := knownKey(m.known[i].Evidence); k != 0 {
-			known = append(known, member{k, m.known[i].Line, m.known[i].Column, int32(i), !m.known[i].Open})
+		if t.keys[n-1] == key {
+			return n - 1
 		}
 	}
-	if len(known) == 0 {
+}
+
+// sized makes a slice of zeros, of the memory of another one if that is enough.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+func (t *table) reset(known, results int) {
+	slots := 1
+	for slots < 2*known {
+		slots *= 2
+	}
+	t.slots = sized(t.slots, slots)
+	t.keys = sized(t.keys, known)[:0]
+	t.of[sideKnown], t.of[sideResults] = sized(t.of[sideKnown], known), sized(t.of[sideResults], results)
+}
+
+// eachGroup yields the groups of what is not joined yet that have both findings and results, with one key for findings and one
+// for results; a key of 0 leaves out. It takes linear time but for the order within groups. The groups stay valid until the next
+// call.
+func (m *matcher) eachGroup(knownKey, resultKey func(*Evidence) uint64, yield func(group)) {
+	if m.left != nil {
+		m.sweep()
+	}
+	knownN, knownAt := m.side(sideKnown)
+	resultsN, resultAt := m.side(sideResults)
+	t := &m.table
+	t.reset(knownN, resultsN)
+	for i := range knownN {
+		t.of[sideKnown][i] = -1
+		if key := knownKey(&m.known[knownAt(i)].Evidence); key != 0 {
+			t.of[sideKnown][i] = t.number(key, true)
+		}
+	}
+	if len(t.keys) == 0 {
 		return
 	}
-	var results []member
-	for i := range m.results {
-		if m.joins[i].Known >= 0 || m.left[int32(i)] {
-			continue
-		}
-		if k := resultKey(m.results[i]); k != 0 {
-			results = append(results, member{k, m.results[i].Line, m.results[i].Column, int32(i), false})
+	for i := range resultsN {
+		t.of[sideResults][i] = -1
+		if key := resultKey(&m.results[resultAt(i)]); key != 0 {
+			t.of[sideResults][i] = t.number(key, false)
 		}
 	}
-	slices.SortFunc(known, byPlace)
-	slices.SortFunc(results, byPlace)
-	for len(known) > 0 && len(results) > 0 {
-		switch {
-		case known[0].key < results[0].key:
-			_, known = sameKey(known)
-		case known[0].key > results[0].key:
-			_, results = sameKey(results)
-		default:
-			g := group{key: known[0].key}
-			g.known, known = sameKey(known)
-			g.results, results = sameKey(results)
+	t.collect(sideKnown, knownAt)
+	t.collect(sideResults, resultAt)
+	var known, results int32
+	for n := range t.keys {
+		g := group{t.members[sideKnown][known:t.count[sideKnown][n]], t.members[sideResults][results:t.count[sideResults][n]]}
+		known, results = t.count[sideKnown][n], t.count[sideResults][n]
+		if len(g.results) > 0 {
+			m.inOrder(g)
 			yield(g)
 		}
 	}
 }
 
-func byPlace(a, b member) int {
-	closed := 0
-	if a.closed != b.closed {
-		closed = -1
-		if a.closed {
-			closed = 1
+// side is how many there are on a side, and the index of each.
+func (m *matcher) side(side int) (n int, at func(int) int32) {
+	if m.left == nil {
+		if side == sideKnown {
+			n = len(m.known)
+		} else {
+			n = len(m.results)
+		}
+		return n, func(i int) int32 { return int32(i) }
+	}
+	all := m.left.known
+	if side == sideResults {
+		all = m.left.results
+	}
+	return len(all), func(i int) int32 { return all[i] }
+}
+
+// collect sorts the members of a side by the number of their key; count becomes where those of each key end.
+func (t *table) collect(side int, at func(int) int32) {
+	ends := sized(t.count[side], len(t.keys))
+	total := int32(0)
+	for _, n := range t.of[side] {
+		if n >= 0 {
+			ends[n]++
+			total++
 		}
 	}
-	return cmp.Or(cmp.Compare(a.key, b.key), closed, cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column), cmp.Compare(a.index, b.index))
-}
-
-// sameKey cuts off the members of the first key.
-func sameKey(all []member) (same, rest []member) {
-	n := 1
-	for n < len(all) && all[n].key == all[0].key {
-		n++
+	start := int32(0)
+	for n, count := range ends {
+		ends[n] = start
+		start += count
 	}
-	return all[:n], all[n:]
+	members := sized(t.members[side], int(total))
+	for i, n := range t.of[side] {
+		if n >= 0 {
+			members[ends[n]] = at(i)
+			ends[n]++
+		}
+	}
+	t.count[side], t.members[side] = ends, members
 }
 
-// open is how many findings of the group are there.
-func (g group) open() int {
+// inOrder sorts a group by place, findings that are there first.
+func (m *matcher) inOrder(g group) {
+	if len(g.known) > 1 {
+		slices.SortFunc(g.known, func(a, b int32) int {
+			x, y := &m.known[a], &m.known[b]
+			if x.Open != y.Open {
+				if x.Open {
+					return -1
+				}
+				return 1
+			}
+			return byPlace(&x.Evidence, &y.Evidence, a, b)
+		})
+	}
+	if len(g.results) > 1 {
+		slices.SortFunc(g.results, func(a, b int32) int { return byPlace(&m.results[a], &m.results[b], a, b) })
+	}
+}
+
+func byPlace(x, y *Evidence, a, b int32) int {
+	if x.Line != y.Line {
+		return cmp.Compare(x.Line, y.Line)
+	}
+	return cmp.Or(cmp.Compare(x.Column, y.Column), cmp.Compare(a, b))
+}
+
+// open are the findings of the group that are there.
+func (m *matcher) open(g group) []int32 {
 	n := 0
-	for n < len(g.known) && !g.known[n].closed {
+	for n < len(g.known) && m.known[g.known[n]].Open {
 		n++
 	}
-	return n
+	return g.known[:n]
 }
 
-// pair joins a group in which nothing has to be chosen: as many findings are there as there are results.
-func (m *matcher) pair(g group, rung string) bool {
-	there := g.open()
-	if there == 0 {
-		there = len(g.known)
+// refine splits a group by finer evidence, yields the parts that have both findings and results, and returns what they left.
+func (m *matcher) refine(g group, finer func(*Evidence) uint64, yield func(group)) group {
+	known, results := slices.Clone(g.known), slices.Clone(g.results)
+	ofKnown := func(k int32) uint64 { return finer(&m.known[k].Evidence) }
+	ofResult := func(r int32) uint64 { return finer(&m.results[r]) }
+	slices.SortStableFunc(known, func(a, b int32) int { return cmp.Compare(ofKnown(a), ofKnown(b)) })
+	slices.SortStableFunc(results, func(a, b int32) int { return cmp.Compare(ofResult(a), ofResult(b)) })
+	for len(known) > 0 && len(results) > 0 {
+		k, r := ofKnown(known[0]), ofResult(results[0])
+		var part group
+		if k <= r {
+			part.known, known = cut(known, ofKnown)
+		}
+		if r <= k {
+			part.results, results = cut(results, ofResult)
+		}
+		if k == r && k != 0 {
+			yield(part)
+		}
 	}
-	if there != len(g.results) {
-		return false
-	}
-	for i, r := range g.results {
-		m.join(g.known[i].index, r.index, rung)
-	}
-	return true
+	return m.rest(g)
 }
 
-// anywhere is no limit to how far a result may be from where it is expected, in lines.
-const anywhere = int32(1<<31 - 1)
-
-// align joins the members of a group of which there are not as many on both sides: those that are nearest to where the anchors
-// of the file expect them, in the order of the file, and none farther than limit. Findings that are gone get what the others leave.
-// Where more than one way is as good, all of the group stay what they are: which is which is not known.
-func (m *matcher) align(g group, rung string, limit int32) {
-	there, gone := g.known[:g.open()], g.known[g.open():]
-	rest := g.results
-	if len(there) > 0 {
-		expected, known := m.expect(there, g.results)
-		couples := nearestInOrder(expected, places(g.results))
-		if !known && !clear(expected, places(g.results), couples) {
-			m.leave(g, rung)
-			return
-		}
-		taken := map[int]bool{}
-		for _, c := range couples {
-			if distance(expected[c.left], placeOf(g.results[c.right]))>>columnBits <= int64(limit) {
-				m.join(there[c.left].index, g.results[c.right].index, rung)
-				taken[c.right] = true
-			}
-		}
-		rest = nil
-		for i, r := range g.results {
-			if !taken[i] {
-				rest = append(rest, r)
-			}
-		}
+// cut takes the members of the first key.
+func cut(all []int32, of func(int32) uint64) (same, rest []int32) {
+	n := 1
+	for n < len(all) && of(all[n]) == of(all[0]) {
+		n++
 	}
-	m.revive(gone, rest, rung, limit)
+	return all[:n:n], all[n:]
 }
 
-// revive joins findings that are gone with what came back: where they were, or all of them in their order.
-func (m *matcher) revive(gone, results []member, rung string, limit int32) {
-	if len(gone) == 0 || len(results) == 0 || limit != anywhere {
-		return
-	}
-	if len(gone) == len(results) {
-		for i, r := range results {
-			m.join(gone[i].index, r.index, rung)
-		}
-		return
-	}
-	where := places(gone)
-	for _, c := range nearestInOrder(where, places(results)) {
-		if where[c.left] == placeOf(results[c.right]) {
-			m.join(gone[c.left].index, results[c.right].index, rung)
-		}
-	}
-}
-
-// leave takes a group out of what weaker evidence may join.
-func (m *matcher) leave(g group, rung string) {
-	var known []int32
+// rest is what of a group is not joined yet.
+func (m *matcher) rest(g group) (rest group) {
 	for _, k := range g.known {
-		m.taken[k.index] = true
-		known = append(known, k.index)
+		if !m.taken[k] {
+			rest.known = append(rest.known, k)
+		}
 	}
 	for _, r := range g.results {
-		m.refuse(r.index, known, rung, "ambiguous: equal ones were removed or added, and nothing tells which")
-		if m.left == nil {
-			m.left = map[int32]bool{}
+		if m.joins[r].Known < 0 {
+			rest.results = append(rest.results, r)
 		}
-		m.left[r.index] = true
 	}
+	return rest
 }

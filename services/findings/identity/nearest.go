@@ -1,0 +1,85 @@
+package identity
+
+// maxCells bounds the table of nearest.
+const maxCells = 1 << 16
+
+// nearest pairs all of the shorter list with some of the longer one, keeping the order of both sorted lists, such that the sum of
+// distances is least. Of long lists those on equal lines are paired, then the others greedily.
+func nearest(left, right []spot) []couple {
+	if len(left) > len(right) {
+		all := nearest(right, left)
+		for i, c := range all {
+			all[i] = couple{c.right, c.left}
+		}
+		return all
+	}
+	n, spare := len(left), len(right)-len(left)+1
+	if n*spare > maxCells {
+		return nearestOfMany(left, right)
+	}
+	// cost[i*spare+j]: the first i of left are paired, the i-th with one of the first i+j of right.
+	cost := make([]int64, (n+1)*spare)
+	for i := 1; i <= n; i++ {
+		for j := range spare {
+			with := cost[(i-1)*spare+j] + far(left[i-1], right[i-1+j])
+			if j > 0 && cost[i*spare+j-1] <= with {
+				with = cost[i*spare+j-1]
+			}
+			cost[i*spare+j] = with
+		}
+	}
+	all := make([]couple, n)
+	j := spare - 1
+	for i := n; i > 0; i-- {
+		for j > 0 && cost[i*spare+j] == cost[i*spare+j-1] {
+			j--
+		}
+		all[i-1] = couple{i - 1, i - 1 + j}
+	}
+	return all
+}
+
+// far is a distance in half lines: another column of the same line is one.
+func far(a, b spot) int64 {
+	d := 2 * distance(a.line, b.line)
+	if a.column != b.column {
+		d++
+	}
+	return d
+}
+
+// nearestOfMany takes equal lines first, and then for each of the rest of left the nearest of the rest of right that leaves enough.
+func nearestOfMany(left, right []spot) []couple {
+	var all []couple
+	var restLeft, restRight []int
+	i, j := 0, 0
+	for i < len(left) && j < len(right) {
+		switch {
+		case left[i].line == right[j].line:
+			all = append(all, couple{i, j})
+			i, j = i+1, j+1
+		case left[i].line < right[j].line:
+			restLeft = append(restLeft, i)
+			i++
+		default:
+			restRight = append(restRight, j)
+			j++
+		}
+	}
+	for ; i < len(left); i++ {
+		restLeft = append(restLeft, i)
+	}
+	for ; j < len(right); j++ {
+		restRight = append(restRight, j)
+	}
+	next := 0
+	for n, i := range restLeft {
+		last := len(restRight) - (len(restLeft) - n)
+		for next < last && far(left[i], right[restRight[next+1]]) < far(left[i], right[restRight[next]]) {
+			next++
+		}
+		all = append(all, couple{i, restRight[next]})
+		next++
+	}
+	return all
+}
