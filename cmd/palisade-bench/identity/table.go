@@ -7,7 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// barMerges is how many findings may stand for another problem than before, in per mille of all.
+// barMerges is how many findings may stand for another problem than before, in per mille of all. Where there are fewer than a
+// thousand, it is that many.
 const barMerges = 1
 
 // WriteTable prints the outcomes and, after each edit's, their sum, as Markdown with aligned columns. It reports whether
@@ -76,7 +77,7 @@ func (o Outcome) Missed() []string {
 	if c.Kept*1000 < c.Touched*o.Edit.Bar {
 		missed = append(missed, "kept")
 	}
-	if c.WrongMerges*1000 > c.Findings*barMerges {
+	if c.WrongMerges*1000 > max(c.Findings, 1000)*barMerges {
 		missed = append(missed, "merges")
 	}
 	if c.WrongCloses > 0 {
