@@ -21,6 +21,7 @@ type uploadResult struct {
 	Unchanged int64 `json:"unchanged"`
 	Reopened  int64 `json:"reopened"`
 	Fixed     int64 `json:"fixed"`
+	Removed   int64 `json:"removed"`
 	Skipped   int64 `json:"skipped"`
 
 	Runs                  []uploadRun     `json:"runs"`
@@ -59,9 +60,9 @@ func (r *uploadResult) rejectedRuns() (n int) {
 }
 
 func (r *uploadResult) print(w io.Writer, file string) error {
-	_, err := fmt.Fprintf(w, "%s -> %s %s (scan %d)\n  created %d, updated %d, unchanged %d, reopened %d, fixed %d, skipped %d\n",
+	_, err := fmt.Fprintf(w, "%s -> %s %s (scan %d)\n  created %d, updated %d, unchanged %d, reopened %d, fixed %d, removed %d, skipped %d\n",
 		printable(file), printable(r.Project), printable(r.Ref), r.ScanID,
-		r.Created, r.Updated, r.Unchanged, r.Reopened, r.Fixed, r.Skipped)
+		r.Created, r.Updated, r.Unchanged, r.Reopened, r.Fixed, r.Removed, r.Skipped)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func TestUpload(t *testing.T) {
 		t.Fatalf("status %d: %s", got.status, got.err)
 	}
 	wantParts(t, got.out, file, "acme/web refs/heads/main (scan 12)",
-		"created 300, updated 0, unchanged 0, reopened 0, fixed 0, skipped 9",
+		"created 300, updated 0, unchanged 0, reopened 0, fixed 0, removed 0, skipped 9",
 		"gosec dev (sast): 309 results, 300 accepted, 9 skipped", "warning: rule G104 has no help text",
 		"run 0 result 17", "suppressed in source", `evil\x1b[2J\u202ename.go`, "7 more")
 	if strings.ContainsAny(got.out, "\x1b\u202e") {

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // matchBase is a match-based id without its trailing "_n", which counts equal matches in file order.
@@ -57,26 +59,74 @@ func specific(snippet string) bool {
 	return letters >= 20
 }
 
-var (
-	quoted     = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`")
-	number     = regexp.MustCompile(`\b\d[\w.]*`)
-	identifier = regexp.MustCompile(`\.?[ ]?[\pL_$][\pL\pN_$]*[ ]?\(?`)
-)
+// quoted finds what a message quotes.
+var quoted = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`")
 
 // shape is code with its strings, numbers and free names replaced: what is called, and the fields that are selected, stay. A
-// variable may be renamed without changing it.
+// variable may be renamed without changing it. The code has its white space collapsed. It is written out, because every result
+// comes this way, and expressions took most of the time.
 func shape(code string) string {
-	code = quoted.ReplaceAllString(code, `""`)
-	code = replaceNumbers(number, code, "0")
-	return identifier.ReplaceAllStringFunc(code, func(name string) string {
+	var b strings.Builder
+	b.Grow(len(code))
+	for i := 0; i < len(code); {
+		c, size := utf8.DecodeRuneInString(code[i:])
+		end := i + size
 		switch {
-		case strings.HasPrefix(name, "."), strings.HasSuffix(name, "("):
-			return name
-		case strings.HasSuffix(name, " "):
-			return "i "
+		case c == '"' || c == '\'' || c == '`':
+			if end = closing(code, i); end > 0 {
+				b.WriteString(`""`)
+				i = end
+				continue
+			}
+			end = i + size
+		case c >= '0' && c <= '9':
+			end = i + prefix(code[i:], func(r rune) bool { return r == '.' || nameRune(r) })
+			b.WriteByte('0')
+			i = end
+			continue
+		case nameRune(c):
+			end = i + prefix(code[i:], nameRune)
+			called := strings.HasPrefix(strings.TrimPrefix(code[end:], " "), "(")
+			if called || strings.HasSuffix(b.String(), ".") {
+				b.WriteString(code[i:end])
+			} else {
+				b.WriteByte('i')
+			}
+			i = end
+			continue
 		}
-		return "i"
-	})
+		b.WriteString(code[i:end])
+		i = end
+	}
+	return b.String()
+}
+
+// closing is behind the quote that ends the string at i; 0 if none does.
+func closing(code string, i int) int {
+	for j := i + 1; j < len(code); j++ {
+		switch {
+		case code[j] == code[i]:
+			return j + 1
+		case code[j] == '\\' && code[i] != '`':
+			j++
+		}
+	}
+	return 0
+}
+
+// prefix is how many bytes at the beginning of text are such runes.
+func prefix(text string, such func(rune) bool) int {
+	for i, r := range text {
+		if !such(r) {
+			return i
+		}
+	}
+	return len(text)
+}
+
+func nameRune(r rune) bool {
+	return r == '_' || r == '$' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+		r >= utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsNumber(r))
 }
 
 // named is a word that looks like a name in a program rather than a word of a language.
