@@ -91,6 +91,22 @@ func TestFilesThatFailed(t *testing.T) {
 	})
 }
 
+// A run that failed proves of no file that a finding left it: the same code elsewhere is another finding, without the decision.
+func TestFailedRunMovesNothing(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		there := query
+		there.File = "store/other.go"
+		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: []result{query}}))
+		ignore(t, s, "sqli")
+		wantCounts(t, "the run failed", upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Failed: true, Results: []result{there}})), [6]int32{1, 0, 0, 0, 0, 0})
+		wantCounts(t, "both", upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: []result{there, query}})), [6]int32{0, 0, 2, 0, 0, 0})
+		want := []string{"refs/heads/main  unresolved ignored", "refs/heads/main  unresolved open"}
+		if got := statuses(t, s); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
 // Each scan keeps what it looked at; old ones are deleted, but for the newest of each analysis.
 func TestCoveragesAreKept(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -143,8 +143,17 @@ func (g *group) isMet(id int64) bool {
 }
 
 // options are what the coverage says about files. A scan that compares with a base looks at few files: the others are as they were.
+// A scan that failed may not have come to any of them: what it did not see is taken to be where it was.
 func (g *group) options(known []identity.Known, full bool) identity.Options {
 	o := identity.Options{Renamed: pathHashes(g.coverage.GetRenamed()), Skipped: pathHashes(g.coverage.GetSkipped())}
+	if g.coverage.GetFailure() != "" {
+		for _, k := range known {
+			if k.Open {
+				o.Skipped[k.Path] = true
+			}
+		}
+		return o
+	}
 	if g.coverage.GetFilesKnown() {
 		looked := pathHashes(g.coverage.GetFiles())
 		o.LookedAt = func(path uint64) bool { return looked[path] }
