@@ -12,8 +12,8 @@ const (
 	maxLines   = 20   // of equally likely explanations that with fewer lines is taken, up to so many
 )
 
-// maxSteps bounds the work of parsimony for one group.
-const maxSteps = 1 << 16
+// maxSteps bounds the work of parsimony for each hit of a group, so that all groups of a report together cost linear time.
+const maxSteps = 512
 
 // parsimony pairs all of the shorter list with some of the longer one, keeping the order of both sorted lists, such that the fewest
 // edits explain it: where lines were inserted or deleted, the distance between neighbours changes, and hits come or go. The lists
@@ -35,7 +35,7 @@ func parsimony(known, results []spot, above anchor, below *anchor) []couple {
 		}
 	}
 	spare := len(p.long) - len(p.short) + 1
-	if len(p.short)*spare*spare > maxSteps {
+	if len(p.short)*spare*spare > maxSteps*(len(p.short)+len(p.long)) {
 		shifted := make([]spot, len(known))
 		for i, k := range known {
 			shifted[i] = spot{k.line + above.after - above.before, k.column}
