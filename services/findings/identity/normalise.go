@@ -68,15 +68,19 @@ var quoted = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|
 func shape(code string) string {
 	var b strings.Builder
 	b.Grow(len(code))
+	open := map[rune]bool{} // quotes that nothing closes: they are looked for once
 	for i := 0; i < len(code); {
 		c, size := utf8.DecodeRuneInString(code[i:])
 		end := i + size
 		switch {
 		case c == '"' || c == '\'' || c == '`':
-			if end = closing(code, i); end > 0 {
-				b.WriteString(`""`)
-				i = end
-				continue
+			if !open[c] {
+				if end = closing(code, i); end > 0 {
+					b.WriteString(`""`)
+					i = end
+					continue
+				}
+				open[c] = true
 			}
 			end = i + size
 		case c >= '0' && c <= '9':
