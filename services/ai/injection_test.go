@@ -211,7 +211,10 @@ func copied(row *ent.Finding) *ent.Finding {
 	return &out
 }
 
+// sameRow compares but for the evidence, which a job computes for rows that were written without.
 func sameRow(a, b *ent.Finding) bool {
+	a, b = copied(a), copied(b)
+	a.Evidence, a.MatchKey, b.Evidence, b.MatchKey = nil, nil, nil, nil
 	return a.String() == b.String() && bytes.Equal(a.Content, b.Content)
 }
 
