@@ -4,7 +4,6 @@ import (
 	"context"
 
 	entsql "entgo.io/ent/dialect/sql"
-	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
@@ -24,8 +23,8 @@ const monitored = "rule-board-audit"
 // blockPart is how many findings are looked at a time.
 const blockPart = 5000
 
-// blocking asks the remediation policies about the open findings of a scan, known by the hashes of the match-based ids that it
-// reported. Findings of rules that are only monitored do not count.
+// blocking asks the remediation policies about the open findings of a scan, known by the keys of what it reported
+// (reportedKey). Findings of rules that are only monitored do not count.
 func blocking(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, policies []remediation.Policy, reported map[uint64]struct{}) (remediation.Decision, error) {
 	if len(policies) == 0 || len(reported) == 0 {
 		return remediation.Decision{}, nil
@@ -70,11 +69,15 @@ func factsOf(f *ent.Finding, of *ent.Rule, reported map[uint64]struct{}) (facts 
 	if err := proto.Unmarshal(f.Content, content); err != nil {
 		return facts, false, err
 	}
-	if _, ok := reported[xxhash.Sum64String(content.GetMatchBasedId())]; !ok {
-		return facts, false, nil
+	id := content.GetMatchBasedId()
+	if _, ok := reported[reportedKey(id)]; !ok || id == "" {
+		id = "" // the scanner does not know it
+		if _, ok := reported[reportedKey(content.GetToolFingerprint())]; !ok || content.GetToolFingerprint() == "" {
+			return facts, false, nil
+		}
 	}
 	facts = remediation.Facts{
-		MatchBasedID: content.GetMatchBasedId(), Product: f.IssueType, Severity: f.Severity, Status: f.Status,
+		MatchBasedID: id, Product: f.IssueType, Severity: f.Severity, Status: f.Status,
 		Reachability: text(f.Exposure), ValidationState: text(f.ValidationState), Verdict: text(f.AutotriageVerdict),
 	}
 	if of != nil {

@@ -163,7 +163,7 @@ func (s *ScannerProtocol) remember(ctx context.Context, id int64, end *completio
 }
 
 // keepDependencies takes what came with the end of the scan: it joins the results that wait, or, where those are stored, is
-// stored at once.
+// stored at once. Where no results will be stored any more, nobody would ever read it.
 func (s *ScannerProtocol) keepDependencies(ctx context.Context, tx *ent.Tx, row *ent.Scan, end *completion) error {
 	if end.frames == nil {
 		return nil
@@ -172,10 +172,13 @@ func (s *ScannerProtocol) keepDependencies(ctx context.Context, tx *ent.Tx, row 
 	if err != nil {
 		return err
 	}
-	if row.ResultsState != resultsStored {
+	switch {
+	case row.ResultsState == resultsStored:
+		return replaceDependencies(ctx, s.store, tx, row, src)
+	case row.ResultsState == resultsReceived, row.ResultsState == "" && !ended(row) && !end.Final:
 		return storePayload(ctx, tx, row, completionPosition, src)
 	}
-	return replaceDependencies(ctx, s.store, tx, row, src)
+	return nil
 }
 
 // ReportScanError marks a scan as failed. A scan whose results are there already goes on.

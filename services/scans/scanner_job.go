@@ -44,6 +44,8 @@ const notStored = "the results could not be stored; the log of the server says w
 type storeScanResults struct {
 	DeploymentID int64 `json:"deployment_id"`
 	ScanID       int64 `json:"scan_id"`
+	// Lost is how many attempts were lost with their nodes before this job.
+	Lost int32 `json:"lost,omitempty"`
 }
 
 // Kind is the name in the queue.
@@ -58,9 +60,12 @@ func (storeScanResults) InsertOpts() river.InsertOpts {
 func ScannerBackground(st *store.Store, log *slog.Logger, ingested func(product, outcome string, n int)) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
-			river.AddWorker(workers, &resultsWorker{store: st, log: log, ingested: ingested})
+			results := &resultsWorker{store: st, log: log, ingested: ingested}
+			river.AddWorker(workers, results)
+			river.AddWorker(workers, &lostResultsWorker{results: results, since: time.Now()})
 		},
-		Queues: []jobs.Queue{{Name: scansQueue, Workers: scansWorkers}},
+		Periodic: []*river.PeriodicJob{jobs.Every(lostInterval, lostScanResults{})},
+		Queues:   []jobs.Queue{{Name: scansQueue, Workers: scansWorkers}},
 	}
 }
 
@@ -77,12 +82,13 @@ func (*resultsWorker) Timeout(*river.Job[storeScanResults]) time.Duration { retu
 // Work stores the results of one scan, all of them or none. After the last attempt it says so to the scanner.
 func (w *resultsWorker) Work(ctx context.Context, job *river.Job[storeScanResults]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
-	err := w.storeResults(ctx, job.Args.ScanID, int32(job.Attempt))
+	attempt := job.Args.Lost + int32(job.Attempt)
+	err := w.storeResults(ctx, job.Args.ScanID, attempt)
 	if err == nil || job.Attempt < job.MaxAttempts {
 		return err
 	}
 	w.log.ErrorContext(ctx, "results of a scan could not be stored", "scan", job.Args.ScanID, "error", err)
-	if failed := w.fail(context.WithoutCancel(ctx), job.Args.ScanID, int32(job.Attempt)); failed != nil {
+	if failed := w.fail(context.WithoutCancel(ctx), job.Args.ScanID, attempt); failed != nil {
 		w.log.ErrorContext(ctx, "a scan could not be marked as failed", "scan", job.Args.ScanID, "error", failed)
 	}
 	return err

@@ -31,6 +31,9 @@ const failedPartial = "the scan was limited to some rules"
 // failedEmpty is why results that say of no rule that it ran close nothing.
 const failedEmpty = "no rule was run"
 
+// failedLeftOut is why a scan closes nothing some of whose findings could not be kept: nobody knows which they were.
+const failedLeftOut = "some findings could not be stored"
+
 // scannerResults are the stored results of a scanner, as a source of findings.
 type scannerResults struct {
 	tx       *ent.Tx
@@ -44,7 +47,7 @@ type scannerResults struct {
 	// unresolved are files of findings in subprojects whose dependencies the scanner could not find out.
 	unresolved []string
 	previous   map[string]struct{} // rules of which an old version ran along
-	reported   map[uint64]struct{} // match-based ids of what was reported, hashed; nil: nobody will ask
+	reported   map[uint64]struct{} // ids of what was reported, hashed; nil: nobody will ask
 }
 
 // knownRule is what findings of a rule share.
@@ -84,16 +87,21 @@ func (r *scannerResults) each(ctx context.Context, yield func(*incoming) error) 
 			r.previous[f.GetCheckId()] = struct{}{}
 			return nil
 		}
-		if r.reported != nil && f.GetMatchBasedId() != "" && !f.GetIgnored() {
-			r.reported[xxhash.Sum64String(f.GetMatchBasedId())] = struct{}{}
+		i := r.incoming(f, about)
+		if r.reported != nil && !f.GetIgnored() {
+			r.reported[reportedKey(orWord(f.GetMatchBasedId(), i.content.GetToolFingerprint()))] = struct{}{}
 		}
-		return yield(r.incoming(f, about))
+		return yield(i)
 	})
 	if err == nil && r.unresolved == nil && len(r.coverage.GetSkippedSubprojects()) > 0 {
 		r.unresolved, err = r.unresolvedFiles(ctx)
 	}
 	return err
 }
+
+// reportedKey is the hash of what the scanner knows a finding by: its match-based id, or else the tool fingerprint that is
+// made of its syntactic id.
+func reportedKey(id string) uint64 { return xxhash.Sum64String(id) }
 
 // unresolvedFiles are the files of stored supply-chain findings below the directories of the subprojects that were skipped:
 // nobody knows whether they are gone.
@@ -134,6 +142,8 @@ func (r *scannerResults) coverages() (map[analysis]*coverage, error) {
 		c.Failure = failedPartial
 	case len(r.kept.GetProducts()) == 0, len(r.coverage.GetRuleIds()) == 0:
 		c.Failure = failedEmpty
+	case len(r.kept.GetErrors()) > 0:
+		c.Failure = failedLeftOut
 	}
 	for rule := range r.previous {
 		c.failedRules = append(c.failedRules, rule)
