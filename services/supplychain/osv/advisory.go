@@ -161,7 +161,7 @@ func checkID(id string) error {
 		return errors.New("id is missing")
 	case len(id) > maxID:
 		return fmt.Errorf("id must have at most %d bytes, got %d", maxID, len(id))
-	case strings.ContainsFunc(id, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }):
+	case strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar }):
 		return errors.New("id must have no spaces and no control characters")
 	}
 	return nil
@@ -175,9 +175,9 @@ func moment(field, text string) (time.Time, error) {
 	return t.UTC().Truncate(time.Microsecond), nil
 }
 
-// title is the summary, else the beginning of the details, else the id; without control characters.
+// title is the summary, else the beginning of the details, without control characters; else the id.
 func title(d document) string {
-	for _, text := range []string{d.Summary, d.Details, d.ID} {
+	for _, text := range []string{d.Summary, d.Details} {
 		text = strings.TrimLeft(strings.TrimSpace(text), "#- \t")
 		text, _, _ = strings.Cut(text, "\n")
 		text = strings.TrimSpace(strings.Map(func(r rune) rune {
@@ -193,5 +193,5 @@ func title(d document) string {
 			return text
 		}
 	}
-	return ""
+	return strings.TrimSpace(d.ID)
 }
