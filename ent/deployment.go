@@ -30,6 +30,8 @@ type Deployment struct {
 	DependencyQuery bool `json:"dependency_query,omitempty"`
 	// palisade.deployments.v1.DeploymentProductConfig; empty: the defaults
 	Products []byte `json:"products,omitempty"`
+	// grows with every change of what findings show of rules and projects
+	CatalogRevision int64 `json:"catalog_revision,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt    int64 `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -44,7 +46,7 @@ func (*Deployment) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case deployment.FieldTriageViaComment, deployment.FieldCrossFileAnalysis, deployment.FieldDependencyQuery:
 			values[i] = new(sql.NullBool)
-		case deployment.FieldID, deployment.FieldCreatedAt:
+		case deployment.FieldID, deployment.FieldCatalogRevision, deployment.FieldCreatedAt:
 			values[i] = new(sql.NullInt64)
 		case deployment.FieldSlug, deployment.FieldName, deployment.FieldDefaultRole:
 			values[i] = new(sql.NullString)
@@ -111,6 +113,12 @@ func (_m *Deployment) assignValues(columns []string, values []any) error {
 			} else if value != nil {
 				_m.Products = *value
 			}
+		case deployment.FieldCatalogRevision:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field catalog_revision", values[i])
+			} else if value.Valid {
+				_m.CatalogRevision = value.Int64
+			}
 		case deployment.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -173,6 +181,9 @@ func (_m *Deployment) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("products=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Products))
+	builder.WriteString(", ")
+	builder.WriteString("catalog_revision=")
+	builder.WriteString(fmt.Sprintf("%v", _m.CatalogRevision))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))

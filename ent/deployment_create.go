@@ -95,6 +95,20 @@ func (_c *DeploymentCreate) SetProducts(v []byte) *DeploymentCreate {
 	return _c
 }
 
+// SetCatalogRevision sets the "catalog_revision" field.
+func (_c *DeploymentCreate) SetCatalogRevision(v int64) *DeploymentCreate {
+	_c.mutation.SetCatalogRevision(v)
+	return _c
+}
+
+// SetNillableCatalogRevision sets the "catalog_revision" field if the given value is not nil.
+func (_c *DeploymentCreate) SetNillableCatalogRevision(v *int64) *DeploymentCreate {
+	if v != nil {
+		_c.SetCatalogRevision(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *DeploymentCreate) SetCreatedAt(v int64) *DeploymentCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -160,6 +174,10 @@ func (_c *DeploymentCreate) defaults() error {
 		v := deployment.DefaultDependencyQuery
 		_c.mutation.SetDependencyQuery(v)
 	}
+	if _, ok := _c.mutation.CatalogRevision(); !ok {
+		v := deployment.DefaultCatalogRevision
+		_c.mutation.SetCatalogRevision(v)
+	}
 	return nil
 }
 
@@ -192,6 +210,9 @@ func (_c *DeploymentCreate) check() error {
 	}
 	if _, ok := _c.mutation.DependencyQuery(); !ok {
 		return &ValidationError{Name: "dependency_query", err: errors.New(`ent: missing required field "Deployment.dependency_query"`)}
+	}
+	if _, ok := _c.mutation.CatalogRevision(); !ok {
+		return &ValidationError{Name: "catalog_revision", err: errors.New(`ent: missing required field "Deployment.catalog_revision"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Deployment.created_at"`)}
@@ -256,6 +277,10 @@ func (_c *DeploymentCreate) createSpec() (*Deployment, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Products(); ok {
 		_spec.SetField(deployment.FieldProducts, field.TypeBytes, value)
 		_node.Products = value
+	}
+	if value, ok := _c.mutation.CatalogRevision(); ok {
+		_spec.SetField(deployment.FieldCatalogRevision, field.TypeInt64, value)
+		_node.CatalogRevision = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(deployment.FieldCreatedAt, field.TypeInt64, value)
@@ -388,6 +413,24 @@ func (u *DeploymentUpsert) UpdateProducts() *DeploymentUpsert {
 // ClearProducts clears the value of the "products" field.
 func (u *DeploymentUpsert) ClearProducts() *DeploymentUpsert {
 	u.SetNull(deployment.FieldProducts)
+	return u
+}
+
+// SetCatalogRevision sets the "catalog_revision" field.
+func (u *DeploymentUpsert) SetCatalogRevision(v int64) *DeploymentUpsert {
+	u.Set(deployment.FieldCatalogRevision, v)
+	return u
+}
+
+// UpdateCatalogRevision sets the "catalog_revision" field to the value that was provided on create.
+func (u *DeploymentUpsert) UpdateCatalogRevision() *DeploymentUpsert {
+	u.SetExcluded(deployment.FieldCatalogRevision)
+	return u
+}
+
+// AddCatalogRevision adds v to the "catalog_revision" field.
+func (u *DeploymentUpsert) AddCatalogRevision(v int64) *DeploymentUpsert {
+	u.Add(deployment.FieldCatalogRevision, v)
 	return u
 }
 
@@ -533,6 +576,27 @@ func (u *DeploymentUpsertOne) UpdateProducts() *DeploymentUpsertOne {
 func (u *DeploymentUpsertOne) ClearProducts() *DeploymentUpsertOne {
 	return u.Update(func(s *DeploymentUpsert) {
 		s.ClearProducts()
+	})
+}
+
+// SetCatalogRevision sets the "catalog_revision" field.
+func (u *DeploymentUpsertOne) SetCatalogRevision(v int64) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetCatalogRevision(v)
+	})
+}
+
+// AddCatalogRevision adds v to the "catalog_revision" field.
+func (u *DeploymentUpsertOne) AddCatalogRevision(v int64) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.AddCatalogRevision(v)
+	})
+}
+
+// UpdateCatalogRevision sets the "catalog_revision" field to the value that was provided on create.
+func (u *DeploymentUpsertOne) UpdateCatalogRevision() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdateCatalogRevision()
 	})
 }
 
@@ -844,6 +908,27 @@ func (u *DeploymentUpsertBulk) UpdateProducts() *DeploymentUpsertBulk {
 func (u *DeploymentUpsertBulk) ClearProducts() *DeploymentUpsertBulk {
 	return u.Update(func(s *DeploymentUpsert) {
 		s.ClearProducts()
+	})
+}
+
+// SetCatalogRevision sets the "catalog_revision" field.
+func (u *DeploymentUpsertBulk) SetCatalogRevision(v int64) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetCatalogRevision(v)
+	})
+}
+
+// AddCatalogRevision adds v to the "catalog_revision" field.
+func (u *DeploymentUpsertBulk) AddCatalogRevision(v int64) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.AddCatalogRevision(v)
+	})
+}
+
+// UpdateCatalogRevision sets the "catalog_revision" field to the value that was provided on create.
+func (u *DeploymentUpsertBulk) UpdateCatalogRevision() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdateCatalogRevision()
 	})
 }
 

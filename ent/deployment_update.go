@@ -110,6 +110,27 @@ func (_u *DeploymentUpdate) ClearProducts() *DeploymentUpdate {
 	return _u
 }
 
+// SetCatalogRevision sets the "catalog_revision" field.
+func (_u *DeploymentUpdate) SetCatalogRevision(v int64) *DeploymentUpdate {
+	_u.mutation.ResetCatalogRevision()
+	_u.mutation.SetCatalogRevision(v)
+	return _u
+}
+
+// SetNillableCatalogRevision sets the "catalog_revision" field if the given value is not nil.
+func (_u *DeploymentUpdate) SetNillableCatalogRevision(v *int64) *DeploymentUpdate {
+	if v != nil {
+		_u.SetCatalogRevision(*v)
+	}
+	return _u
+}
+
+// AddCatalogRevision adds value to the "catalog_revision" field.
+func (_u *DeploymentUpdate) AddCatalogRevision(v int64) *DeploymentUpdate {
+	_u.mutation.AddCatalogRevision(v)
+	return _u
+}
+
 // Mutation returns the DeploymentMutation object of the builder.
 func (_u *DeploymentUpdate) Mutation() *DeploymentMutation {
 	return _u.mutation
@@ -190,6 +211,12 @@ func (_u *DeploymentUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	}
 	if _u.mutation.ProductsCleared() {
 		_spec.ClearField(deployment.FieldProducts, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.CatalogRevision(); ok {
+		_spec.SetField(deployment.FieldCatalogRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedCatalogRevision(); ok {
+		_spec.AddField(deployment.FieldCatalogRevision, field.TypeInt64, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -292,6 +319,27 @@ func (_u *DeploymentUpdateOne) SetProducts(v []byte) *DeploymentUpdateOne {
 // ClearProducts clears the value of the "products" field.
 func (_u *DeploymentUpdateOne) ClearProducts() *DeploymentUpdateOne {
 	_u.mutation.ClearProducts()
+	return _u
+}
+
+// SetCatalogRevision sets the "catalog_revision" field.
+func (_u *DeploymentUpdateOne) SetCatalogRevision(v int64) *DeploymentUpdateOne {
+	_u.mutation.ResetCatalogRevision()
+	_u.mutation.SetCatalogRevision(v)
+	return _u
+}
+
+// SetNillableCatalogRevision sets the "catalog_revision" field if the given value is not nil.
+func (_u *DeploymentUpdateOne) SetNillableCatalogRevision(v *int64) *DeploymentUpdateOne {
+	if v != nil {
+		_u.SetCatalogRevision(*v)
+	}
+	return _u
+}
+
+// AddCatalogRevision adds value to the "catalog_revision" field.
+func (_u *DeploymentUpdateOne) AddCatalogRevision(v int64) *DeploymentUpdateOne {
+	_u.mutation.AddCatalogRevision(v)
 	return _u
 }
 
@@ -405,6 +453,12 @@ func (_u *DeploymentUpdateOne) sqlSave(ctx context.Context) (_node *Deployment, 
 	}
 	if _u.mutation.ProductsCleared() {
 		_spec.ClearField(deployment.FieldProducts, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.CatalogRevision(); ok {
+		_spec.SetField(deployment.FieldCatalogRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedCatalogRevision(); ok {
+		_spec.AddField(deployment.FieldCatalogRevision, field.TypeInt64, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Deployment{config: _u.config}

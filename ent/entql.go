@@ -473,6 +473,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			deployment.FieldCrossFileAnalysis: {Type: field.TypeBool, Column: deployment.FieldCrossFileAnalysis},
 			deployment.FieldDependencyQuery:   {Type: field.TypeBool, Column: deployment.FieldDependencyQuery},
 			deployment.FieldProducts:          {Type: field.TypeBytes, Column: deployment.FieldProducts},
+			deployment.FieldCatalogRevision:   {Type: field.TypeInt64, Column: deployment.FieldCatalogRevision},
 			deployment.FieldCreatedAt:         {Type: field.TypeInt64, Column: deployment.FieldCreatedAt},
 		},
 	}
@@ -3084,6 +3085,11 @@ func (f *DeploymentFilter) WhereDependencyQuery(p entql.BoolP) {
 // WhereProducts applies the entql []byte predicate on the products field.
 func (f *DeploymentFilter) WhereProducts(p entql.BytesP) {
 	f.Where(p.Field(deployment.FieldProducts))
+}
+
+// WhereCatalogRevision applies the entql int64 predicate on the catalog_revision field.
+func (f *DeploymentFilter) WhereCatalogRevision(p entql.Int64P) {
+	f.Where(p.Field(deployment.FieldCatalogRevision))
 }
 
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.

@@ -16644,6 +16644,8 @@ type DeploymentMutation struct {
 	cross_file_analysis *bool
 	dependency_query    *bool
 	products            *[]byte
+	catalog_revision    *int64
+	addcatalog_revision *int64
 	created_at          *int64
 	addcreated_at       *int64
 	clearedFields       map[string]struct{}
@@ -17021,6 +17023,62 @@ func (m *DeploymentMutation) ResetProducts() {
 	delete(m.clearedFields, deployment.FieldProducts)
 }
 
+// SetCatalogRevision sets the "catalog_revision" field.
+func (m *DeploymentMutation) SetCatalogRevision(i int64) {
+	m.catalog_revision = &i
+	m.addcatalog_revision = nil
+}
+
+// CatalogRevision returns the value of the "catalog_revision" field in the mutation.
+func (m *DeploymentMutation) CatalogRevision() (r int64, exists bool) {
+	v := m.catalog_revision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCatalogRevision returns the old "catalog_revision" field's value of the Deployment entity.
+// If the Deployment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeploymentMutation) OldCatalogRevision(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCatalogRevision is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCatalogRevision requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCatalogRevision: %w", err)
+	}
+	return oldValue.CatalogRevision, nil
+}
+
+// AddCatalogRevision adds i to the "catalog_revision" field.
+func (m *DeploymentMutation) AddCatalogRevision(i int64) {
+	if m.addcatalog_revision != nil {
+		*m.addcatalog_revision += i
+	} else {
+		m.addcatalog_revision = &i
+	}
+}
+
+// AddedCatalogRevision returns the value that was added to the "catalog_revision" field in this mutation.
+func (m *DeploymentMutation) AddedCatalogRevision() (r int64, exists bool) {
+	v := m.addcatalog_revision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCatalogRevision resets all changes to the "catalog_revision" field.
+func (m *DeploymentMutation) ResetCatalogRevision() {
+	m.catalog_revision = nil
+	m.addcatalog_revision = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *DeploymentMutation) SetCreatedAt(i int64) {
 	m.created_at = &i
@@ -17111,7 +17169,7 @@ func (m *DeploymentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *DeploymentMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 9)
 	if m.slug != nil {
 		fields = append(fields, deployment.FieldSlug)
 	}
@@ -17132,6 +17190,9 @@ func (m *DeploymentMutation) Fields() []string {
 	}
 	if m.products != nil {
 		fields = append(fields, deployment.FieldProducts)
+	}
+	if m.catalog_revision != nil {
+		fields = append(fields, deployment.FieldCatalogRevision)
 	}
 	if m.created_at != nil {
 		fields = append(fields, deployment.FieldCreatedAt)
@@ -17158,6 +17219,8 @@ func (m *DeploymentMutation) Field(name string) (ent.Value, bool) {
 		return m.DependencyQuery()
 	case deployment.FieldProducts:
 		return m.Products()
+	case deployment.FieldCatalogRevision:
+		return m.CatalogRevision()
 	case deployment.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -17183,6 +17246,8 @@ func (m *DeploymentMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldDependencyQuery(ctx)
 	case deployment.FieldProducts:
 		return m.OldProducts(ctx)
+	case deployment.FieldCatalogRevision:
+		return m.OldCatalogRevision(ctx)
 	case deployment.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -17243,6 +17308,13 @@ func (m *DeploymentMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetProducts(v)
 		return nil
+	case deployment.FieldCatalogRevision:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCatalogRevision(v)
+		return nil
 	case deployment.FieldCreatedAt:
 		v, ok := value.(int64)
 		if !ok {
@@ -17258,6 +17330,9 @@ func (m *DeploymentMutation) SetField(name string, value ent.Value) error {
 // this mutation.
 func (m *DeploymentMutation) AddedFields() []string {
 	var fields []string
+	if m.addcatalog_revision != nil {
+		fields = append(fields, deployment.FieldCatalogRevision)
+	}
 	if m.addcreated_at != nil {
 		fields = append(fields, deployment.FieldCreatedAt)
 	}
@@ -17269,6 +17344,8 @@ func (m *DeploymentMutation) AddedFields() []string {
 // was not set, or was not defined in the schema.
 func (m *DeploymentMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
+	case deployment.FieldCatalogRevision:
+		return m.AddedCatalogRevision()
 	case deployment.FieldCreatedAt:
 		return m.AddedCreatedAt()
 	}
@@ -17280,6 +17357,13 @@ func (m *DeploymentMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *DeploymentMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case deployment.FieldCatalogRevision:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCatalogRevision(v)
+		return nil
 	case deployment.FieldCreatedAt:
 		v, ok := value.(int64)
 		if !ok {
@@ -17343,6 +17427,9 @@ func (m *DeploymentMutation) ResetField(name string) error {
 		return nil
 	case deployment.FieldProducts:
 		m.ResetProducts()
+		return nil
+	case deployment.FieldCatalogRevision:
+		m.ResetCatalogRevision()
 		return nil
 	case deployment.FieldCreatedAt:
 		m.ResetCreatedAt()

@@ -26,6 +26,8 @@ const (
 	FieldDependencyQuery = "dependency_query"
 	// FieldProducts holds the string denoting the products field in the database.
 	FieldProducts = "products"
+	// FieldCatalogRevision holds the string denoting the catalog_revision field in the database.
+	FieldCatalogRevision = "catalog_revision"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the deployment in the database.
@@ -42,6 +44,7 @@ var Columns = []string{
 	FieldCrossFileAnalysis,
 	FieldDependencyQuery,
 	FieldProducts,
+	FieldCatalogRevision,
 	FieldCreatedAt,
 }
 
@@ -75,6 +78,8 @@ var (
 	DefaultCrossFileAnalysis bool
 	// DefaultDependencyQuery holds the default value on creation for the "dependency_query" field.
 	DefaultDependencyQuery bool
+	// DefaultCatalogRevision holds the default value on creation for the "catalog_revision" field.
+	DefaultCatalogRevision int64
 )
 
 // OrderOption defines the ordering options for the Deployment queries.
@@ -113,6 +118,11 @@ func ByCrossFileAnalysis(opts ...sql.OrderTermOption) OrderOption {
 // ByDependencyQuery orders the results by the dependency_query field.
 func ByDependencyQuery(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDependencyQuery, opts...).ToFunc()
+}
+
+// ByCatalogRevision orders the results by the catalog_revision field.
+func ByCatalogRevision(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCatalogRevision, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

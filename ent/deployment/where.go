@@ -87,6 +87,11 @@ func Products(v []byte) predicate.Deployment {
 	return predicate.Deployment(sql.FieldEQ(FieldProducts, v))
 }
 
+// CatalogRevision applies equality check predicate on the "catalog_revision" field. It's identical to CatalogRevisionEQ.
+func CatalogRevision(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldCatalogRevision, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v int64) predicate.Deployment {
 	return predicate.Deployment(sql.FieldEQ(FieldCreatedAt, v))
@@ -365,6 +370,46 @@ func ProductsIsNil() predicate.Deployment {
 // ProductsNotNil applies the NotNil predicate on the "products" field.
 func ProductsNotNil() predicate.Deployment {
 	return predicate.Deployment(sql.FieldNotNull(FieldProducts))
+}
+
+// CatalogRevisionEQ applies the EQ predicate on the "catalog_revision" field.
+func CatalogRevisionEQ(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldCatalogRevision, v))
+}
+
+// CatalogRevisionNEQ applies the NEQ predicate on the "catalog_revision" field.
+func CatalogRevisionNEQ(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNEQ(FieldCatalogRevision, v))
+}
+
+// CatalogRevisionIn applies the In predicate on the "catalog_revision" field.
+func CatalogRevisionIn(vs ...int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldIn(FieldCatalogRevision, vs...))
+}
+
+// CatalogRevisionNotIn applies the NotIn predicate on the "catalog_revision" field.
+func CatalogRevisionNotIn(vs ...int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNotIn(FieldCatalogRevision, vs...))
+}
+
+// CatalogRevisionGT applies the GT predicate on the "catalog_revision" field.
+func CatalogRevisionGT(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldGT(FieldCatalogRevision, v))
+}
+
+// CatalogRevisionGTE applies the GTE predicate on the "catalog_revision" field.
+func CatalogRevisionGTE(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldGTE(FieldCatalogRevision, v))
+}
+
+// CatalogRevisionLT applies the LT predicate on the "catalog_revision" field.
+func CatalogRevisionLT(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldLT(FieldCatalogRevision, v))
+}
+
+// CatalogRevisionLTE applies the LTE predicate on the "catalog_revision" field.
+func CatalogRevisionLTE(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldLTE(FieldCatalogRevision, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -30,6 +30,11 @@ var (
 				Unique:  true,
 				Columns: []*schema.Column{AdvisoriesColumns[1], AdvisoriesColumns[2]},
 			},
+			{
+				Name:    "advisories_list",
+				Unique:  false,
+				Columns: []*schema.Column{AdvisoriesColumns[1], AdvisoriesColumns[0]},
+			},
 		},
 	}
 	// AdvisoryPackagesColumns holds the columns for the "advisory_packages" table.
@@ -632,6 +637,7 @@ var (
 		{Name: "cross_file_analysis", Type: field.TypeBool, Default: false},
 		{Name: "dependency_query", Type: field.TypeBool, Default: false},
 		{Name: "products", Type: field.TypeBytes, Nullable: true},
+		{Name: "catalog_revision", Type: field.TypeInt64, Default: 0},
 		{Name: "created_at", Type: field.TypeInt64},
 	}
 	// DeploymentsTable holds the schema information for the "deployments" table.
@@ -712,32 +718,32 @@ var (
 			{
 				Name:    "findings_list",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0], FindingsColumns[16]},
 			},
 			{
 				Name:    "findings_list_status",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[16], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[16], FindingsColumns[33], FindingsColumns[0], FindingsColumns[2]},
 			},
 			{
 				Name:    "findings_list_severity",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[13], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[13], FindingsColumns[33], FindingsColumns[0], FindingsColumns[16], FindingsColumns[2]},
 			},
 			{
 				Name:    "findings_list_project",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0], FindingsColumns[16], FindingsColumns[13], FindingsColumns[5]},
 			},
 			{
 				Name:    "findings_list_ref",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[5], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[5], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0], FindingsColumns[16], FindingsColumns[2]},
 			},
 			{
 				Name:    "findings_list_rule",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[3], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[3], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 			},
 			{
 				Name:    "findings_of_scan",
@@ -760,7 +766,7 @@ var (
 			{
 				Name:    "findings_list_triage_reason",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[17], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[17], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "triage_reason IS NOT NULL",
 				},
@@ -768,7 +774,7 @@ var (
 			{
 				Name:    "findings_list_policy_mode",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[19], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[19], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "policy_mode IS NOT NULL",
 				},
@@ -776,7 +782,7 @@ var (
 			{
 				Name:    "findings_list_autotriage_verdict",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[20], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[20], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "autotriage_verdict IS NOT NULL",
 				},
@@ -784,7 +790,7 @@ var (
 			{
 				Name:    "findings_list_component_tag",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[21], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[21], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "component_tag IS NOT NULL",
 				},
@@ -792,7 +798,7 @@ var (
 			{
 				Name:    "findings_list_exposure",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[22], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[22], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "exposure IS NOT NULL",
 				},
@@ -800,7 +806,7 @@ var (
 			{
 				Name:    "findings_list_transitivity",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[23], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[23], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "transitivity IS NOT NULL",
 				},
@@ -808,7 +814,7 @@ var (
 			{
 				Name:    "findings_list_package",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[24], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[24], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "package IS NOT NULL",
 				},
@@ -816,7 +822,7 @@ var (
 			{
 				Name:    "findings_list_advisory",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[25], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[25], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "advisory IS NOT NULL",
 				},
@@ -824,7 +830,7 @@ var (
 			{
 				Name:    "findings_list_epss_probability",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[27], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[27], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "epss_probability IS NOT NULL",
 				},
@@ -832,7 +838,7 @@ var (
 			{
 				Name:    "findings_list_malicious",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[28], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[28], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "malicious IS NOT NULL",
 				},
@@ -840,7 +846,7 @@ var (
 			{
 				Name:    "findings_list_click_to_fix_state",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[29], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[29], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "click_to_fix_state IS NOT NULL",
 				},
@@ -848,7 +854,7 @@ var (
 			{
 				Name:    "findings_list_validation_state",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[30], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[30], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "validation_state IS NOT NULL",
 				},
@@ -856,7 +862,7 @@ var (
 			{
 				Name:    "findings_list_historical",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[31], FindingsColumns[33], FindingsColumns[0]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[31], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "historical IS NOT NULL",
 				},
@@ -1311,6 +1317,11 @@ var (
 				Name:    "projects_by_name_key",
 				Unique:  false,
 				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[3]},
+			},
+			{
+				Name:    "projects_list",
+				Unique:  false,
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[0]},
 			},
 		},
 	}

@@ -76,7 +76,7 @@ func ValidColumn(column string) bool {
 //
 //	import _ "github.com/palisade/palisade/ent/runtime"
 var (
-	Hooks  [3]ent.Hook
+	Hooks  [4]ent.Hook
 	Policy ent.Policy
 	// NameValidator is a validator for the "name" field. It is called by the builders before save.
 	NameValidator func(string) error

@@ -55,7 +55,7 @@ func ValidColumn(column string) bool {
 //
 //	import _ "github.com/palisade/palisade/ent/runtime"
 var (
-	Hooks  [2]ent.Hook
+	Hooks  [3]ent.Hook
 	Policy ent.Policy
 )
 

@@ -530,6 +530,10 @@ func init() {
 	deploymentDescDependencyQuery := deploymentFields[6].Descriptor()
 	// deployment.DefaultDependencyQuery holds the default value on creation for the dependency_query field.
 	deployment.DefaultDependencyQuery = deploymentDescDependencyQuery.Default.(bool)
+	// deploymentDescCatalogRevision is the schema descriptor for catalog_revision field.
+	deploymentDescCatalogRevision := deploymentFields[8].Descriptor()
+	// deployment.DefaultCatalogRevision holds the default value on creation for the catalog_revision field.
+	deployment.DefaultCatalogRevision = deploymentDescCatalogRevision.Default.(int64)
 	findingMixin := schema.Finding{}.Mixin()
 	finding.Policy = privacy.NewPolicies(findingMixin[0], schema.Finding{})
 	finding.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -846,6 +850,8 @@ func init() {
 	project.Hooks[1] = projectMixinHooks0[0]
 
 	project.Hooks[2] = projectHooks[0]
+
+	project.Hooks[3] = projectHooks[1]
 	projectFields := schema.Project{}.Fields()
 	_ = projectFields
 	// projectDescName is the schema descriptor for name field.
@@ -937,8 +943,11 @@ func init() {
 		})
 	}
 	ruleMixinHooks0 := ruleMixin[0].Hooks()
+	ruleHooks := schema.Rule{}.Hooks()
 
 	rule.Hooks[1] = ruleMixinHooks0[0]
+
+	rule.Hooks[2] = ruleHooks[0]
 	rulealiasMixin := schema.RuleAlias{}.Mixin()
 	rulealias.Policy = privacy.NewPolicies(rulealiasMixin[0], schema.RuleAlias{})
 	rulealias.Hooks[0] = func(next ent.Mutator) ent.Mutator {

@@ -20,6 +20,7 @@ func (Deployment) Fields() []ent.Field {
 		field.Bool("cross_file_analysis").Default(false).Comment("has_deepsemgrep in the contract"),
 		field.Bool("dependency_query").Default(false),
 		field.Bytes("products").Optional().Comment("palisade.deployments.v1.DeploymentProductConfig; empty: the defaults"),
+		field.Int64("catalog_revision").Default(0).Comment("grows with every change of what findings show of rules and projects"),
 		timestamp("created_at").Immutable(),
 	}
 }

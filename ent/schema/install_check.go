@@ -81,7 +81,10 @@ func (Advisory) Fields() []ent.Field {
 
 // Indexes of an advisory.
 func (Advisory) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("deployment_id", "osv_id").Unique().StorageKey("advisories_by_osv_id")}
+	return []ent.Index{
+		index.Fields("deployment_id", "osv_id").Unique().StorageKey("advisories_by_osv_id"),
+		index.Fields("deployment_id", "id").StorageKey("advisories_list"),
+	}
 }
 
 // AdvisoryPackage is one package that an advisory is about.

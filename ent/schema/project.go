@@ -36,5 +36,6 @@ func (Project) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("deployment_id", "name").Unique().StorageKey("projects_by_name"),
 		index.Fields("deployment_id", "name_key").StorageKey("projects_by_name_key"),
+		index.Fields("deployment_id", "id").StorageKey("projects_list"),
 	}
 }

@@ -12,6 +12,9 @@ type Rule struct{ ent.Schema }
 // Mixin of a rule.
 func (Rule) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
 
+// Hooks of a rule: findings show its content.
+func (Rule) Hooks() []ent.Hook { return []ent.Hook{inCatalog("content")} }
+
 // Fields of a rule.
 func (Rule) Fields() []ent.Field {
 	return []ent.Field{

@@ -103,9 +103,12 @@ func (AiMemoryUse) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.AiMemoryUse, *gen.AiMemoryUseQuery](byFinding)
 }
 
-// Hooks of projects: whoever sees only the projects of his teams makes none.
+// Hooks of projects: whoever sees only the projects of his teams makes none, and findings show their names and links.
 func (Project) Hooks() []ent.Hook {
-	return []ent.Hook{createsIn(project.FieldID, func(context.Context, *gen.Client, int64) (bool, error) { return false, nil })}
+	return []ent.Hook{
+		createsIn(project.FieldID, func(context.Context, *gen.Client, int64) (bool, error) { return false, nil }),
+		inCatalog(project.FieldName, project.FieldURL, project.FieldScmType),
+	}
 }
 
 // Hooks of tags of projects.

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -134,23 +132,23 @@ func (s *Store) aloneMigrating(ctx context.Context, fn func() error) (err error)
 		return fmt.Errorf("connect for migrating: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
+	// The lock is that of a transaction, which stays open until fn has returned: behind a pooler that changes the server's
+	// connection after each statement (PgBouncer, transaction mode), a lock of the session would stay with a connection that
+	// others get next.
+	tx, err := conn.BeginTx(context.WithoutCancel(ctx), nil)
+	if err != nil {
+		return fmt.Errorf("connect for migrating: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // it changed nothing, and the lock goes with it in any case
+	// Others may migrate for longer than statements may take, and this connection is idle while we do.
+	if _, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+		return fmt.Errorf("prepare for migrating: %w", err)
+	}
 	// goose's own number, so that its command-line tool waits too.
-	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", lock.DefaultLockID); err != nil {
+	if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", lock.DefaultLockID); err != nil {
 		return fmt.Errorf("wait for other nodes that migrate: %w", err)
 	}
-	defer func() { err = errors.Join(err, unlockMigrating(context.WithoutCancel(ctx), conn)) }()
 	return fn()
-}
-
-// unlockMigrating drops a connection that cannot be unlocked: the pool would keep it, and with it the lock, open.
-func unlockMigrating(ctx context.Context, conn *sql.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_unlock($1)", lock.DefaultLockID); err != nil {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-		return fmt.Errorf("let other nodes migrate: %w", err)
-	}
-	return nil
 }
 
 func (s *Store) provider() (*goose.Provider, error) {
@@ -162,5 +160,5 @@ func (s *Store) provider() (*goose.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(dialect, s.writerDB, files, goose.WithDisableGlobalRegistry(true))
+	return goose.NewProvider(dialect, s.patientDB, files, goose.WithDisableGlobalRegistry(true))
 }

@@ -17,9 +17,9 @@ import (
 // count like ours.
 
 func (s *Store) queueMigrator() (*rivermigrate.Migrator[*sql.Tx], error) {
-	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(s.writerDB)
+	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(s.patientDB)
 	if s.Postgres() {
-		driver = riverdatabasesql.New(s.writerDB)
+		driver = riverdatabasesql.New(s.patientDB)
 	}
 	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"runtime"
+	"strconv"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -13,7 +15,16 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// openPostgres opens one pool that serves reads and writes.
+const (
+	// statementTimeout ends what nobody waits for any more: calls have long ended by then.
+	statementTimeout = 5 * time.Minute
+	// idleTimeout ends the transaction of a node that is gone without a word, and with it the locks of its rows. An import
+	// computes for seconds between two statements.
+	idleTimeout = 5 * time.Minute
+)
+
+// openPostgres opens a pool that serves reads and writes, and one for what may take longer than a statement may: building
+// an index, or reading all tables for statistics.
 func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	config, err := pgx.ParseConfig(o.Database)
 	if err != nil {
@@ -23,18 +34,47 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "palisade"
 	}
-	db := stdlib.OpenDB(*config)
+	patient := config.Copy()
+	limitPostgres(config)
+	db, patientDB := openPool(ctx, stdlib.GetConnector(*config)), openPool(ctx, stdlib.GetConnector(*patient))
+	connections := postgresConnections(o)
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	patientDB.SetMaxIdleConns(1)
+	for _, pool := range []*sql.DB{db, patientDB} {
+		pool.SetConnMaxIdleTime(5 * time.Minute)
+		// Behind a name or a balancer connections move to another server in time, and what they hold in memory is freed.
+		pool.SetConnMaxLifetime(time.Hour)
+	}
+	location := (&url.URL{Scheme: "postgres", Host: fmt.Sprintf("%s:%d", config.Host, config.Port), Path: config.Database}).String()
+	if err := db.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to %s: %w", location, err), db.Close(), patientDB.Close())
+	}
+	return &Store{dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB, location: location}, nil
+}
+
+// postgresConnections is how many connections serve calls. A call holds one for a part of its time only, so four for each
+// processor of this node keep it busy; the server needs a process for each.
+func postgresConnections(o Options) int {
 	connections := o.MaxOpen
 	if connections == 0 {
 		connections = max(10, 4*runtime.NumCPU())
 	}
-	connections = max(2, connections) // migrations hold a lock on one while they work on another
-	db.SetMaxOpenConns(connections)
-	db.SetMaxIdleConns(connections)
-	db.SetConnMaxIdleTime(5 * time.Minute)
-	location := (&url.URL{Scheme: "postgres", Host: fmt.Sprintf("%s:%d", config.Host, config.Port), Path: config.Database}).String()
-	if err := db.PingContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to %s: %w", location, err), db.Close())
+	return max(2, connections) // a migration holds a lock on one while it works on another
+}
+
+// limitPostgres sets the timeouts with which a connection begins, unless the URL has its own. A pooler that gives each
+// transaction another connection refuses such settings: whoever says in the URL that there is one, because statements
+// must not be prepared (default_query_exec_mode=exec, or another that is not the default), sets them for the role.
+func limitPostgres(config *pgx.ConnConfig) {
+	if config.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
+		return
 	}
-	return &Store{dialect: dialect.Postgres, readerDB: db, writerDB: db, location: location}, nil
+	for name, timeout := range map[string]time.Duration{
+		"statement_timeout": statementTimeout, "idle_in_transaction_session_timeout": idleTimeout,
+	} {
+		if config.RuntimeParams[name] == "" {
+			config.RuntimeParams[name] = strconv.FormatInt(timeout.Milliseconds(), 10)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+	"entgo.io/ent/dialect/sql/schema"
 
 	"github.com/palisade/palisade/ent/migrate"
 	"github.com/palisade/palisade/services/internal/pgtest"
@@ -65,4 +66,86 @@ func writerOf(st *store.Store) *sql.DB {
 		return db
 	}
 	return pools["main"]
+}
+
+// serverTables are those of the server itself: what they hold is of no deployment, or is the deployments.
+var serverTables = map[string]bool{"deployments": true, "settings": true, "signing_keys": true, "users": true}
+
+// acrossTenants are the only indexes of tenants' tables that do not begin with the deployment. Sharded by tenant, the
+// unique ones become tables of their own that say which shard to ask; the others are scanned on each shard for itself.
+var acrossTenants = map[string]string{
+	// Random values that a request brings before anybody knows of which deployment it is.
+	"tokens_by_hash":         "the credential names the deployment",
+	"token_requests_by_key":  "the key is all that a program has before it logs in",
+	"scm_apps_by_request":    "a code host answers with the request's id only",
+	"scm_apps_by_webhook":    "the key in the address of a webhook names the deployment",
+	"scm_configs_by_webhook": "the key in the address of a webhook names the deployment",
+	// A user is of several deployments.
+	"memberships_of_user":  "which deployments a user may enter",
+	"invitations_of_email": "which deployments a new user was invited to",
+	// Background work takes what is due, whoever's it is.
+	"deliveries_due":           "the next deliveries to send",
+	"deliveries_finished":      "old deliveries to delete",
+	"notification_events_due":  "the next events to turn into messages",
+	"webhook_receipts_by_time": "old receipts to delete",
+	"workflow_attempts_leased": "attempts whose worker has died",
+	"workflow_runs_finished":   "old runs to delete",
+}
+
+// readByID are tables of which nothing but rows of known ids is ever read.
+var readByID = map[string]bool{"ai_task_groups": true}
+
+// TestKeysBeginWithTheTenant: every index and unique key of a tenant's table begins with the deployment, so that what one
+// tenant reads lies together and the tables can be sharded by tenant. Primary keys are the exception: ids are unique in the
+// whole database, because cursors, events and the queue name rows by their id alone; no query reads a table by their order.
+func TestKeysBeginWithTheTenant(t *testing.T) {
+	exceptions := map[string]bool{}
+	for _, table := range migrate.Tables {
+		first := ""
+		if len(table.Columns) > 1 {
+			first = table.Columns[1].Name
+		}
+		if serverTables[table.Name] {
+			if first == "deployment_id" {
+				t.Errorf("%s has a deployment: it is no table of the server", table.Name)
+			}
+			continue
+		}
+		if first != "deployment_id" {
+			t.Errorf("%s has no deployment_id behind its id: give it the TenantMixin, or name it in serverTables and say why", table.Name)
+			continue
+		}
+		if len(table.PrimaryKey) != 1 || table.PrimaryKey[0].Name != "id" {
+			t.Errorf("%s: the primary key is not the id", table.Name)
+		}
+		requireTenantFirst(t, table, exceptions)
+	}
+	for name := range acrossTenants {
+		if !exceptions[name] {
+			t.Errorf("acrossTenants names %s, which is no index any more or begins with the deployment", name)
+		}
+	}
+}
+
+func requireTenantFirst(t *testing.T, table *schema.Table, exceptions map[string]bool) {
+	t.Helper()
+	for _, column := range table.Columns {
+		if column.Unique {
+			t.Errorf("%s.%s is unique across tenants: make it a unique index of (deployment_id, %s)", table.Name, column.Name, column.Name)
+		}
+	}
+	first := false
+	for _, index := range table.Indexes {
+		switch {
+		case index.Columns[0].Name == "deployment_id":
+			first = true
+		case acrossTenants[index.Name] == "":
+			t.Errorf("index %s of %s begins with %s: begin it with deployment_id, or name it in acrossTenants and say why", index.Name, table.Name, index.Columns[0].Name)
+		default:
+			exceptions[index.Name] = true
+		}
+	}
+	if first == readByID[table.Name] {
+		t.Errorf("%s: an index that begins with deployment_id: %t; else what a tenant reads of it would scan the rows of all", table.Name, first)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/catalog"
 	_ "github.com/palisade/palisade/ent/runtime" // the policies and hooks of the schema
 )
 
@@ -34,7 +35,10 @@ type Store struct {
 	dialect  string
 	readerDB *sql.DB
 	writerDB *sql.DB
-	location string
+	// patientDB is for statements that may take long: no timeout ends them. On SQLite it is writerDB.
+	patientDB *sql.DB
+	group     *group // nil on PostgreSQL, which syncs the commits of many connections together by itself
+	location  string
 }
 
 // Open opens the database without touching its schema; see MigrateOnStart.
@@ -49,7 +53,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Reader = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.readerDB)))
+	s.Reader = ent.NewClient(ent.Driver(ReaderDriver(entsql.OpenDB(s.dialect, s.readerDB))))
 	s.writer = ent.NewClient(ent.Driver(writerDriver{entsql.OpenDB(s.dialect, s.writerDB)}))
 	return s, nil
 }
@@ -98,26 +102,45 @@ func (s *Store) Close() error {
 	if s.writerDB != s.readerDB {
 		err = errors.Join(err, s.writerDB.Close())
 	}
+	if s.patientDB != s.writerDB {
+		err = errors.Join(err, s.patientDB.Close())
+	}
 	return err
 }
 
 // Write runs fn in one transaction: committed when fn returns nil, else rolled back, also on panic. On SQLite there is
-// one writer at a time; others wait for it as long as ctx allows. The context that fn gets carries the transaction (see
-// Tx, CurrentTransaction and ent.TxFromContext).
-func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) (err error) {
+// one writer at a time, and others wait for their turn as long as ctx allows; what they write meanwhile is synced to the
+// disk together (see group). The context that fn gets carries the transaction (see Tx, CurrentTransaction and
+// ent.TxFromContext).
+func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) error {
 	current := &Transaction{store: s}
-	ctx = context.WithValue(ctx, txKey{}, current)
+	ctx, current.catalog = catalog.NewContext(context.WithValue(ctx, txKey{}, current))
+	committed := false
+	defer func() { current.end(committed) }()
+	var err error
+	if s.group == nil {
+		err = s.transact(ctx, current, fn)
+	} else {
+		err = s.group.write(ctx, kindOf(fn), func(p *part) error {
+			current.part = p
+			return s.transact(ctx, current, fn)
+		})
+	}
+	committed = err == nil
+	return err
+}
+
+func (s *Store) transact(ctx context.Context, current *Transaction, fn func(ctx context.Context, tx *ent.Tx) error) (err error) {
 	tx, err := s.writer.Tx(ctx)
 	if err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
 	ctx = ent.NewTxContext(ctx, tx)
-	done, committed := false, false
+	done := false
 	defer func() {
 		if !done {
 			_ = tx.Rollback() // a panic is on its way; it is the error that counts
 		}
-		current.end(committed)
 	}()
 	if err = fn(ctx, tx); err == nil {
 		err = current.beforeCommit(ctx, tx)
@@ -132,7 +155,6 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	committed = true
 	return nil
 }
 

@@ -3,11 +3,15 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/catalog"
+	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/tenant"
 )
 
 // txKey is the context key of the transaction of Write.
@@ -19,8 +23,11 @@ type Transaction struct {
 	// tx is filled when the transaction begins: ent hides the *sql.Tx that it works on, and a library that writes with SQL
 	// of its own (the job queue) needs it to take part in the transaction.
 	tx     *sql.Tx
+	part   *part // on SQLite
 	before []func(ctx context.Context, tx *ent.Tx) error
 	ended  []func(committed bool)
+	// catalog collects what the transaction changes of what lists of findings show of other tables.
+	catalog *catalog.Changes
 }
 
 // CurrentTransaction returns the transaction of the Write that ctx comes from; ok is false outside of one.
@@ -44,7 +51,22 @@ func (t *Transaction) beforeCommit(ctx context.Context, tx *ent.Tx) error {
 			return err
 		}
 	}
-	return nil
+	return t.reviseCatalog(ctx, tx)
+}
+
+// reviseCatalog is the very last statement: the rows of deployments that it locks are waited for by nobody who holds
+// something that this transaction still wants.
+func (t *Transaction) reviseCatalog(ctx context.Context, tx *ent.Tx) error {
+	ids, all := t.catalog.Deployments()
+	if len(ids) == 0 && !all {
+		return nil
+	}
+	update := tx.Deployment.Update().AddCatalogRevision(1)
+	if !all {
+		slices.Sort(ids)
+		update.Where(deployment.IDIn(ids...))
+	}
+	return update.Exec(tenant.System(ctx))
 }
 
 func (t *Transaction) end(committed bool) {
@@ -67,16 +89,23 @@ func (s *Store) Tx(ctx context.Context) (_ *sql.Tx, ok bool) {
 // writerDriver tells the Transaction in the context which transaction was begun.
 type writerDriver struct{ *entsql.Driver }
 
-// Tx begins a transaction.
+// Tx begins a transaction; on SQLite a part of one that several share.
 func (d writerDriver) Tx(ctx context.Context) (dialect.Tx, error) {
+	current, ok := ctx.Value(txKey{}).(*Transaction)
+	if ok && current.part != nil {
+		begun, err := current.part.begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		current.tx = current.part.tx
+		return begun, nil
+	}
 	begun, err := d.Driver.Tx(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if current, ok := ctx.Value(txKey{}).(*Transaction); ok {
-		if tx, ok := begun.(*entsql.Tx); ok {
-			current.tx, _ = tx.Tx.(*sql.Tx)
-		}
+	if tx, is := begun.(*entsql.Tx); ok && is {
+		current.tx, _ = tx.Tx.(*sql.Tx)
 	}
 	return begun, nil
 }

@@ -1,0 +1,369 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/setting"
+	"github.com/palisade/palisade/ent/tenant"
+)
+
+var errBroken = errors.New("broken")
+
+// How a Write of the tests ends.
+const (
+	stores = iota
+	fails
+	panics
+	exits           // ends its goroutine
+	failsAtTheEnd   // in a step before the commit
+	breaksAKey      // a statement fails, and with it the Write
+	survivesABreach // a statement fails, and the Write goes on
+	gaveUp          // its caller has gone before
+	outcomes
+)
+
+// attempt is one Write of a test.
+type attempt struct {
+	name    string
+	outcome int
+	ends    []bool // what OnEnd was told
+	err     error
+	broke   bool // it panicked or ended its goroutine
+}
+
+func insert(ctx context.Context, tx *ent.Tx, name string) error {
+	return tx.Setting.Create().SetName(name).SetValue([]byte("x")).Exec(ctx)
+}
+
+// run makes the Write on a goroutine that may end.
+func (a *attempt) run(ctx context.Context, st *Store) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if a.outcome == gaveUp {
+		cancel()
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		a.broke = true
+		a.err = st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error { return a.change(ctx, tx) })
+		a.broke = false
+	}()
+	<-done
+}
+
+func (a *attempt) change(ctx context.Context, tx *ent.Tx) error {
+	current, _ := CurrentTransaction(ctx)
+	current.OnEnd(func(committed bool) { a.ends = append(a.ends, committed) })
+	if err := insert(ctx, tx, a.name); err != nil {
+		return err
+	}
+	switch a.outcome {
+	case fails:
+		return errBroken
+	case panics:
+		panic(errBroken)
+	case exits:
+		runtime.Goexit()
+	case failsAtTheEnd:
+		current.BeforeCommit(func(context.Context, *ent.Tx) error { return errBroken })
+	case breaksAKey:
+		return insert(ctx, tx, a.name)
+	case survivesABreach:
+		if _, err := current.tx.ExecContext(ctx, "INSERT INTO nowhere VALUES (1)"); err == nil {
+			return errors.New("a statement about no table succeeds")
+		}
+	}
+	return nil
+}
+
+// check compares what the Write was told with what is stored.
+func (a *attempt) check(t interface{ Errorf(string, ...any) }, stored bool, postgres bool) {
+	want := a.outcome == stores || a.outcome == survivesABreach && !postgres // there an error ends the transaction
+	if stored != want || (a.err == nil && !a.broke) != want {
+		t.Errorf("%s (outcome %d): stored %v, want %v; error %v, broke %v", a.name, a.outcome, stored, want, a.err, a.broke)
+	}
+	if broke := a.outcome == panics || a.outcome == exits; a.broke != broke {
+		t.Errorf("%s (outcome %d): broke %v", a.name, a.outcome, a.broke)
+	}
+	if ran := a.outcome != gaveUp; ran && !slices.Equal(a.ends, []bool{want}) || !ran && (a.ends != nil || !errors.Is(a.err, context.Canceled)) {
+		t.Errorf("%s (outcome %d): its end was told as %v, %v", a.name, a.outcome, a.ends, a.err)
+	}
+}
+
+// TestWritesTogether: whatever others do at the same time, each Write is stored if and only if its caller was told so.
+func TestWritesTogether(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, o Options) {
+		st := open(t, o)
+		if _, err := st.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, round := tenant.System(t.Context()), 0
+		rapid.Check(t, func(r *rapid.T) {
+			round++
+			attempts := make([]*attempt, rapid.IntRange(1, 40).Draw(r, "writes"))
+			var all sync.WaitGroup
+			for i := range attempts {
+				a := &attempt{name: fmt.Sprintf("%d-%d", round, i), outcome: rapid.IntRange(0, outcomes-1).Draw(r, "outcome")}
+				attempts[i] = a
+				all.Go(func() { a.run(ctx, st) })
+			}
+			all.Wait()
+			rows := st.Reader.Setting.Query().Where(setting.NameHasPrefix(strconv.Itoa(round) + "-")).Select(setting.FieldName).StringsX(ctx)
+			for _, a := range attempts {
+				a.check(r, slices.Contains(rows, a.name), st.Postgres())
+			}
+		})
+	})
+}
+
+// held is a Write that has the writer until release is called; started is closed when it has.
+func held(ctx context.Context, t *testing.T, st *Store, all *sync.WaitGroup) (release func()) {
+	started, end := make(chan struct{}), make(chan struct{})
+	all.Go(func() {
+		if err := st.Write(ctx, func(context.Context, *ent.Tx) error {
+			close(started)
+			<-end
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-started
+	return func() { close(end) }
+}
+
+// queued waits until so many Writes wait for their turn.
+func queued(st *Store, n int) {
+	for waiting := -1; waiting < n; runtime.Gosched() {
+		st.group.mu.Lock()
+		waiting = len(st.group.queue)
+		st.group.mu.Unlock()
+	}
+}
+
+func sqliteStore(t *testing.T) (context.Context, *Store) {
+	t.Helper()
+	st := open(t, Options{DataDir: t.TempDir()})
+	if _, err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return tenant.System(t.Context()), st
+}
+
+// sharer is a Write that notes which transaction it got.
+type sharer struct {
+	name string
+	st   *Store
+	in   map[string]any
+	ran  *[]string
+	more func() // called when it runs
+}
+
+func (s sharer) note(ctx context.Context, tx *ent.Tx) error {
+	own, _ := s.st.Tx(ctx)
+	s.in[s.name] = own
+	*s.ran = append(*s.ran, s.name)
+	if s.more != nil {
+		s.more()
+	}
+	return insert(ctx, tx, s.name)
+}
+
+func (s sharer) short(ctx context.Context, tx *ent.Tx) error   { return s.note(ctx, tx) }
+func (s sharer) long(ctx context.Context, tx *ent.Tx) error    { return s.note(ctx, tx) }
+func (s sharer) unknown(ctx context.Context, tx *ent.Tx) error { return s.note(ctx, tx) }
+
+// TestOneTransactionForThoseWhoWait: Writes that wait share a transaction, in order of arrival; one that comes while they
+// run does not, nor one of a function that took long or that never ran before.
+func TestOneTransactionForThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	ctx, st := sqliteStore(t)
+	var ran []string
+	in := map[string]any{}
+	named := func(name string) sharer { return sharer{name: name, st: st, in: in, ran: &ran} }
+	st.group.took[kindOf(named("").short)] = time.Nanosecond
+	st.group.took[kindOf(named("").long)] = groupTime
+	var all sync.WaitGroup
+	write := func(fn func(context.Context, *ent.Tx) error) {
+		all.Go(func() {
+			if err := st.Write(ctx, fn); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	lasting := named("e")
+	lasting.more = func() {
+		write(named("late").short)
+		queued(st, 1)
+	}
+	release := held(ctx, t, st, &all)
+	for i, fn := range []func(context.Context, *ent.Tx) error{
+		named("a").short, named("unknown").unknown, named("b").short, named("c").short, named("long").long, named("d").short, lasting.short,
+	} {
+		write(fn)
+		queued(st, i+1)
+	}
+	release()
+	all.Wait()
+	if want := []string{"a", "unknown", "b", "c", "long", "d", "e", "late"}; !slices.Equal(ran, want) {
+		t.Errorf("they ran in the order %v, want %v", ran, want)
+	}
+	for _, c := range []struct {
+		one, other string
+		together   bool
+	}{
+		{"a", "unknown", false}, {"unknown", "b", false}, {"b", "c", true}, {"c", "long", false}, {"long", "d", false}, {"d", "e", true}, {"e", "late", false},
+	} {
+		if (in[c.one] == in[c.other]) != c.together {
+			t.Errorf("%s and %s share a transaction: %v, want %v", c.one, c.other, !c.together, c.together)
+		}
+	}
+}
+
+// TestGivingUpTheWait: a caller who goes leaves the queue at once, and the others are not disturbed.
+func TestGivingUpTheWait(t *testing.T) {
+	t.Parallel()
+	ctx, st := sqliteStore(t)
+	var all sync.WaitGroup
+	release := held(ctx, t, st, &all)
+	gone, cancel := context.WithCancel(ctx)
+	left := make(chan error, 1)
+	go func() {
+		left <- st.Write(gone, func(ctx context.Context, tx *ent.Tx) error { return insert(ctx, tx, "gone") })
+	}()
+	queued(st, 1)
+	all.Go(func() {
+		if err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error { return insert(ctx, tx, "stays") }); err != nil {
+			t.Error(err)
+		}
+	})
+	queued(st, 2)
+	cancel()
+	if err := <-left; !errors.Is(err, context.Canceled) { // while the writer is still held
+		t.Errorf("who gave up got %v", err)
+	}
+	release()
+	all.Wait()
+	if rows := st.Reader.Setting.Query().Select(setting.FieldName).StringsX(ctx); !slices.Equal(rows, []string{"stays"}) {
+		t.Errorf("stored %v", rows)
+	}
+}
+
+// TestContextEndsInsideAWrite: it ends the Write that it belongs to between two statements, and takes nothing from those
+// that share the transaction.
+func TestContextEndsInsideAWrite(t *testing.T) {
+	t.Parallel()
+	ctx, st := sqliteStore(t)
+	var all sync.WaitGroup
+	release := held(ctx, t, st, &all)
+	one := func(ctx context.Context, tx *ent.Tx) error { return insert(ctx, tx, "one") }
+	ending, cancel := context.WithCancel(ctx)
+	other := func(ctx context.Context, tx *ent.Tx) error {
+		if err := insert(ctx, tx, "first"); err != nil {
+			return err
+		}
+		cancel()
+		err := insert(ctx, tx, "second")
+		own, _ := st.Tx(ctx)
+		if _, late := own.ExecContext(context.Background(), "INSERT INTO settings (name, value) VALUES ('third', 'x')"); late != nil {
+			t.Errorf("the transaction is gone: %v", late)
+		}
+		return err
+	}
+	st.group.took[kindOf(one)], st.group.took[kindOf(other)] = time.Nanosecond, time.Nanosecond
+	all.Go(func() {
+		if err := st.Write(ctx, one); err != nil {
+			t.Error(err)
+		}
+	})
+	queued(st, 1)
+	all.Go(func() {
+		if err := st.Write(ending, other); !errors.Is(err, context.Canceled) {
+			t.Errorf("the Write whose context ended got %v", err)
+		}
+	})
+	queued(st, 2)
+	release()
+	all.Wait()
+	if rows := st.Reader.Setting.Query().Select(setting.FieldName).StringsX(ctx); !slices.Equal(rows, []string{"one"}) {
+		t.Errorf("stored %v", rows)
+	}
+}
+
+// TestTransactionLost: when SQLite rolls a transaction back by itself, all who share it are told, nothing that follows is
+// stored alone, and the next transaction is a good one.
+func TestTransactionLost(t *testing.T) {
+	t.Parallel()
+	ctx, st := sqliteStore(t)
+	for _, swallowed := range []bool{false, true} {
+		var all sync.WaitGroup
+		release := held(ctx, t, st, &all)
+		innocent := func(ctx context.Context, tx *ent.Tx) error { return insert(ctx, tx, "innocent") }
+		loser := func(ctx context.Context, tx *ent.Tx) error {
+			own, _ := st.Tx(ctx)
+			if _, err := own.ExecContext(ctx, "ROLLBACK"); err != nil { // as SQLite does when the disk is full
+				t.Error(err)
+			}
+			if err := insert(ctx, tx, "after"); !errors.Is(err, errRolledBack) {
+				t.Errorf("a statement after the end of the transaction: %v", err)
+			}
+			if swallowed {
+				return nil
+			}
+			return errBroken
+		}
+		st.group.took[kindOf(innocent)], st.group.took[kindOf(loser)] = time.Nanosecond, time.Nanosecond
+		for i, fn := range []func(context.Context, *ent.Tx) error{innocent, loser, innocent} {
+			all.Go(func() {
+				err := st.Write(ctx, fn)
+				if lost := i < 2; (err != nil) != lost || i == 0 && !errors.Is(err, errRolledBack) {
+					t.Errorf("Write %d (swallowed: %v): %v", i, swallowed, err)
+				}
+			})
+			queued(st, i+1)
+		}
+		release()
+		all.Wait()
+		if rows := st.Reader.Setting.Query().Select(setting.FieldName).StringsX(ctx); !slices.Equal(rows, []string{"innocent"}) {
+			t.Errorf("stored %v, want what the third Write wrote", rows)
+		}
+		if err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error { _, err := tx.Setting.Delete().Exec(ctx); return err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNoTransactionToShare: all who wait are told when there can be none.
+func TestNoTransactionToShare(t *testing.T) {
+	t.Parallel()
+	ctx, st := sqliteStore(t)
+	var all sync.WaitGroup
+	release := held(ctx, t, st, &all)
+	for i := range 3 {
+		all.Go(func() {
+			if err := st.Write(ctx, func(context.Context, *ent.Tx) error { return nil }); err == nil {
+				t.Error("a Write to a closed database succeeds")
+			}
+		})
+		queued(st, i+1)
+	}
+	if err := st.writerDB.Close(); err != nil { // the connection in use is closed when it is given back
+		t.Error(err)
+	}
+	release()
+	all.Wait()
+}

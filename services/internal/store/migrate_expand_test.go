@@ -1,0 +1,201 @@
+package store
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/palisade/palisade/ent/migrate"
+)
+
+// lastReleased is the newest migration of the last release, and is raised when one is tagged; before the first release it
+// is the newest that is older than this rule. Migrations behind it run while nodes of the version before serve, so they may
+// only add (see CONTRIBUTING.md, Migrations).
+const lastReleased = 20261121111757
+
+// TestMigrationsOnlyExpand: what is newer than the last release leaves that release working.
+func TestMigrationsOnlyExpand(t *testing.T) {
+	names, err := fs.Glob(migrate.Files, "postgres/*.sql")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("migrations: %v, %v", names, err)
+	}
+	known := schemaSoFar{unique: map[string]bool{}}
+	for _, name := range names { // in the order of their versions
+		text, err := fs.ReadFile(migrate.Files, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prefix, _, _ := strings.Cut(strings.TrimPrefix(name, "postgres/"), "_")
+		version, err := strconv.ParseInt(prefix, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, problem := range known.check(string(text)) {
+			if version > lastReleased {
+				t.Errorf("ent/migrate/%s: %s", name, problem)
+			}
+		}
+	}
+}
+
+// A program that is older than the schema serves on: nodes of two versions share it during an upgrade.
+func TestNewerSchemaIsAccepted(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, o Options) {
+		st := open(t, o)
+		if _, err := st.MigrateOnStart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, statement := range []string{
+			"ALTER TABLE findings ADD COLUMN of_the_next_release TEXT NULL",
+			"INSERT INTO goose_db_version (version_id, is_applied) VALUES (29991231235959, TRUE)",
+		} {
+			if _, err := st.writerDB.ExecContext(t.Context(), statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+		older := open(t, o)
+		if backup, err := older.MigrateOnStart(t.Context()); err != nil || backup != "" {
+			t.Errorf("start on a newer schema: %q, %v", backup, err)
+		}
+		if applied, err := older.Migrate(t.Context()); err != nil || len(applied) != 0 {
+			t.Errorf("migrate a newer schema: %v, %v", applied, err)
+		}
+		if _, pending := migrations(t, older); pending != 0 {
+			t.Errorf("%d migrations are pending", pending)
+		}
+	})
+}
+
+func TestExpandRefuses(t *testing.T) {
+	for statement, want := range map[string]string{
+		`CREATE TABLE "b" ("id" bigint NOT NULL);`:                                                  "",
+		`CREATE INDEX "b_list" ON "a" ("x");`:                                                       "",
+		`ALTER TABLE "a" ADD COLUMN "y" text NULL, ADD COLUMN "z" bigint NOT NULL DEFAULT 0;`:       "",
+		`ALTER TABLE "a" ADD COLUMN "y" numeric(10, 2) NOT NULL DEFAULT 0;`:                         "",
+		`ALTER TABLE "a" ALTER COLUMN "x" DROP NOT NULL;`:                                           "",
+		`ALTER TABLE "a" ALTER COLUMN "x" SET DEFAULT 1;`:                                           "",
+		`UPDATE "a" SET "x" = 1 WHERE "x" IS NULL;`:                                                 "",
+		`DROP INDEX "a_list";`:                                                                      "",
+		"-- unused since v1.2.0: nobody reads it\nALTER TABLE \"a\" DROP COLUMN \"x\";":             "",
+		`CREATE TABLE "b" ("id" bigint); CREATE UNIQUE INDEX "b_by_id" ON "b" ("id");`:              "",
+		`ALTER TABLE "a" ADD COLUMN "y" text NULL; CREATE UNIQUE INDEX "a_by_y" ON "a" ("x", "y");`: "",
+		`DROP TABLE "a";`:                                                                                `DROP TABLE "a"`,
+		`ALTER TABLE "a" DROP COLUMN "x";`:                                                               `DROP COLUMN "x" of "a"`,
+		`ALTER TABLE "a" ADD COLUMN "y" text NOT NULL;`:                                                  `ADD COLUMN "y" text NOT NULL of "a"`,
+		`ALTER TABLE "a" ADD COLUMN "y" text NULL, ALTER COLUMN "x" SET NOT NULL;`:                       `ALTER COLUMN "x" SET NOT NULL of "a"`,
+		`ALTER TABLE "a" ALTER COLUMN "x" TYPE integer;`:                                                 `ALTER COLUMN "x" TYPE integer of "a"`,
+		`ALTER TABLE "a" ALTER COLUMN "x" DROP DEFAULT;`:                                                 `DROP DEFAULT of "a"`,
+		`ALTER TABLE "a" RENAME COLUMN "x" TO "y";`:                                                      `RENAME COLUMN "x" TO "y" of "a"`,
+		`ALTER TABLE "a" RENAME TO "b";`:                                                                 `RENAME TO "b" of "a"`,
+		`ALTER TABLE "a" ADD CONSTRAINT "c" CHECK ("x" > 0);`:                                            `ADD CONSTRAINT "c"`,
+		`CREATE UNIQUE INDEX "a_by_x" ON "a" ("x");`:                                                     `CREATE UNIQUE INDEX "a_by_x" ON "a"`,
+		`ALTER TABLE "a" ADD COLUMN "y" text NOT NULL DEFAULT ''; CREATE UNIQUE INDEX "i" ON "a" ("y");`: `CREATE UNIQUE INDEX "i" ON "a"`,
+		`DROP INDEX "a_unique";`:                                                                         `DROP INDEX "a_unique"`,
+		`DELETE FROM "a";`:                                                                               `DELETE FROM "a"`,
+		`TRUNCATE "a";`:                                                                                  `TRUNCATE "a"`,
+	} {
+		known := schemaSoFar{unique: map[string]bool{"a_unique": true}}
+		got := strings.Join(known.check("-- +goose Up\n"+statement+"\n-- +goose Down\nDROP TABLE \"b\";\n"), "\n")
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s\n got %q\nwant %q", statement, got, want)
+		}
+	}
+}
+
+// schemaSoFar is what migrations have made up to one of them.
+type schemaSoFar struct {
+	unique map[string]bool // indexes
+}
+
+var (
+	unusedSince  = regexp.MustCompile(`(?m)^-- unused since v\d+\.\d+\.\d+: \S`)
+	createTable  = regexp.MustCompile(`^CREATE TABLE "(\w+)"`)
+	createUnique = regexp.MustCompile(`^CREATE UNIQUE INDEX (?:CONCURRENTLY )?"(\w+)" ON "(\w+)" \(([^)]*)\)`)
+	dropIndex    = regexp.MustCompile(`^DROP INDEX (?:CONCURRENTLY )?"(\w+)"`)
+	alterTable   = regexp.MustCompile(`(?s)^ALTER TABLE "(\w+)" (.*)$`)
+	addColumn    = regexp.MustCompile(`^ADD COLUMN "(\w+)" `)
+	harmless     = regexp.MustCompile(`^(CREATE INDEX |UPDATE |INSERT INTO )`)
+	relaxing     = regexp.MustCompile(`^ALTER COLUMN "\w+" (DROP NOT NULL|SET DEFAULT .*)$`)
+)
+
+// check returns what a migration does that nodes of the version before it would not survive.
+func (k schemaSoFar) check(text string) (problems []string) {
+	_, up, _ := strings.Cut(text, "-- +goose Up\n")
+	up, _, _ = strings.Cut(up, "-- +goose Down\n")
+	var made []string          // tables
+	added := map[string]bool{} // "table.column", nullable and without a default
+	for part := range strings.SplitSeq(up, ";") {
+		statement := withoutComments(part)
+		refuse := func(what, why string) {
+			if !unusedSince.MatchString(part) {
+				problems = append(problems, fmt.Sprintf("%s: %s. Add now, and remove in the release after the one that stopped using it, "+
+					"with the comment `-- unused since vX.Y.Z: why` before the statement", what, why))
+			}
+		}
+		if m := createTable.FindStringSubmatch(statement); m != nil {
+			made = append(made, m[1])
+		} else if m := createUnique.FindStringSubmatch(statement); m != nil {
+			k.unique[m[1]] = true
+			fresh := slices.ContainsFunc(strings.Split(m[3], ", "), func(c string) bool { return added[m[2]+"."+strings.Trim(c, `"`)] })
+			if !slices.Contains(made, m[2]) && !fresh {
+				refuse(m[0], "the running version may write rows that are equal in these columns")
+			}
+		} else if m := dropIndex.FindStringSubmatch(statement); m != nil {
+			if k.unique[m[1]] {
+				refuse(m[0], "the running version upserts by it (ON CONFLICT)")
+			}
+		} else if m := alterTable.FindStringSubmatch(statement); m != nil {
+			for _, clause := range clauses(m[2]) {
+				if why := checkClause(m[1], clause, added); why != "" && !slices.Contains(made, m[1]) {
+					refuse(clause+` of "`+m[1]+`"`, why)
+				}
+			}
+		} else if statement != "" && !harmless.MatchString(statement) {
+			refuse(statement, "the running version may need what it takes away")
+		}
+	}
+	return problems
+}
+
+// checkClause says what is wrong with a part of ALTER TABLE.
+func checkClause(table, clause string, added map[string]bool) string {
+	m := addColumn.FindStringSubmatch(clause)
+	switch {
+	case m != nil && strings.Contains(clause, " DEFAULT "):
+		return ""
+	case m != nil && strings.Contains(clause, " NOT NULL"):
+		return "the running version inserts rows without it: give it a default, or let it be NULL"
+	case m != nil:
+		added[table+"."+m[1]] = true
+		return ""
+	case relaxing.MatchString(clause):
+		return ""
+	}
+	return "the running version reads and writes the table as it was"
+}
+
+// clauses splits the rest of an ALTER TABLE at the commas outside of parentheses.
+func clauses(text string) (list []string) {
+	depth, begin := 0, 0
+	for i, c := range text {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == ',' && depth == 0:
+			list, begin = append(list, strings.TrimSpace(text[begin:i])), i+1
+		}
+	}
+	return append(list, strings.TrimSpace(text[begin:]))
+}
+
+func withoutComments(text string) string {
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "--") })
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}

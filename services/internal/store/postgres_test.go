@@ -1,0 +1,75 @@
+package store
+
+import (
+	"context"
+	"net/url"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/pgtest"
+)
+
+// withParameter adds a parameter to the URL of a database.
+func withParameter(t *testing.T, database, name, value string) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := u.Query()
+	values.Set(name, value)
+	u.RawQuery = values.Encode()
+	return u.String()
+}
+
+// TestPostgresTimeouts: calls have them, what may take long has not, the URL's own are kept, and where the URL says that
+// there is a pooler none are sent, because it would refuse them.
+func TestPostgresTimeouts(t *testing.T) {
+	t.Parallel()
+	database := pgtest.NewDatabase(t)
+	for _, c := range []struct{ name, database, calls, idle, patient string }{
+		{"default", database, "5min", "5min", "0"},
+		{"own", withParameter(t, database, "statement_timeout", "7000"), "7s", "5min", "7s"},
+		{"pooler", withParameter(t, database, "default_query_exec_mode", "exec"), "0", "0", "0"},
+		{"simple pooler", withParameter(t, database, "default_query_exec_mode", "simple_protocol"), "0", "0", "0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			st := open(t, Options{Database: c.database})
+			var calls, idle, patient string
+			row := st.readerDB.QueryRowContext(t.Context(), "SELECT current_setting('statement_timeout'), current_setting('idle_in_transaction_session_timeout')")
+			if err := row.Scan(&calls, &idle); err != nil {
+				t.Fatal(err)
+			}
+			if err := st.patientDB.QueryRowContext(t.Context(), "SELECT current_setting('statement_timeout')").Scan(&patient); err != nil {
+				t.Fatal(err)
+			}
+			if calls != c.calls || idle != c.idle || patient != c.patient {
+				t.Errorf("timeouts of statements %s, idle transactions %s, patient statements %s; want %s, %s, %s", calls, idle, patient, c.calls, c.idle, c.patient)
+			}
+		})
+	}
+}
+
+// TestPostgresWithoutPreparedStatements: everything that a Write does works with the modes that poolers need.
+func TestPostgresWithoutPreparedStatements(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		st := open(t, Options{Database: withParameter(t, pgtest.NewDatabase(t), "default_query_exec_mode", mode)})
+		if _, err := st.Migrate(t.Context()); err != nil {
+			t.Fatalf("%s: %v", mode, err)
+		}
+		ctx := tenant.System(t.Context())
+		err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error { return insertPair(ctx, st, tx, mode, false) })
+		if err != nil {
+			t.Errorf("%s: %v", mode, err)
+		}
+		if n := st.Reader.Setting.Query().CountX(ctx); n != 2 {
+			t.Errorf("%s: %d rows, want 2", mode, n)
+		}
+		var prepared int
+		if err := st.readerDB.QueryRowContext(ctx, "SELECT COUNT(*) FROM pg_prepared_statements").Scan(&prepared); err != nil || prepared != 0 {
+			t.Errorf("%s: %d prepared statements, %v", mode, prepared, err)
+		}
+	}
+}
