@@ -14,9 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/rule"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/projects/codehost"
 )
 
 // boards are the built-in policies: one for each mode.
@@ -112,112 +110,7 @@ func (p *parsedRules) rule(id int64, stored []byte) (*findingsv1.FindingRule, er
 	return content, nil
 }
 
-// convert makes API findings of rows that hold the columns of a list.
-func convert(ctx context.Context, db *ent.Client, parsed *parsedRules, rows []*ent.Finding) ([]*findingsv1.Finding, error) {
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	around, err := readSurroundings(ctx, db, parsed, rows)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]*findingsv1.Finding, len(rows))
-	content := &storev1.FindingContent{}
-	for i, row := range rows {
-		if list[i], err = convertOne(row, around, content); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
-}
-
-// convertOne decodes into content, which holds nothing of the row before; the finding takes over its inner messages.
-func convertOne(row *ent.Finding, around *surroundings, content *storev1.FindingContent) (*findingsv1.Finding, error) {
-	if err := proto.Unmarshal(row.Content, content); err != nil {
-		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
-	}
-	about, repo := around.rules[row.RuleID], around.projects[row.ProjectID]
-	if content.GetLocation() == nil { // clients index into it (contract facts 2.4)
-		content.Location = &findingsv1.FindingLocation{}
-	}
-	out := &findingsv1.Finding{
-		IssueType:       row.IssueType,
-		Id:              row.ID,
-		Ref:             row.Ref,
-		FirstSeenScanId: row.FirstSeenScanID,
-		SyntacticId:     content.GetSyntacticId(),
-		MatchBasedId:    content.GetMatchBasedId(),
-		ExternalTicket:  content.GetExternalTicket(),
-		ReviewComments:  content.GetReviewComments(),
-		Repository:      &findingsv1.FindingRepository{Name: repo.Name, Url: repo.URL},
-		LineOfCodeUrl: codehost.LineURL(repo.ScmType, repo.URL, content.GetCommit(), content.GetLocation().GetFilePath(),
-			content.GetLocation().GetLine()),
-		TriageState:    row.TriageState,
-		State:          row.State,
-		Status:         row.Status,
-		Severity:       row.Severity,
-		Confidence:     about.GetConfidence(),
-		Categories:     categories(about),
-		CreatedAt:      timestamp(row.CreatedAt),
-		RelevantSince:  timestamp(row.RelevantSince),
-		RuleName:       about.GetName(),
-		RuleMessage:    content.GetMessage(),
-		Location:       content.GetLocation(),
-		TriagedAt:      optionalTimestamp(row.TriagedAt),
-		TriageComment:  value(row.TriageComment),
-		TriageReason:   value(row.TriageReason),
-		StateUpdatedAt: timestamp(row.StateUpdatedAt),
-		Rule:           about,
-	}
-	switch row.IssueType {
-	case sca:
-		addSupplyChain(out, row, content)
-	case aiSast:
-		out.AiImpact = content.GetAiImpact()
-		fallthrough
-	default:
-		out.SourcingPolicy = boards[monitored]
-		if row.PolicyMode != nil {
-			out.SourcingPolicy = boards[*row.PolicyMode]
-		}
-		out.Assistant = content.GetAssistant()
-		out.ClickToFixPrs = content.GetClickToFixPrs()
-		out.ClickToFixFailures = content.GetClickToFixFailures()
-	}
-	return out, nil
-}
-
-func addSupplyChain(out *findingsv1.Finding, row *ent.Finding, content *storev1.FindingContent) {
-	out.EpssScore = content.GetEpssScore()
-	out.FixRecommendations = content.GetFixRecommendations()
-	if out.FoundDependency = content.GetFoundDependency(); out.FoundDependency == nil {
-		out.FoundDependency = unknownDependency // its key lockfile_line_url must be there (contract facts 2.4)
-	}
-	out.IsMalicious = row.Malicious != nil && *row.Malicious
-	out.Reachability = "no reachability analysis"
-	if words, ok := reachabilities[value(row.Exposure)]; ok {
-		out.Reachability = words
-	}
-	out.ReachableCondition = content.GetReachableCondition()
-	out.Usage = content.GetUsage()
-	out.VulnerabilityIdentifier = content.GetVulnerabilityIdentifier()
-}
-
-func categories(r *findingsv1.FindingRule) []string {
-	if r.GetCategory() == "" {
-		return nil
-	}
-	return []string{r.GetCategory()}
-}
-
 func timestamp(micros int64) *timestamppb.Timestamp { return timestamppb.New(store.Time(micros)) }
-
-func optionalTimestamp(micros *int64) *timestamppb.Timestamp {
-	if micros == nil {
-		return nil
-	}
-	return timestamp(*micros)
-}
 
 func value(s *string) string {
 	if s == nil {

@@ -3,11 +3,9 @@ package findings
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
@@ -24,12 +22,12 @@ type Findings struct {
 	findingsv1.UnimplementedFindingsServiceServer
 	store *store.Store
 	pages *boundaries
-	rules *parsedRules
+	shown *shown
 }
 
 // NewFindings serves findings from the store.
 func NewFindings(st *store.Store) *Findings {
-	return &Findings{store: st, pages: newBoundaries(), rules: newParsedRules()}
+	return &Findings{store: st, pages: newBoundaries(), shown: newShown()}
 }
 
 // ListFindings is operation 11 of the contract.
@@ -43,54 +41,53 @@ func (s *Findings) ListFindings(ctx context.Context, r *findingsv1.ListFindingsR
 	if r.GetDedup() {
 		where = append(where, latestOfIdentity(where))
 	}
-	rows, err := s.page(ctx, r, where)
+	rows, revision, err := s.page(ctx, r, f, where)
+	if err != nil || len(rows) == 0 {
+		return &findingsv1.ListFindingsResponse{}, err
+	}
+	rules, projects, err := s.shown.of(ctx, s.store.Reader, rows, revision)
 	if err != nil {
 		return nil, err
 	}
-	converted, err := convert(ctx, s.store.Reader, s.rules, rows)
-	if err != nil {
-		return nil, err
-	}
-	return &findingsv1.ListFindingsResponse{Findings: converted}, nil
+	return encodePage(f.issueType, rows, rules, projects)
 }
 
 // page reads one page. Its beginning is known when the page before was served lately; else it is counted along the index
 // that serves the list.
-func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, where []predicate.Finding) ([]*ent.Finding, error) {
+func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, f *filter, where []predicate.Finding) (rows []listed, revision int64, err error) {
 	size, number := int64(defaultPageSize), r.GetPage()
 	if r.PageSize != nil {
 		size = r.GetPageSize()
 	}
 	caller, canonical, err := pageIdentity(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if number > 0 {
 		start, known := s.pages.cache.Get(s.pages.key(caller, canonical, size, number-1))
 		if !known {
 			if start, err = s.skip(ctx, where, number, size); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 		}
 		if start.end {
 			if known { // a walk that has ended stays so, however far its caller goes on
 				s.pages.cache.Add(s.pages.key(caller, canonical, size, number), start)
 			}
-			return nil, nil
+			return nil, 0, nil
 		}
 		where = append(where, behind(start))
 	}
-	rows, err := s.store.Reader.Finding.Query().Where(where...).Order(newestFirst).Limit(int(size)).Select(columnsOf(r.GetIssueType())...).All(ctx)
-	if err != nil {
-		return nil, err
+	if rows, revision, err = s.readPage(ctx, f, where, int(size)); err != nil {
+		return nil, 0, err
 	}
 	next := boundary{end: int64(len(rows)) < size}
 	if !next.end {
-		last := rows[len(rows)-1]
-		next = boundary{relevantSince: last.RelevantSince, id: last.ID}
+		last := &rows[len(rows)-1]
+		next = boundary{relevantSince: last.relevantSince, id: last.id}
 	}
 	s.pages.cache.Add(s.pages.key(caller, canonical, size, number), next)
-	return rows, nil
+	return rows, revision, nil
 }
 
 // skip finds the last row of the page before a page.
@@ -148,20 +145,4 @@ func listFilter(deploymentID int64, r *findingsv1.ListFindingsRequest) *filter {
 		f.issueType = sast
 	}
 	return f
-}
-
-// listColumns are the columns that lists of every issue type show.
-var listColumns = []string{
-	finding.FieldID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldRef,
-	finding.FieldIssueType, finding.FieldSeverity, finding.FieldState, finding.FieldTriageState, finding.FieldStatus,
-	finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldCreatedAt, finding.FieldRelevantSince,
-	finding.FieldStateUpdatedAt, finding.FieldTriagedAt, finding.FieldContent,
-}
-
-// columnsOf are the columns that a list of an issue type shows. Each column of a page costs a fiftieth of it.
-func columnsOf(issueType string) []string {
-	if issueType == sca {
-		return append(slices.Clip(listColumns), finding.FieldExposure, finding.FieldMalicious)
-	}
-	return append(slices.Clip(listColumns), finding.FieldPolicyMode)
 }

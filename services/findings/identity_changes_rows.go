@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/predicate"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/facts"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/verdict"
 )
@@ -145,6 +146,9 @@ func (e *identityEdit) save(ctx context.Context) error {
 
 // create makes the row of a finding.
 func (e *identityEdit) create(f *ent.Finding) *ent.FindingCreate {
+	content := facts.Correct(f.Content, &storev1.FindingFacts{
+		ProjectId: f.ProjectID, RuleId: f.RuleID, FirstSeenScanId: f.FirstSeenScanID, CreatedAt: f.CreatedAt, Ref: f.Ref, Severity: f.Severity,
+	})
 	row := e.tx.Finding.Create().SetDeploymentID(e.deploymentID).SetProjectID(f.ProjectID).SetRuleID(f.RuleID).
 		SetFirstSeenScanID(f.FirstSeenScanID).SetRef(f.Ref).SetTool(f.Tool).SetAnalysisCategory(f.AnalysisCategory).
 		SetFingerprint(f.Fingerprint).SetNillableMatchKey(f.MatchKey).SetNillableMergedInto(f.MergedInto).SetIssueType(f.IssueType).
@@ -155,7 +159,7 @@ func (e *identityEdit) create(f *ent.Finding) *ent.FindingCreate {
 		SetNillableFilePath(f.FilePath).SetNillableEpssProbability(f.EpssProbability).SetNillableMalicious(f.Malicious).
 		SetNillableClickToFixState(f.ClickToFixState).SetNillableValidationState(f.ValidationState).SetNillableHistorical(f.Historical).
 		SetCreatedAt(f.CreatedAt).SetRelevantSince(f.RelevantSince).SetStateUpdatedAt(f.StateUpdatedAt).
-		SetNillableTriagedAt(f.TriagedAt).SetContentHash(f.ContentHash).SetContent(f.Content)
+		SetNillableTriagedAt(f.TriagedAt).SetContentHash(f.ContentHash).SetContent(content)
 	if f.Evidence != nil {
 		row.SetEvidence(*f.Evidence)
 	}

@@ -17,7 +17,7 @@ const replacement = "\uFFFD"
 func String(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0
-	for i := 0; i < len(s); {
+	for i := plainPrefix(s); i < len(s); {
 		c := s[i]
 		if c < utf8.RuneSelf {
 			if c >= ' ' && c != '"' && c != '\\' {
@@ -28,6 +28,7 @@ func String(b []byte, s string) []byte {
 			b = appendEscape(b, c)
 			i++
 			start = i
+			i += plainPrefix(s[i:])
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -42,6 +43,24 @@ func String(b []byte, s string) []byte {
 	}
 	b = append(b, s[start:]...)
 	return append(b, '"')
+}
+
+// plainPrefix is a length of s up to which nothing is escaped: most strings of an answer are plain ASCII, and eight bytes
+// at a time are looked at for the cost of one.
+func plainPrefix(s string) int {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		b := s[i : i+8]
+		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		// The high bit of a byte is set where it was set before (not ASCII), where the subtraction of the blank went below
+		// zero (control characters), and where the byte equals a quote or a backslash.
+		if (w|(w-ones*' ')|((w^ones*'"')-ones)|((w^ones*'\\')-ones))&high != 0 {
+			break
+		}
+	}
+	return i
 }
 
 func appendEscape(b []byte, c byte) []byte {

@@ -8,24 +8,32 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// The ranges that google/protobuf/timestamp.proto and duration.proto give, in seconds.
+// The range that google/protobuf/timestamp.proto gives, in seconds since 1970.
 const (
-	minTimestamp = -62135596800 // 0001-01-01T00:00:00Z
-	maxTimestamp = 253402300799 // 9999-12-31T23:59:59Z
-	maxDuration  = 315576000000
-	maxNanos     = 999999999
+	MinSeconds = -62135596800 // 0001-01-01T00:00:00Z
+	MaxSeconds = 253402300799 // 9999-12-31T23:59:59Z
+)
+
+// The range that google/protobuf/duration.proto gives.
+const (
+	maxDuration = 315576000000 // seconds
+	maxNanos    = 999999999
 )
 
 // Timestamp appends t as "2026-05-04T10:20:30.123456Z": UTC, always six fraction digits, nanoseconds cut
 // off rather than rounded, so that a time never moves forward. A time outside the years 1 to 9999 becomes
 // the nearest one inside; nil is the Unix epoch, as everywhere in protobuf.
 func Timestamp(b []byte, t *timestamppb.Timestamp) []byte {
-	seconds, nanos := t.GetSeconds(), min(max(t.GetNanos(), 0), maxNanos)
+	return Time(b, t.GetSeconds(), t.GetNanos())
+}
+
+// Time is Timestamp of the two numbers that a timestamp is.
+func Time(b []byte, seconds int64, nanos int32) []byte {
 	switch {
-	case seconds < minTimestamp:
-		seconds, nanos = minTimestamp, 0
-	case seconds > maxTimestamp:
-		seconds, nanos = maxTimestamp, maxNanos
+	case seconds < MinSeconds:
+		seconds, nanos = MinSeconds, 0
+	case seconds > MaxSeconds:
+		seconds, nanos = MaxSeconds, maxNanos
 	}
 	utc := time.Unix(seconds, 0).UTC()
 	year, month, day := utc.Date()
@@ -42,8 +50,13 @@ func Timestamp(b []byte, t *timestamppb.Timestamp) []byte {
 	b = appendDigits(b, minute, 2)
 	b = append(b, ':')
 	b = appendDigits(b, second, 2)
+	return Fraction(b, nanos)
+}
+
+// Fraction ends the text of a time: its microseconds, the zone and the quote.
+func Fraction(b []byte, nanos int32) []byte {
 	b = append(b, '.')
-	b = appendDigits(b, int(nanos/1000), 6)
+	b = appendDigits(b, int(min(max(nanos, 0), maxNanos)/1000), 6)
 	return append(b, 'Z', '"')
 }
 

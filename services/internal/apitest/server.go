@@ -68,6 +68,11 @@ func Each(t *testing.T, test func(t *testing.T, s *Server)) {
 // Start runs a server until the test ends; adjust may change its configuration. Without a change it is on SQLite.
 func Start(t testing.TB, adjust func(*services.Config)) *Server {
 	t.Helper()
+	return startIn(t.Context(), t, adjust)
+}
+
+func startIn(ctx context.Context, t testing.TB, adjust func(*services.Config)) *Server {
+	t.Helper()
 	cfg := services.DefaultConfig()
 	cfg.HTTP, cfg.GRPC, cfg.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Data, cfg.Deployment, cfg.DeploymentName = t.TempDir(), "acme", "Acme Corp"
@@ -77,7 +82,6 @@ func Start(t testing.TB, adjust func(*services.Config)) *Server {
 	if adjust != nil {
 		adjust(&cfg)
 	}
-	ctx := t.Context()
 	running, err := services.Start(context.WithoutCancel(ctx), cfg, testWriter{t})
 	if err != nil {
 		t.Fatalf("start: %v", err)
@@ -93,10 +97,13 @@ func Start(t testing.TB, adjust func(*services.Config)) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Conn.Close() })
-	if s.Store, err = store.Open(ctx, store.Options{DataDir: cfg.Data, Database: cfg.Database, MaxOpen: 4}); err != nil {
+	if s.Store, err = store.Open(t.Context(), store.Options{DataDir: cfg.Data, Database: cfg.Database, MaxOpen: 4}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Store.Close() })
+	t.Cleanup(func() {
+		s.checkFacts(t)
+		_ = s.Store.Close()
+	})
 	first := s.Store.Reader.Deployment.Query().OnlyX(tenant.System(ctx))
 	s.Tenant = Tenant{Slug: first.Slug, DeploymentID: first.ID, Token: cfg.BootstrapToken}
 	return s

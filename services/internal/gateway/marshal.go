@@ -18,6 +18,7 @@ import (
 
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
+	"github.com/palisade/palisade/services/internal/gateway/wirejson"
 )
 
 // appender is what protoc-gen-go-json gives every message of ours.
@@ -35,11 +36,21 @@ var _ runtime.Marshaler = (*marshaler)(nil)
 
 func (*marshaler) ContentType(any) string { return "application/json" }
 
-// Marshal writes an answer. The buffer starts at the size of the latest answer of the same type: pages of a
+// answer is a message with the call that it answers.
+type answer struct {
+	message proto.Message
+	call    *call
+}
+
+// Marshal writes an answer. A new buffer starts at the size of the latest answer of the same type: pages of a
 // list are alike, and growing to them by doubling copies each twice.
 func (m *marshaler) Marshal(value any) ([]byte, error) {
 	if _, none := value.(noBody); none {
 		return nil, nil
+	}
+	var buffer *[]byte
+	if to, ok := value.(answer); ok {
+		value, buffer = to.message, to.call.buffer
 	}
 	message, ok := value.(proto.Message)
 	if !ok {
@@ -55,10 +66,34 @@ func (m *marshaler) Marshal(value any) ([]byte, error) {
 		err = json.Compact(&compact, encoded)
 		return compact.Bytes(), err
 	}
+	if buffer != nil && cap(*buffer) > 0 {
+		b, err := appendMessage((*buffer)[:0], own, message)
+		*buffer = b
+		return b, err
+	}
 	size := m.sizeOf(message.ProtoReflect().Descriptor().FullName())
-	b := own.AppendJSON(make([]byte, 0, size.Load()+512))
+	b, err := appendMessage(make([]byte, 0, size.Load()+512), own, message)
 	size.Store(int64(len(b)))
-	return b, nil
+	if buffer != nil {
+		*buffer = b
+	}
+	return b, err
+}
+
+// appendMessage writes a message, or one that holds its fields as they are sent: what a list has stored as protobuf needs
+// not become messages first.
+func appendMessage(b []byte, own appender, message proto.Message) ([]byte, error) {
+	wire := message.ProtoReflect().GetUnknown()
+	if len(wire) == 0 {
+		return own.AppendJSON(b), nil
+	}
+	if proto.Size(message) > len(wire) {
+		var err error
+		if wire, err = proto.Marshal(message); err != nil {
+			return nil, err
+		}
+	}
+	return wirejson.Append(b, message.ProtoReflect().Descriptor(), wire)
 }
 
 func (m *marshaler) sizeOf(name protoreflect.FullName) *atomic.Int64 {

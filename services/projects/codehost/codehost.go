@@ -10,12 +10,34 @@ import (
 // LineURL links to a line of a file at a commit. It returns "" when the repository's URL or the commit is unknown.
 // scmType is one of SCM_TYPE_*; when that is unknown, the host's name decides and GitHub's form is the fallback.
 func LineURL(scmType, repository, commit, path string, line int32) string {
-	if repository == "" || commit == "" || path == "" {
+	if repository == "" {
 		return ""
 	}
-	base, number := strings.TrimSuffix(repository, "/"), strconv.Itoa(int(line))
+	return NewRepository(scmType, repository).Line(commit, path, line)
+}
+
+// Repository makes many links into one repository.
+type Repository struct {
+	base, family string
+}
+
+// NewRepository is the repository with a web URL; see LineURL for scmType.
+func NewRepository(scmType, repository string) Repository {
+	base := strings.TrimSuffix(repository, "/")
+	return Repository{base: base, family: family(scmType, base)}
+}
+
+// Known reports whether the repository's URL is.
+func (r Repository) Known() bool { return r.base != "" }
+
+// Line is LineURL.
+func (r Repository) Line(commit, path string, line int32) string {
+	if r.base == "" || commit == "" || path == "" {
+		return ""
+	}
+	base, number := r.base, strconv.Itoa(int(line))
 	file := (&url.URL{Path: path}).EscapedPath()
-	switch family(scmType, base) {
+	switch r.family {
 	case "gitlab":
 		return base + "/-/blob/" + commit + "/" + file + "#L" + number
 	case "bitbucket":

@@ -1,0 +1,97 @@
+// Package facts writes columns of a finding into its content, where lists read them together with the rest: a column of
+// its own costs a list more than its bytes do.
+package facts
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+)
+
+// Field is the number of FindingContent.facts.
+const Field protowire.Number = 33
+
+// Stamp returns an encoded FindingContent with these facts in place of any it has. Whoever writes a row's content, or one
+// of the columns that facts repeat, stamps the content with what the row then holds.
+func Stamp(content []byte, f *storev1.FindingFacts) []byte {
+	out := make([]byte, 0, len(content)+len(f.GetRef())+len(f.GetSeverity())+48)
+	for len(content) > 0 {
+		number, _, n := protowire.ConsumeField(content)
+		if n < 0 {
+			break // not a message: readers say so
+		}
+		if number != Field {
+			out = append(out, content[:n]...)
+		}
+		content = content[n:]
+	}
+	out = append(out, content...)
+	out = protowire.AppendTag(out, Field, protowire.BytesType)
+	var encoded [128]byte
+	return protowire.AppendBytes(out, appendFacts(encoded[:0], f))
+}
+
+// Correct is Stamp for content that may be of a version which knew no facts: that stays as it is.
+func Correct(content []byte, f *storev1.FindingFacts) []byte {
+	for rest := content; len(rest) > 0; {
+		number, _, n := protowire.ConsumeField(rest)
+		if n < 0 {
+			break
+		}
+		if number == Field {
+			return Stamp(content, f)
+		}
+		rest = rest[n:]
+	}
+	return content
+}
+
+func appendFacts(b []byte, f *storev1.FindingFacts) []byte {
+	for number, value := range [...]int64{1: f.GetProjectId(), f.GetRuleId(), f.GetFirstSeenScanId(), f.GetCreatedAt()} {
+		if value != 0 {
+			b = protowire.AppendVarint(protowire.AppendTag(b, protowire.Number(number), protowire.VarintType), uint64(value))
+		}
+	}
+	b = protowire.AppendString(protowire.AppendTag(b, 5, protowire.BytesType), f.GetRef())
+	return protowire.AppendString(protowire.AppendTag(b, 6, protowire.BytesType), f.GetSeverity())
+}
+
+// Parse reads encoded facts; false: they name no project, or are none.
+func Parse(encoded []byte, into *storev1.FindingFacts) bool {
+	for len(encoded) > 0 {
+		number, wireType, n := protowire.ConsumeTag(encoded)
+		if n < 0 {
+			return false
+		}
+		encoded = encoded[n:]
+		var value uint64
+		var text []byte
+		switch wireType {
+		case protowire.VarintType:
+			value, n = protowire.ConsumeVarint(encoded)
+		case protowire.BytesType:
+			text, n = protowire.ConsumeBytes(encoded)
+		default:
+			return false
+		}
+		if n < 0 {
+			return false
+		}
+		encoded = encoded[n:]
+		switch number {
+		case 1:
+			into.ProjectId = int64(value)
+		case 2:
+			into.RuleId = int64(value)
+		case 3:
+			into.FirstSeenScanId = int64(value)
+		case 4:
+			into.CreatedAt = int64(value)
+		case 5:
+			into.Ref = string(text)
+		case 6:
+			into.Severity = string(text)
+		}
+	}
+	return into.GetProjectId() != 0
+}

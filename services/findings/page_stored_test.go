@@ -1,0 +1,121 @@
+package findings_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/project"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/pgtest"
+)
+
+// reportSaying is a report of two findings, the second without a place, by a rule with this text.
+func reportSaying(text string) []byte {
+	return []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec","version":"2.21","rules":[{"id":"G104","fullDescription":{"text":"` + text + `"}}]}},"results":[
+		{"ruleId":"G104","message":{"text":"Errors unhandled"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"cmd/a b.go"},"region":{"startLine":3,"snippet":{"text":"f()"}}}}]},
+		{"ruleId":"G104","message":{"text":"Nowhere"}}]}]}`)
+}
+
+const listPath = "/api/v1/deployments/acme/findings"
+
+// TestListOfStoredFindings: what happens to a finding shows in the next list, with and without facts in its content, and
+// over both wires.
+func TestListOfStoredFindings(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		s.Upload(t, "acme/web", "main", reportSaying("old text"), "commit", "3f2a9c1")
+		same := func() string {
+			t.Helper()
+			body := s.Get(t, listPath)
+			response, err := findingsv1.NewFindingsServiceClient(s.Conn).ListFindings(s.Context(t, s.Token), &findingsv1.ListFindingsRequest{DeploymentSlug: "acme"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			apitest.Same(t, response, body)
+			return body
+		}
+		body := same()
+		for _, want := range []string{`"message":"old text"`, `"file_path":"cmd/a b.go","line":3`, `"triaged_at":null,"triage_comment":null`} {
+			if !strings.Contains(body, want) {
+				t.Errorf("the list has no %s: %s", want, body)
+			}
+		}
+		if answer := s.Do(t, s.Token, http.MethodPost, "/api/v1/deployments/acme/triage", `{"issue_type":"sast","new_triage_state":"ignored","new_triage_reason":"no_time","new_note":"a|b||c"}`); answer.Status != http.StatusOK {
+			t.Fatalf("triage: %d %s", answer.Status, answer.Body)
+		}
+		body = same()
+		if !strings.Contains(body, `"triage_comment":"a|b||c","triage_reason":"no_time"`) || strings.Contains(body, `"status":"open"`) {
+			t.Errorf("the list does not show the decision: %s", body)
+		}
+		removeFacts(t, s)
+		if bare := same(); bare != body {
+			t.Errorf("without facts:\n%s\nwith them:\n%s", bare, body)
+		}
+	})
+}
+
+// removeFacts makes contents as an earlier version wrote them.
+func removeFacts(t *testing.T, s *apitest.Server) {
+	t.Helper()
+	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+		rows, err := tx.Finding.Query().Select(finding.FieldID, finding.FieldContent).All(ctx)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			content := &storev1.FindingContent{}
+			if err := proto.Unmarshal(row.Content, content); err != nil {
+				return err
+			}
+			if content.GetFacts() == nil {
+				t.Error("an uploaded finding has no facts")
+			}
+			content.Facts = nil
+			encoded, err := proto.Marshal(content)
+			if err != nil {
+				return err
+			}
+			if err := tx.Finding.UpdateOneID(row.ID).SetContent(encoded).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestListShowsTextsAtOnce: a node that has shown a rule and a project shows what another node makes of them.
+func TestListShowsTextsAtOnce(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	one := apitest.Start(t, func(c *services.Config) { c.Database = database })
+	two := apitest.Start(t, func(c *services.Config) { c.Database, c.Data = database, one.Config.Data })
+	one.Upload(t, "acme/web", "main", reportSaying("old text"), "commit", "3f2a9c1")
+	for _, node := range []*apitest.Server{one, two} {
+		if body := node.Get(t, listPath); !strings.Contains(body, `"message":"old text"`) || !strings.Contains(body, `"line_of_code_url":""`) {
+			t.Fatalf("before the change: %s", body)
+		}
+	}
+	two.Upload(t, "acme/web", "main", reportSaying("new text"), "commit", "3f2a9c1")
+	err := two.Store.Write(two.System(t), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Project.Update().Where(project.Name("acme/web")).SetURL("https://git.acme.test/web").Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, node := range map[string]*apitest.Server{"one": one, "two": two} {
+		body := node.Get(t, listPath)
+		if strings.Contains(body, "old text") || !strings.Contains(body, `"line_of_code_url":"https://git.acme.test/web/blob/3f2a9c1/cmd/a%20b.go#L3"`) {
+			t.Errorf("node %s after the change: %s", name, body)
+		}
+	}
+}
