@@ -2,9 +2,11 @@ package scans
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
@@ -22,6 +24,10 @@ type scanReport struct {
 	// scan is stored already. Its ref and commit count, and whether it is a full scan.
 	scan    *ent.Scan
 	results source
+	// readAhead: reading the results needs no database, and may go on beside what is done with them.
+	readAhead bool
+	// spoolDir is where results lie that are too many for the memory; empty: in the directory for temporary files.
+	spoolDir string
 	// formerNames are the present names of rules by tool and former name, as the report declares them.
 	formerNames map[string]map[string]string
 }
@@ -47,9 +53,17 @@ type ingest struct {
 	names  *ruleNames
 	groups map[analysis]*group
 	rules  map[ruleKey]storedRule
-	kept   kept
-	memory memory
-	batch  []*incoming
+	// newProject: it had no finding before this scan.
+	newProject bool
+	// freshRules are the ids of rules that this scan made.
+	freshRules map[int64]bool
+	journal    *journal
+	memory     memory
+	batch      []*incoming
+	hasher     identity.Hasher
+	// encoding and statements are used again and again.
+	encoding   []byte
+	statements map[statementKey]string
 	// recognised are findings that this scan makes, but that other refs have in another form. Their events follow those of
 	// their creation.
 	recognised []recognised
@@ -58,18 +72,16 @@ type ingest struct {
 // storeResults is the only way in for results: it stores findings, their events, how they were recognised and what was looked
 // at, and closes what is gone. It does not change the row of the scan (see setCounts), nor does it tell others about it.
 //
-// It reads the results twice, unless they are few: first all evidence is collected in memory and matched with what is stored;
-// then the results are written. The transaction holds the project, so that nobody else changes its findings between the two.
+// It reads the results once: their evidence is collected and matched with what is stored, while what they would be stored as is put
+// aside; then those are written that bring news. The transaction holds the project, so that nobody else changes its findings between
+// the two.
 func storeResults(ctx context.Context, tx *ent.Tx, report scanReport) (*scanResult, error) {
 	in := &ingest{
 		scanReport: report, tx: tx, deploymentID: report.scan.DeploymentID, now: store.Now(),
 		scanResult: scanResult{counts: map[outcome]int{}, coverages: map[analysis]string{}},
-		groups:     map[analysis]*group{}, rules: map[ruleKey]storedRule{},
+		groups:     map[analysis]*group{}, rules: map[ruleKey]storedRule{}, freshRules: map[int64]bool{}, journal: newJournal(report.spoolDir),
 	}
-	defer func() {
-		in.groups, in.kept, in.rules = nil, kept{}, nil
-		in.memory.release()
-	}()
+	defer in.release()
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error
@@ -91,6 +103,16 @@ func storeResults(ctx context.Context, tx *ent.Tx, report scanReport) (*scanResu
 	return &result, nil
 }
 
+// release lets go of all that the import held, on disk and in memory.
+func (in *ingest) release() {
+	for _, g := range in.groups {
+		g.traces.close()
+	}
+	in.journal.close()
+	in.groups, in.rules, in.batch = nil, nil, nil
+	in.memory.release()
+}
+
 // group is one analysis on its way in.
 type group struct {
 	analysis
@@ -98,10 +120,13 @@ type group struct {
 	// previous is the latest full scan of the same analysis that came to a good end; nil: there is none, or none is needed.
 	previous *previousCoverage
 	rules    map[uint64]string // present names by hash
-	evidence evidenceList      // of the results, in their order
+	traces   *traces           // of the results
+	names    *identity.Assigner
 
 	// joined are the findings of this ref that the results are, by id; 0: none.
 	joined []int64
+	// settled are those of which nothing has to be written: the finding is stored just so.
+	settled settled
 	// left are the findings that were there, and that no result is at first sight.
 	left []int64
 	// met are sorted ids of findings that results are; late are such that were joined since.
@@ -114,28 +139,36 @@ type group struct {
 	named map[int]*foreignJoin
 	taken map[string]bool
 
-	assigner *identity.Assigner
-	next     int // result of the second pass
+	next int // result of the journal
 }
 
-// collect is the first pass: the evidence of all results, and nothing else of them, is kept.
+// collect reads the results.
 func (in *ingest) collect(ctx context.Context) error {
-	err := in.results.each(ctx, func(i *incoming) error {
+	each := in.results.each
+	if in.readAhead {
+		each = aheadOf(each)
+	}
+	err := each(ctx, func(i *incoming) error {
 		if err := in.present(ctx, i); err != nil {
 			return err
 		}
-		g := in.groupOf(i.group)
-		evidence := identity.EvidenceOf(identityText(i.ruleName, i.content))
-		g.evidence.add(evidence)
-		if _, known := g.rules[evidence.Rule]; !known {
-			g.rules[evidence.Rule] = i.ruleName
-		}
-		in.kept.add(i)
+		i.of = in.groupOf(i.group)
 		in.memory.add()
-		return nil
+		if in.batch = append(in.batch, i); len(in.batch) < batchSize {
+			return nil
+		}
+		return in.putAside(ctx)
 	})
 	if err != nil {
 		return err
+	}
+	if err := in.putAside(ctx); err != nil {
+		return err
+	}
+	in.journal.spill.seal()
+	for _, g := range in.groups {
+		g.traces.done()
+		g.names = nil
 	}
 	coverages, err := in.results.coverages()
 	if err != nil {
@@ -156,14 +189,51 @@ func (in *ingest) groupOf(key analysis) *group {
 		g = &group{
 			analysis: key, coverage: unknownCoverage(), rules: map[uint64]string{}, late: map[int64]bool{}, rungs: map[int]string{},
 			considered: map[int][]*storev1.FindingMatchCandidate{}, named: map[int]*foreignJoin{}, taken: map[string]bool{},
+			traces: newTraces(in.spoolDir), names: identity.NewAssigner(),
 		}
 		in.groups[key] = g
 	}
 	return g
 }
 
+// putAside makes of the results of the batch what their findings will be, and keeps their traces.
+func (in *ingest) putAside(ctx context.Context) error {
+	if len(in.batch) == 0 {
+		return nil
+	}
+	if err := in.storeRules(ctx, in.batch); err != nil {
+		return err
+	}
+	for _, i := range in.batch {
+		g := i.of
+		i.ruleID = in.rules[ruleKey{i.group.tool, i.ruleName}].id
+		text := identityText(i.ruleName, i.content)
+		t := trace{Evidence: in.hasher.EvidenceOf(text), product: productNumber(i.product), muted: i.suppressed}
+		if _, known := g.rules[t.Rule]; !known {
+			g.rules[t.Rule] = i.ruleName
+		}
+		i.path = i.content.GetLocation().GetFilePath()
+		i.identify(g.names.Assign(i.group.tool, text))
+		var err error
+		if in.encoding, err = i.encode(in.encoding[:0], in.scan.Commit); err != nil {
+			return err
+		}
+		t.contentHash, t.hasPath = i.contentHash, i.path != ""
+		g.traces.add(t)
+		in.journal.add(i)
+	}
+	clear(in.batch) // so that nothing of the results stays
+	in.batch = in.batch[:0]
+	return in.spillError()
+}
+
 // match decides which finding each result is.
 func (in *ingest) match(ctx context.Context) error {
+	known, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID)).Exist(ctx)
+	if err != nil {
+		return err
+	}
+	in.newProject = !known
 	for _, g := range in.inOrder() {
 		if err := in.readPrevious(ctx, g); err != nil {
 			return err
@@ -172,24 +242,29 @@ func (in *ingest) match(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return in.spillError()
 }
 
-// writeFindings is the second pass.
+// writeFindings writes the results that bring news.
 func (in *ingest) writeFindings(ctx context.Context) error {
+	open := false
 	for _, g := range in.groups {
-		g.assigner = identity.NewAssigner()
-	}
-	err := in.again(ctx, func(i *incoming) error {
-		g := in.groups[i.group]
-		if g == nil || g.next >= g.evidence.size {
-			return errChanged
+		for product, n := range g.settled.of {
+			if n > 0 {
+				in.counts[outcome{products[product], "unchanged"}] += n
+			}
 		}
-		i.of, i.result, i.evidence = g, g.next, *g.evidence.at(g.next)
-		i.identify(g.assigner)
-		in.batch = append(in.batch, i)
+		open = open || g.settled.total() < g.traces.size
+	}
+	if !open {
+		return nil
+	}
+	err := in.journal.each(func(g *group) (int, bool) {
 		g.next++
-		if len(in.batch) < batchSize {
+		return g.next - 1, !g.settled.has(g.next - 1)
+	}, func(i *incoming) error {
+		i.evidence = i.of.traces.at(i.result).Evidence
+		if in.batch = append(in.batch, i); len(in.batch) < batchSize {
 			return nil
 		}
 		return in.flush(ctx)
@@ -197,12 +272,19 @@ func (in *ingest) writeFindings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, g := range in.groups {
-		if g.next != g.evidence.size {
-			return errChanged
-		}
+	if err := in.flush(ctx); err != nil {
+		return err
 	}
-	return in.flush(ctx)
+	return in.spillError()
+}
+
+// spillError is why what was put aside could not be read or written.
+func (in *ingest) spillError() error {
+	failed := in.journal.spill.failed
+	for _, g := range in.groups {
+		failed = errors.Join(failed, g.traces.spill.failed)
+	}
+	return failed
 }
 
 // total is how many findings or results came to one outcome.

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"context"
 
-	entsql "entgo.io/ent/dialect/sql"
-
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/finding"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/facts"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
@@ -19,9 +18,6 @@ func (in *ingest) flush(ctx context.Context) error {
 	}
 	batch := in.batch
 	in.batch = in.batch[:0:0]
-	if err := in.storeRules(ctx, batch); err != nil {
-		return err
-	}
 	if err := in.nameNew(ctx, batch); err != nil {
 		return err
 	}
@@ -32,12 +28,13 @@ func (in *ingest) flush(ctx context.Context) error {
 	var fresh []*incoming
 	var changed []change
 	for _, i := range batch {
-		i.ruleID = in.rules[ruleKey{i.group.tool, i.ruleName}].id
-		if err := i.encode(in.scan.Commit); err != nil {
-			return err
-		}
 		old := stored[i.knownID()]
 		if old == nil {
+			if i.foreignID() != 0 || len(i.of.considered[i.result]) > 0 {
+				if err := i.load(); err != nil {
+					return err
+				}
+			}
 			fresh = append(fresh, i)
 			in.counts[outcome{i.product, "created"}]++
 			continue
@@ -45,6 +42,9 @@ func (in *ingest) flush(ctx context.Context) error {
 		c := i.compare(old)
 		in.counts[outcome{i.product, c.what}]++
 		if c.written() {
+			if err := i.load(); err != nil {
+				return err
+			}
 			changed = append(changed, c)
 		}
 	}
@@ -83,7 +83,7 @@ func (c change) written() bool { return c.what != "unchanged" || c.silent }
 func (i *incoming) compare(old *ent.Finding) change {
 	c := change{incoming: i, old: old, what: "updated"}
 	// What was stored before there was a column, or a rule had its name, is written, but no news.
-	c.silent = old.FilePath == nil && i.path() != "" || old.Evidence == nil || !bytes.Equal(*old.Evidence, i.evidence.Encode())
+	c.silent = old.FilePath == nil && i.path != "" || old.Evidence == nil || !bytes.Equal(*old.Evidence, i.evidence.Encode())
 	state := i.state()
 	switch {
 	case !lifecycle.Seen(old.State):
@@ -100,8 +100,6 @@ func (i *incoming) compare(old *ent.Finding) change {
 	}
 	return c
 }
-
-func (i *incoming) path() string { return i.content.GetLocation().GetFilePath() }
 
 // event makes the event of a change.
 func (in *ingest) event(c change, kind, to, reason string) *ent.FindingEventCreate {
@@ -123,7 +121,7 @@ func (in *ingest) writeChanged(ctx context.Context, changed []change) error {
 	if err != nil {
 		return err
 	}
-	var rows []*ent.FindingCreate
+	var rows []*ent.Finding
 	var events []*ent.FindingEventCreate
 	var matches []*ent.FindingMatchCreate
 	for _, c := range changed {
@@ -144,7 +142,7 @@ func (in *ingest) writeChanged(ctx context.Context, changed []change) error {
 			events = append(events, in.event(c, c.event, lifecycle.Status(c.incoming.state(), c.old.TriageState), c.reason(closed)))
 		}
 	}
-	if err := in.upsert(ctx, rows); err != nil {
+	if err := in.insertFindings(ctx, rows, updateExisting); err != nil {
 		return err
 	}
 	if len(matches) > 0 {
@@ -170,21 +168,6 @@ func idsOf(changed []change) []int64 {
 	return ids
 }
 
-// upsert writes many rows that exist with one statement.
-func (in *ingest) upsert(ctx context.Context, rows []*ent.FindingCreate) error {
-	return in.tx.Finding.CreateBulk(rows...).OnConflictColumns(finding.FieldDeploymentID, finding.FieldProjectID,
-		finding.FieldFingerprint, finding.FieldRef, finding.FieldAnalysisCategory).
-		Update(func(u *ent.FindingUpsert) {
-			u.UpdateState().UpdateStatus().UpdateSeverity().UpdateRuleID().UpdateRelevantSince().UpdateStateUpdatedAt().
-				UpdateContentHash().UpdateContent().UpdateFilePath().UpdateEvidence().UpdateMatchKey().
-				UpdatePackage().UpdateAdvisory().UpdateExposure().UpdateTransitivity().UpdateMalicious().UpdateValidationState().UpdateHistorical()
-			u.Set(finding.FieldPolicyMode, entsql.ExprFunc(func(b *entsql.Builder) {
-				b.WriteString("COALESCE(excluded.").Ident(finding.FieldPolicyMode).WriteString(", ").
-					Ident(finding.Table).WriteByte('.').Ident(finding.FieldPolicyMode).WriteByte(')')
-			}))
-		}).Exec(ctx)
-}
-
 // writeFresh makes the findings that are new on this ref. Decisions that people took about the same ones on other refs come with
 // them, unless the scan only compares with a base.
 func (in *ingest) writeFresh(ctx context.Context, fresh []*incoming) error {
@@ -199,7 +182,7 @@ func (in *ingest) writeFresh(ctx context.Context, fresh []*incoming) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]*ent.FindingCreate, len(fresh))
+	rows := make([]*ent.Finding, len(fresh))
 	for n, i := range fresh {
 		if content := elsewhere[i.foreignID()]; content != nil {
 			if err := i.keepID(content); err != nil {
@@ -208,76 +191,59 @@ func (in *ingest) writeFresh(ctx context.Context, fresh []*incoming) error {
 		}
 		rows[n] = in.create(i, decisions[i.fingerprint])
 	}
-	if err := in.tx.Finding.CreateBulk(rows...).Exec(ctx); err != nil {
+	if err := in.insertFindings(ctx, rows, ""); err != nil {
 		return err
 	}
 	return in.recogniseFresh(ctx, fresh, elsewhere)
 }
 
 // create makes a finding.
-func (in *ingest) create(i *incoming, decided *ent.Finding) *ent.FindingCreate {
-	row := in.row(i, i.fingerprint).SetState(i.state()).SetFirstSeenScanID(in.scan.ID).SetCreatedAt(in.now).SetRelevantSince(in.now).SetStateUpdatedAt(in.now)
-	if decided == nil {
-		return row.SetStatus(lifecycle.Status(i.state(), lifecycle.Untriaged))
+func (in *ingest) create(i *incoming, decided *ent.Finding) *ent.Finding {
+	row := in.row(i, i.fingerprint, in.scan.ID, in.now)
+	row.State, row.RelevantSince, row.StateUpdatedAt = i.state(), in.now, in.now
+	if decided != nil {
+		row.TriageState, row.TriagedAt = decided.TriageState, decided.TriagedAt
+		row.TriageReason, row.TriageComment = decided.TriageReason, decided.TriageComment
 	}
-	return row.SetTriageState(decided.TriageState).SetStatus(lifecycle.Status(i.state(), decided.TriageState)).
-		SetNillableTriageReason(decided.TriageReason).SetNillableTriageComment(decided.TriageComment).SetNillableTriagedAt(decided.TriagedAt)
+	row.Status = lifecycle.Status(row.State, row.TriageState)
+	return row
 }
 
 // update makes the row of a stored finding as this scan leaves it. It is written as an upsert: one statement for many.
-func (in *ingest) update(c change) *ent.FindingCreate {
-	state, old := c.incoming.state(), c.old
-	row := in.row(c.incoming, old.Fingerprint).SetState(state).SetStatus(lifecycle.Status(state, old.TriageState)).
-		SetFirstSeenScanID(old.FirstSeenScanID).SetCreatedAt(old.CreatedAt).SetRelevantSince(old.RelevantSince).SetStateUpdatedAt(old.StateUpdatedAt)
-	if old.State != state {
-		row.SetStateUpdatedAt(in.now)
+func (in *ingest) update(c change) *ent.Finding {
+	old := c.old
+	row := in.row(c.incoming, old.Fingerprint, old.FirstSeenScanID, old.CreatedAt)
+	row.State, row.RelevantSince, row.StateUpdatedAt = c.incoming.state(), old.RelevantSince, old.StateUpdatedAt
+	row.Status = lifecycle.Status(row.State, old.TriageState)
+	if old.State != row.State {
+		row.StateUpdatedAt = in.now
 	}
 	if c.what == "reopened" {
-		row.SetRelevantSince(in.now)
+		row.RelevantSince = in.now
 	}
 	return row
 }
 
-// row sets what a scan knows about a finding.
-func (in *ingest) row(i *incoming, fingerprint string) *ent.FindingCreate {
-	row := in.tx.Finding.Create().SetDeploymentID(in.deploymentID).SetProjectID(in.project.ID).SetRuleID(i.ruleID).SetRef(in.scan.Ref).
-		SetTool(i.group.tool).SetAnalysisCategory(i.group.category).SetFingerprint(fingerprint).SetIssueType(i.product).
-		SetSeverity(i.severity).SetContentHash(i.contentHash).SetContent(i.encoded).
-		SetEvidence(i.evidence.Encode()).SetMatchKey(i.evidence.Key())
-	i.setColumns(row.Mutation())
-	return row
-}
-
-// setColumns sets the columns that not every finding has.
-func (i *incoming) setColumns(mutation *ent.FindingMutation) {
-	if path := i.path(); path != "" {
-		mutation.SetFilePath(path)
-	}
-	if i.exposure != "" {
-		mutation.SetExposure(i.exposure)
-	}
-	if i.transitivity != "" {
-		mutation.SetTransitivity(i.transitivity)
-	}
-	if i.epssProbability != "" {
-		mutation.SetEpssProbability(i.epssProbability)
-	}
-	if i.packageName != "" {
-		mutation.SetPackage(i.packageName)
-	}
-	if i.advisory != "" {
-		mutation.SetAdvisory(i.advisory)
-	}
-	if i.validationState != "" {
-		mutation.SetValidationState(i.validationState)
-	}
-	if i.policyMode != "" {
-		mutation.SetPolicyMode(i.policyMode)
+// row sets what a scan knows about a finding that a scan, this one or an earlier one, saw first. The result has to stay as it is.
+func (in *ingest) row(i *incoming, fingerprint string, firstSeenScanID, createdAt int64) *ent.Finding {
+	content := facts.Stamp(i.encoded, &storev1.FindingFacts{
+		ProjectId: in.project.ID, RuleId: i.ruleID, FirstSeenScanId: firstSeenScanID, CreatedAt: createdAt, Ref: in.scan.Ref, Severity: i.severity,
+	})
+	evidence, key := i.evidence.Encode(), i.evidence.Key()
+	row := &ent.Finding{
+		DeploymentID: in.deploymentID, ProjectID: in.project.ID, RuleID: i.ruleID, FirstSeenScanID: firstSeenScanID, Ref: in.scan.Ref,
+		Tool: i.group.tool, AnalysisCategory: i.group.category, Fingerprint: fingerprint, Evidence: &evidence, MatchKey: &key,
+		IssueType: i.product, Severity: i.severity, TriageState: lifecycle.Untriaged, CreatedAt: createdAt,
+		ContentHash: i.contentHash, Content: content, FilePath: orNone(&i.path),
+		Exposure: orNone(&i.exposure), Transitivity: orNone(&i.transitivity), EpssProbability: orNone(&i.epssProbability),
+		Package: orNone(&i.packageName), Advisory: orNone(&i.advisory), ValidationState: orNone(&i.validationState),
+		PolicyMode: orNone(&i.policyMode),
 	}
 	if i.historical {
-		mutation.SetHistorical(true)
+		row.Historical = &i.historical
 	}
 	if i.malicious {
-		mutation.SetMalicious(true)
+		row.Malicious = &i.malicious
 	}
+	return row
 }

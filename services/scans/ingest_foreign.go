@@ -82,7 +82,8 @@ func (in *ingest) otherRefs(ctx context.Context) (bool, error) {
 	return in.tx.Scan.Query().Where(scan.DeploymentID(in.deploymentID), scan.ProjectID(in.project.ID), scan.RefGT(in.scan.Ref)).Exist(ctx)
 }
 
-// ruleIDs are the rows of the rules of results, under their present and former names.
+// ruleIDs are the rows of the rules of results, under their present and former names, but for those that this scan made: nothing
+// was found by them before.
 func (in *ingest) ruleIDs(ctx context.Context, g *group, results []int) ([]int64, error) {
 	aliases, err := in.namesOf(ctx, g.tool)
 	if err != nil {
@@ -90,7 +91,7 @@ func (in *ingest) ruleIDs(ctx context.Context, g *group, results []int) ([]int64
 	}
 	wanted := map[string]bool{}
 	for _, n := range results {
-		wanted[g.rules[g.evidence.at(n).Rule]] = true
+		wanted[g.rules[g.traces.at(n).Rule]] = true
 	}
 	for former, now := range aliases {
 		if wanted[now] {
@@ -110,7 +111,7 @@ func (in *ingest) ruleIDs(ctx context.Context, g *group, results []int) ([]int64
 		}
 		ids = append(ids, found...)
 	}
-	return ids, nil
+	return slices.DeleteFunc(ids, func(id int64) bool { return in.freshRules[id] }), nil
 }
 
 // matchByKey looks the strongest evidence of open results up on all refs.
@@ -121,9 +122,9 @@ func (in *ingest) matchByKey(ctx context.Context, g *group, primary string, form
 	}
 	keys := map[int64][]int{}
 	for _, n := range open {
-		e := *g.evidence.at(n)
+		e := g.traces.at(n).Evidence
 		keys[e.Key()] = append(keys[e.Key()], n)
-		for _, e.Rule = range formerOf[g.evidence.at(n).Rule] {
+		for _, e.Rule = range formerOf[e.Rule] {
 			keys[e.Key()] = append(keys[e.Key()], n)
 		}
 	}
@@ -187,7 +188,7 @@ func (g *group) joinForeign(known []identity.Known, refs []string, here map[stri
 	}
 	evidence := make([]identity.Evidence, len(open))
 	for n, result := range open {
-		evidence[n] = *g.evidence.at(result)
+		evidence[n] = g.traces.at(result).Evidence
 	}
 	for n, join := range identity.Match(free, evidence, o) {
 		result := open[n]

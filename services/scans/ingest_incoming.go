@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
@@ -34,11 +35,10 @@ type analysis struct{ tool, category string }
 
 // source is where the results of a scan come from: a SARIF report, or what a scanner sent.
 type source interface {
-	// each passes all results, always the same ones in the same order. It is called twice; yield may keep and change what
-	// it gets.
+	// each passes all results in one order. It is called once; yield may keep and change what it gets.
 	each(ctx context.Context, yield func(*incoming) error) error
 	// coverages say what each analysis of the scan looked at, those without a result included. It is called once, after
-	// each has come to its end for the first time.
+	// each has come to its end.
 	coverages() (map[analysis]*coverage, error)
 }
 
@@ -64,6 +64,7 @@ type incoming struct {
 	of          *group
 	result      int    // index in the group
 	ruleName    string // present name
+	path        string // as in content
 	evidence    identity.Evidence
 	ownID       bool   // the tool gives a match-based id
 	birthName   string // what the identity is called if it is a new one
@@ -71,7 +72,7 @@ type incoming struct {
 	elsewhere   bool   // findings of that name are stored
 	contentHash int64
 	ruleID      int64
-	encoded     []byte
+	encoded     []byte // the content with the commit
 }
 
 // incomingRule is what a report says about a rule. Results of one rule may share it; nobody changes it.
@@ -104,8 +105,7 @@ const nameVersion = 1
 
 // identify sets the ids that the finding gets if it is a new one. Their version is that of the names, which stays when the
 // ladder gets a new one: the content is hashed with it.
-func (i *incoming) identify(names *identity.Assigner) {
-	id := names.Assign(i.group.tool, identityText(i.ruleName, i.content))
+func (i *incoming) identify(id identity.Identity) {
 	i.birthName, i.ownID = id.Fingerprint, i.content.GetMatchBasedId() != ""
 	if i.content.MatchBasedId = id.MatchBasedID; i.content.GetSyntacticId() == "" {
 		i.content.SyntacticId = id.SyntacticID
@@ -113,24 +113,43 @@ func (i *incoming) identify(names *identity.Assigner) {
 	i.content.IdentityRung, i.content.IdentityVersion = id.Rung, nameVersion
 }
 
-// encode renders the blob and the hash that says whether a later scan brings news. The commit is not part of the hash:
-// the same finding at the next commit is not news.
-func (i *incoming) encode(commit string) error {
-	options := proto.MarshalOptions{Deterministic: true}
-	bare, err := options.Marshal(i.content)
-	if err != nil {
-		return err
+// encode renders the blob into a buffer, and the hash that says whether a later scan brings news. The commit is not part of the
+// hash: the same finding at the next commit is not news.
+func (i *incoming) encode(buffer []byte, commit string) (_ []byte, err error) {
+	i.content.Commit = commit
+	if i.encoded, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(buffer, i.content); err != nil {
+		return nil, err
 	}
+	start, end := commitIn(i.encoded)
 	h := xxhash.New()
-	_, _ = h.Write(bare) // a hash never fails
+	_, _ = h.Write(i.encoded[:start]) // a hash never fails
+	_, _ = h.Write(i.encoded[end:])
 	_, _ = h.WriteString(i.severity)
-	_ = binary.Write(h, binary.LittleEndian, i.ruleID)
+	var id [8]byte
+	binary.LittleEndian.PutUint64(id[:], uint64(i.ruleID))
+	_, _ = h.Write(id[:])
 	_, _ = h.WriteString(i.columns())
 	i.contentHash = int64(h.Sum64())
-	i.content.Commit = commit
-	i.encoded, err = options.Marshal(i.content)
-	return err
+	return i.encoded, nil
 }
+
+// commitIn says where the commit is in an encoded content. Fields stand in the order of their numbers.
+func commitIn(encoded []byte) (start, end int) {
+	for start < len(encoded) {
+		number, _, n := protowire.ConsumeField(encoded[start:])
+		switch {
+		case n < 0 || number > commitField:
+			return start, start
+		case number == commitField:
+			return start, start + n
+		}
+		start += n
+	}
+	return start, start
+}
+
+// commitField is the number of FindingContent.commit.
+const commitField = 9
 
 // columns are what the columns say beyond the content; empty where they are what they are without a word of the report.
 func (i *incoming) columns() string {

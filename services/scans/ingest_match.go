@@ -17,9 +17,6 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// errChanged says that a source broke its promise.
-var errChanged = errors.New("the results changed between two readings")
-
 // inOrder are the groups in one order, so that the same report is always worked in the same way.
 func (in *ingest) inOrder() []*group {
 	list := make([]*group, 0, len(in.groups))
@@ -77,19 +74,21 @@ func (g *group) climb(known []identity.Known, open []int, full bool) {
 		files[k.Path] = true
 	}
 	for _, n := range open {
-		files[g.evidence.at(n).Path] = true
+		files[g.traces.at(n).Path] = true
 	}
 	var results []int
 	var evidence []identity.Evidence
 	for n, id := range g.joined {
-		if id != 0 && !files[g.evidence.at(n).Path] {
+		t := g.traces.at(n)
+		if id != 0 && !files[t.Path] {
 			continue
 		}
-		results, evidence = append(results, n), append(evidence, *g.evidence.at(n))
+		results, evidence = append(results, n), append(evidence, t.Evidence)
 		if id != 0 {
-			known = append(known, identity.Known{Evidence: *g.evidence.at(n), ID: id, Open: true})
+			known = append(known, identity.Known{Evidence: t.Evidence, ID: id, Open: true})
 			g.left = append(g.left, id)
 			g.joined[n] = 0
+			g.settled.remove(n, t.product)
 		}
 	}
 	for i, join := range identity.Match(known, evidence, g.options(known, full)) {
@@ -223,9 +222,9 @@ func ruleHash(name string) uint64 { return identity.EvidenceOf(identity.Text{Rul
 // readKnown reads the findings of an analysis that a condition leaves, and their refs.
 func (in *ingest) readKnown(ctx context.Context, a analysis, former map[uint64]uint64, where *entsql.Predicate) (known []identity.Known, refs []string, err error) {
 	same := map[string]string{} // one string for the many rows of a ref
-	err = in.eachKnown(ctx, a, former, where, func() yieldKnown {
+	err = in.eachKnown(ctx, a, former, where, true, func() yieldKnown {
 		known, refs = nil, nil
-		return func(k *identity.Known, name, ref []byte) {
+		return func(k *identity.Known, name, ref []byte, _ *stored) {
 			if _, seen := same[string(ref)]; !seen {
 				same[string(ref)] = string(ref)
 			}
@@ -254,27 +253,29 @@ var errOutdated = errors.New("its evidence is of another version")
 
 // eachKnown passes the findings of an analysis that a condition leaves, with the present names of their rules. If one is of another
 // version of the ladder, the project is upgraded, and all begins anew.
-func (in *ingest) eachKnown(ctx context.Context, a analysis, former map[uint64]uint64, where *entsql.Predicate, begin func() yieldKnown) error {
-	err := in.scanKnown(ctx, a, former, where, begin())
+func (in *ingest) eachKnown(ctx context.Context, a analysis, former map[uint64]uint64, where *entsql.Predicate, named bool, begin func() yieldKnown) error {
+	err := in.scanKnown(ctx, a, former, where, named, begin())
 	if !errors.Is(err, errOutdated) {
 		return err
 	}
 	if err := upgradeProject(ctx, in.store, in.tx, in.deploymentID, in.project.ID); err != nil {
 		return fmt.Errorf("upgrade identities: %w", err)
 	}
-	return in.scanKnown(ctx, a, former, where, begin())
+	return in.scanKnown(ctx, a, former, where, named, begin())
 }
 
-// yieldKnown takes a finding; nothing of it may be kept but copies.
-type yieldKnown func(k *identity.Known, name, ref []byte)
+// yieldKnown takes a finding, with its name and ref if they were asked for, else with what else is stored of it; nothing of it may
+// be kept but copies.
+type yieldKnown func(k *identity.Known, name, ref []byte, about *stored)
 
 // scanKnown goes round ent, which would make whole rows of the hundreds of thousands that there may be, and so it names the
 // deployment itself. They come in no order: to sort them, the database would have to hold them all.
-func (in *ingest) scanKnown(ctx context.Context, a analysis, former map[uint64]uint64, where *entsql.Predicate, yield yieldKnown) (err error) {
-	query, args := entsql.Dialect(in.store.Dialect()).
-		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldRef, finding.FieldState, finding.FieldEvidence).
-		From(entsql.Table(finding.Table)).
-		Where(in.knownOf(a, where)).Query()
+func (in *ingest) scanKnown(ctx context.Context, a analysis, former map[uint64]uint64, where *entsql.Predicate, named bool, yield yieldKnown) (err error) {
+	columns := []string{finding.FieldID, finding.FieldState, finding.FieldEvidence, finding.FieldContentHash, finding.FieldFilePath}
+	if named {
+		columns = []string{finding.FieldID, finding.FieldState, finding.FieldEvidence, finding.FieldFingerprint, finding.FieldRef}
+	}
+	query, args := entsql.Dialect(in.store.Dialect()).Select(columns...).From(entsql.Table(finding.Table)).Where(in.knownOf(a, where)).Query()
 	tx, ok := in.store.Tx(ctx)
 	if !ok {
 		return errors.New("not in a transaction")
@@ -284,22 +285,43 @@ func (in *ingest) scanKnown(ctx context.Context, a analysis, former map[uint64]u
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	var name, ref, state, encoded sql.RawBytes
+	var state, encoded, name, ref sql.RawBytes
+	var id, hash any // converted by nobody
+	into := []any{&id, &state, &encoded, &hash, &ref}
+	if named {
+		into[3] = &name
+	}
 	var k identity.Known
+	var about stored
 	for rows.Next() {
-		if err := rows.Scan(&k.ID, &name, &ref, &state, &encoded); err != nil {
+		if err := rows.Scan(into...); err != nil {
 			return err
 		}
+		k.ID, _ = id.(int64)
 		if k.Evidence, _, err = identity.Decode(encoded); err != nil {
 			return fmt.Errorf("finding %d: %w: %w", k.ID, errOutdated, err)
 		}
-		if now, renamed := former[k.Rule]; renamed {
+		now, renamed := former[k.Rule]
+		if renamed {
 			k.Rule = now
 		}
-		k.Open = lifecycle.Seen(string(state))
-		yield(&k, name, ref)
+		about.state = stateWord(state)
+		about.contentHash, _ = hash.(int64)
+		about.hasPath, about.whole = ref != nil, !renamed
+		k.Open = lifecycle.Seen(about.state)
+		yield(&k, name, ref, &about)
 	}
 	return rows.Err()
+}
+
+// stateWord is the constant for a state, so that the many need no memory.
+func stateWord(state []byte) string {
+	for _, word := range [...]string{lifecycle.Unresolved, lifecycle.Muted, lifecycle.Fixed, lifecycle.Removed} {
+		if string(state) == word {
+			return word
+		}
+	}
+	return string(state)
 }
 
 // knownOf is the condition for the findings of an analysis that have not gone into others.

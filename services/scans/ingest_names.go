@@ -42,6 +42,12 @@ func (in *ingest) nameNew(ctx context.Context, batch []*incoming) error {
 			waiting = append(waiting, naming{i, 1})
 		}
 	}
+	if in.newProject { // nobody has a name yet, and those of one scan differ
+		for _, n := range waiting {
+			n.fingerprint = n.birthName
+		}
+		return nil
+	}
 	given := map[storedKey]bool{}
 	for len(waiting) > 0 {
 		owners, err := in.owners(ctx, waiting)

@@ -74,7 +74,13 @@ func (in *ingest) createRules(ctx context.Context, wanted map[ruleKey]*incoming,
 	if err != nil {
 		return err
 	}
-	return in.readRules(ctx, wanted)
+	if err := in.readRules(ctx, wanted); err != nil {
+		return err
+	}
+	for _, key := range missing {
+		in.freshRules[in.rules[key].id] = true
+	}
+	return nil
 }
 
 func (in *ingest) readRules(ctx context.Context, wanted map[ruleKey]*incoming) error {

@@ -19,7 +19,6 @@ type sarifSource struct {
 	category string // of the upload; empty: the report's own
 
 	rules   map[ruleKey]*incomingRule
-	read    bool         // once
 	seen    []seenInRun  // by run
 	skipped []sarif.Skip // at most maxSkippedShown
 	// skippedOf counts them by run.
@@ -31,31 +30,28 @@ type seenInRun struct {
 	rules, files map[string]bool
 	// unnamed: there are results whose rule, or file, is not known, so that it cannot be said which ones have none.
 	unnamedRules, unnamedFiles bool
+	// listsFiles: the run has a table of files; without one nobody asks which of them have results.
+	listsFiles bool
 }
 
 func newSARIFSource(report *sarif.Report, category string) *sarifSource {
 	s := &sarifSource{report: report, category: category, rules: map[ruleKey]*incomingRule{}}
-	for range report.Runs {
-		s.seen = append(s.seen, seenInRun{rules: map[string]bool{}, files: map[string]bool{}})
+	for _, run := range report.Runs {
+		artifacts, _ := run.Artifacts()
+		s.seen = append(s.seen, seenInRun{rules: map[string]bool{}, files: map[string]bool{}, listsFiles: len(artifacts) > 0})
 		s.skippedOf = append(s.skippedOf, 0)
 	}
 	return s
 }
 
-// each passes the results of all runs in file order. The first time it notes what is skipped, and what has results.
+// each passes the results of all runs in file order, and notes what is skipped, and what has results.
 func (s *sarifSource) each(ctx context.Context, yield func(*incoming) error) error {
-	first := !s.read
-	s.read = true
 	return s.report.Results(ctx, func(r *sarif.Result) error {
-		if first {
-			s.seen[r.Run].note(r)
-		}
+		s.seen[r.Run].note(r)
 		return yield(s.incoming(r))
 	}, func(skipped sarif.Skip) error {
-		if first {
-			s.skip(skipped)
-			s.seen[skipped.Run].skip(skipped)
-		}
+		s.skip(skipped)
+		s.seen[skipped.Run].skip(skipped)
 		return nil
 	})
 }
@@ -68,9 +64,11 @@ func (s *sarifSource) skip(skipped sarif.Skip) {
 }
 
 func (r *seenInRun) note(result *sarif.Result) {
-	r.rules[result.Rule.ID] = true
+	if !r.rules[result.Rule.ID] {
+		r.rules[result.Rule.ID] = true
+	}
 	r.unnamedRules = r.unnamedRules || result.Rule.Stub // the run does not list all of its rules
-	if result.Path != "" {
+	if r.listsFiles && result.Path != "" && !r.files[result.Path] {
 		r.files[result.Path] = true
 	}
 }
@@ -80,7 +78,7 @@ func (r *seenInRun) skip(skipped sarif.Skip) {
 		r.rules[name] = true
 	}
 	r.unnamedRules = r.unnamedRules || skipped.RuleID == ""
-	if skipped.Path != "" {
+	if r.listsFiles && skipped.Path != "" {
 		r.files[skipped.Path] = true
 	}
 	r.unnamedFiles = r.unnamedFiles || skipped.Path == ""
@@ -95,20 +93,18 @@ func (s *sarifSource) groupOf(run *sarif.Run) analysis {
 
 // incoming turns a result into its neutral form.
 func (s *sarifSource) incoming(r *sarif.Result) *incoming {
-	i := &incoming{
-		group: s.groupOf(s.report.Runs[r.Run]), product: r.Product, severity: r.Severity, suppressed: r.Suppressed,
-		content: &storev1.FindingContent{
-			Location: &findingsv1.FindingLocation{
-				FilePath: r.Path, Line: int32(r.Line), Column: int32(r.Column), EndLine: int32(r.EndLine), EndColumn: int32(r.EndColumn),
-			},
-			Message:           r.Message,
-			Snippet:           r.Snippet,
-			MatchBasedId:      r.MatchBasedID,
-			ToolFingerprint:   r.ToolFingerprint,
-			HistoricalCommit:  r.HistoricalCommit,
-			SuppressionReason: r.SuppressionReason,
-		},
-	}
+	made := &struct { // one piece of memory instead of three
+		incoming
+		content  storev1.FindingContent
+		location findingsv1.FindingLocation
+	}{}
+	i, content, location := &made.incoming, &made.content, &made.location
+	location.FilePath, location.Line, location.Column = r.Path, int32(r.Line), int32(r.Column)
+	location.EndLine, location.EndColumn = int32(r.EndLine), int32(r.EndColumn)
+	content.Location, content.Message, content.Snippet = location, r.Message, r.Snippet
+	content.MatchBasedId, content.ToolFingerprint = r.MatchBasedID, r.ToolFingerprint
+	content.HistoricalCommit, content.SuppressionReason = r.HistoricalCommit, r.SuppressionReason
+	i.group, i.product, i.severity, i.suppressed, i.content = s.groupOf(s.report.Runs[r.Run]), r.Product, r.Severity, r.Suppressed, content
 	i.rule = s.rule(i.group.tool, r)
 	switch r.Product {
 	case sca:

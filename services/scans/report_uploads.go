@@ -142,7 +142,7 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 		return fmt.Errorf("open scan: %w", err)
 	}
 	u.result, err = storeResults(ctx, tx, scanReport{
-		store: s.store, project: project, scan: u.scan, results: u.source, formerNames: u.source.formerNames(),
+		store: s.store, project: project, scan: u.scan, results: u.source, readAhead: true, spoolDir: s.options.SpoolDir, formerNames: u.source.formerNames(),
 	})
 	if err != nil {
 		return err

@@ -56,11 +56,11 @@ func (storeScanResults) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: scansQueue, MaxAttempts: storeAttempts}
 }
 
-// ScannerBackground makes findings of what scanners sent.
-func ScannerBackground(st *store.Store, log *slog.Logger, ingested func(product, outcome string, n int)) jobs.Work {
+// ScannerBackground makes findings of what scanners sent. What is too large for the memory lies in spoolDir meanwhile.
+func ScannerBackground(st *store.Store, log *slog.Logger, spoolDir string, ingested func(product, outcome string, n int)) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
-			results := &resultsWorker{store: st, log: log, ingested: ingested}
+			results := &resultsWorker{store: st, log: log, spoolDir: spoolDir, ingested: ingested}
 			river.AddWorker(workers, results)
 			river.AddWorker(workers, &lostResultsWorker{results: results, since: time.Now()})
 		},
@@ -73,6 +73,7 @@ type resultsWorker struct {
 	river.WorkerDefaults[storeScanResults]
 	store    *store.Store
 	log      *slog.Logger
+	spoolDir string
 	ingested func(product, outcome string, n int)
 }
 
@@ -149,7 +150,7 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	if len(policies) > 0 {
 		results.reported = map[uint64]struct{}{}
 	}
-	result, err := storeResults(ctx, tx, scanReport{store: w.store, project: of, scan: row, results: results})
+	result, err := storeResults(ctx, tx, scanReport{store: w.store, project: of, scan: row, results: results, spoolDir: w.spoolDir})
 	if err != nil {
 		return nil, fmt.Errorf("store findings: %w", err)
 	}

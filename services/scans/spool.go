@@ -61,13 +61,9 @@ func spoolGzip(ctx context.Context, o UploadOptions, src io.Reader) (*os.File, e
 }
 
 func spoolPlain(ctx context.Context, o UploadOptions, src io.Reader) (*os.File, error) {
-	file, err := os.CreateTemp(o.SpoolDir, "report-*")
+	file, err := namelessFile(o.SpoolDir, "report-*")
 	if err != nil {
 		return nil, err
-	}
-	// Without a name it is gone when it is closed, even if the server is killed.
-	if err := os.Remove(file.Name()); err != nil {
-		return nil, errors.Join(err, file.Close())
 	}
 	n, err := io.Copy(file, io.LimitReader(contextReader{ctx, src}, o.MaxBytes+1))
 	if err == nil && n > o.MaxBytes {

@@ -42,13 +42,60 @@ type Evidence struct {
 }
 
 // EvidenceOf hashes what a tool says.
-func EvidenceOf(t Text) Evidence {
+func EvidenceOf(t Text) Evidence { return (*Hasher)(nil).EvidenceOf(t) }
+
+// Hasher is EvidenceOf for many results: it remembers hashes of rules and directories, which most results share. A nil one
+// remembers nothing. It is not safe for concurrent use.
+type Hasher struct {
+	rules map[string]uint64
+	dirs  map[string]dirHashes
+}
+
+type dirHashes struct{ dir, parent uint32 }
+
+// maxRemembered bounds what a Hasher remembers of each kind.
+const maxRemembered = 2000
+
+func (h *Hasher) rule(name string) uint64 {
+	if h == nil {
+		return hashOf("rule", name)
+	}
+	hash, known := h.rules[name]
+	if !known {
+		hash = hashOf("rule", name)
+		h.rules = remember(h.rules, name, hash)
+	}
+	return hash
+}
+
+func (h *Hasher) dir(dir string) (hashes dirHashes) {
+	if h != nil {
+		known, ok := h.dirs[dir]
+		if ok {
+			return known
+		}
+		defer func() { h.dirs = remember(h.dirs, dir, hashes) }()
+	}
+	return dirHashes{dir: uint32(hashOf("dir", dir)), parent: uint32(hashOf("parent", path.Base(dir)))}
+}
+
+func remember[T any](known map[string]T, name string, value T) map[string]T {
+	if known == nil || len(known) >= maxRemembered {
+		known = map[string]T{}
+	}
+	known[strings.Clone(name)] = value
+	return known
+}
+
+// EvidenceOf hashes what a tool says.
+func (h *Hasher) EvidenceOf(t Text) Evidence {
+	dir := h.dir(path.Dir(t.Path))
 	e := Evidence{
-		Rule:            hashOf("rule", t.Rule),
+		Rule:            h.rule(t.Rule),
 		Path:            PathHash(t.Path),
 		Base:            uint32(hashOf("base", path.Base(t.Path))),
-		Parent:          uint32(hashOf("parent", path.Base(path.Dir(t.Path)))),
-		Dir:             uint32(hashOf("dir", path.Dir(t.Path))),
+		Parent:          dir.parent,
+		Dir:             dir.dir,
 		MatchBased:      hashOf("match", matchBase(t.MatchBasedID)),
 		ToolFingerprint: hashOf("tool", strings.TrimSpace(t.ToolFingerprint)),
 		Pattern:         hashOf("pattern", strings.TrimSpace(t.PatternHash)),
@@ -57,7 +104,7 @@ func EvidenceOf(t Text) Evidence {
 		Column:          clamp(t.Column),
 	}
 	snippet := collapse(ownLines(t.Snippet, t.Line, t.EndLine))
-	message := collapse(replaceNumbers(position, t.Message, "#"))
+	message := collapse(withoutPositions(t.Message))
 	e.Snippet, e.Message = hashOf("snippet", snippet), hashOf("message", message)
 	e.Specific = specific(snippet) || snippet == "" && e.Code != 0
 	e.Shape = hashOf("shape", shape(snippet))
@@ -189,7 +236,9 @@ func hashOf(kind, text string) uint64 {
 	if text == "" {
 		return 0
 	}
-	sum := sha256.Sum256(append(append(make([]byte, 0, len(kind)+1+len(text)), kind+"\x00"...), text...))
+	var near [512]byte // most texts fit, and need no memory of their own
+	b := append(append(append(near[:0], kind...), 0), text...)
+	sum := sha256.Sum256(b)
 	return max(binary.BigEndian.Uint64(sum[:8]), 1)
 }
 

@@ -5,9 +5,6 @@ import (
 	"crypto/sha512"
 	"encoding/binary"
 	"encoding/hex"
-	"hash"
-	"io"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -60,50 +57,54 @@ type Identity struct {
 }
 
 // Assigner gives names to the results of one analysis, which is one tool and category of one project and ref. Results have
-// to come in file order. It is not safe for concurrent use and takes about 50 bytes for each distinct piece of evidence.
+// to come in file order. It is not safe for concurrent use and takes about 16 bytes for each distinct piece of evidence.
 type Assigner struct {
-	seen   map[[16]byte]uint32
-	digest hash.Hash
+	seen   occurrences
+	buffer []byte
 }
 
 // NewAssigner starts an analysis.
-func NewAssigner() *Assigner {
-	return &Assigner{seen: make(map[[16]byte]uint32), digest: sha256.New()}
-}
+func NewAssigner() *Assigner { return &Assigner{} }
 
 // Assign names the next result of a tool (its stable name, without its version). The same results in the same order always get
 // the same names.
 func (a *Assigner) Assign(tool string, e Text) Identity {
+	codeRung, codeEvidence := code(e)
 	rung, evidence := climb(e)
+	if rung == "" {
+		rung, evidence = codeRung, codeEvidence
+	}
 	tool = strings.ToLower(strings.TrimSpace(tool))
 	key := a.sum("finding", tool, e.Rule, e.Path, rung, evidence)
-	id := Identity{Rung: rung, Occurrence: a.count(key)}
-	id.Fingerprint = a.final(key, id.Occurrence)
+	id := Identity{Rung: rung, Occurrence: a.seen.count(key)}
+	id.Fingerprint = final(key, id.Occurrence)
 
 	// Where the code is the evidence already, so is its count: a second entry for each result is saved.
-	codeRung, codeEvidence := code(e)
 	nth := id.Occurrence
 	if codeRung != rung {
-		nth = a.count(a.sum("code", tool, e.Rule, e.Path, codeRung, codeEvidence))
+		nth = a.seen.count(a.sum("code", tool, e.Rule, e.Path, codeRung, codeEvidence))
 	}
-	id.SyntacticID = a.final(a.sum("syntactic", e.Rule, e.Path, codeRung, codeEvidence), nth)
+	id.SyntacticID = final(a.sum("syntactic", e.Rule, e.Path, codeRung, codeEvidence), nth)
 
 	if id.MatchBasedID = strings.TrimSpace(e.MatchBasedID); id.MatchBasedID == "" {
-		long := sha512.New()
-		fields(long, "match", tool, e.Rule, e.Path, rung, evidence)
-		id.MatchBasedID = hex.EncodeToString(long.Sum(nil)) + "_" + strconv.Itoa(id.Occurrence)
+		a.buffer = fields(a.buffer[:0], "match", tool, e.Rule, e.Path, rung, evidence)
+		long := sha512.Sum512(a.buffer)
+		var text [2*sha512.Size + 11]byte
+		hex.Encode(text[:], long[:])
+		text[2*sha512.Size] = '_'
+		id.MatchBasedID = string(strconv.AppendInt(text[:2*sha512.Size+1], int64(id.Occurrence), 10))
 	}
 	return id
 }
 
-// climb chooses the strongest evidence.
+// climb chooses the strongest of the tool's own ids; none: rung is empty.
 func climb(e Text) (rung, evidence string) {
-	for _, rung := range []string{RungMatchBasedID, RungToolFingerprint} {
+	for _, rung := range [...]string{RungMatchBasedID, RungToolFingerprint} {
 		if evidence := evidenceOf(rung, e); evidence != "" {
 			return rung, evidence
 		}
 	}
-	return code(e)
+	return "", ""
 }
 
 // code is the evidence that does not depend on the tool's own ids.
@@ -121,55 +122,28 @@ func evidenceOf(rung string, e Text) string {
 	case RungToolFingerprint:
 		return strings.TrimSpace(e.ToolFingerprint)
 	case RungSnippet:
-		return collapse(replaceNumbers(lineNumbers, e.Snippet, ""))
+		return collapse(withoutLineNumbers(e.Snippet))
 	}
-	return collapse(replaceNumbers(position, e.Message, "#"))
+	return collapse(withoutPositions(e.Message))
 }
-
-// position finds the line numbers that messages speak of ("declared at 5959:23", "see line 12"): they move with the code.
-var position = regexp.MustCompile(`(?i)\b\d+:\d+\b|:\d+\b|\b(?:lines?|columns?|col\.?)[ :#]+\d+(?:\s*(?:-|to|and|–)\s*\d+)?`)
-
-// lineNumbers finds those that some tools write before each line of a snippet ("156: x := y").
-var lineNumbers = regexp.MustCompile(`(?m)^[ \t]*\d+[:|][ \t]`)
-
-// replaceNumbers replaces what an expression finds that looks for digits. Most texts have none, which is seen much faster.
-func replaceNumbers(expression *regexp.Regexp, text, by string) string {
-	if !strings.ContainsAny(text, "0123456789") {
-		return text
-	}
-	return expression.ReplaceAllString(text, by)
-}
-
-// collapse makes texts equal that differ in white space only.
-func collapse(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func (a *Assigner) sum(parts ...string) [16]byte {
-	a.digest.Reset()
-	fields(a.digest, parts...)
-	var full [sha256.Size]byte
-	a.digest.Sum(full[:0])
+	a.buffer = fields(a.buffer[:0], parts...)
+	full := sha256.Sum256(a.buffer)
 	return [16]byte(full[:16])
 }
 
-// fields writes the version and each part with its length before it, so that no two lists of parts look the same.
-func fields(w io.Writer, parts ...string) {
-	var length [8]byte
-	binary.BigEndian.PutUint64(length[:], namesVersion)
-	_, _ = w.Write(length[:])
+// fields appends the version and each part with its length before it, so that no two lists of parts look the same.
+func fields(b []byte, parts ...string) []byte {
+	b = binary.BigEndian.AppendUint64(b, namesVersion)
 	for _, part := range parts {
-		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
-		_, _ = w.Write(length[:])
-		_, _ = io.WriteString(w, part)
+		b = binary.BigEndian.AppendUint64(b, uint64(len(part)))
+		b = append(b, part...)
 	}
+	return b
 }
 
-func (a *Assigner) count(key [16]byte) int {
-	n := a.seen[key]
-	a.seen[key] = n + 1
-	return int(n)
-}
-
-func (a *Assigner) final(key [16]byte, occurrence int) string {
+func final(key [16]byte, occurrence int) string {
 	var in [20]byte
 	copy(in[:], key[:])
 	binary.BigEndian.PutUint32(in[16:], uint32(occurrence))

@@ -18,9 +18,6 @@ func matchBase(id string) string {
 	return id[:cut]
 }
 
-// numberedLine is a line of a snippet as some tools write it: "156: x := y".
-var numberedLine = regexp.MustCompile(`^[ \t]*(\d+)[:|][ \t]?(.*)$`)
-
 // ownLines leaves only the matched lines of a snippet that shows its neighbours, too, with a number before each line. Other
 // snippets stay as they are.
 func ownLines(snippet string, first, last int) string {
@@ -33,19 +30,32 @@ func ownLines(snippet string, first, last int) string {
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		m := numberedLine.FindStringSubmatch(line)
-		if m == nil {
+		number, code, ok := numberedLine(line)
+		if !ok {
 			return snippet
 		}
-		all = append(all, m[2])
-		if n, err := strconv.Atoi(m[1]); err == nil && n >= first && n <= max(first, last) {
-			own = append(own, m[2])
+		all = append(all, code)
+		if n, err := strconv.Atoi(number); err == nil && n >= first && n <= max(first, last) {
+			own = append(own, code)
 		}
 	}
 	if len(own) == 0 {
 		return strings.Join(all, "\n")
 	}
 	return strings.Join(own, "\n")
+}
+
+// numberedLine takes a line of a snippet apart as some tools write it: "156: x := y".
+func numberedLine(line string) (number, code string, ok bool) {
+	end := lineNumber(line)
+	if end == 0 {
+		return "", "", false
+	}
+	number, code = strings.TrimLeft(line[:end-1], " \t"), line[end:]
+	if code != "" && isBlank(code[0]) {
+		code = code[1:]
+	}
+	return number, code, true
 }
 
 // specific tells code that can be recognised in another file from a brace or a bare call.
@@ -66,17 +76,19 @@ var quoted = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|
 // variable may be renamed without changing it. The code has its white space collapsed. It is written out, because every result
 // comes this way, and expressions took most of the time.
 func shape(code string) string {
-	var b strings.Builder
-	b.Grow(len(code))
-	open := map[rune]bool{} // quotes that nothing closes: they are looked for once
+	b := make([]byte, 0, len(code))
+	var open [128]bool // quotes that nothing closes: they are looked for once
 	for i := 0; i < len(code); {
-		c, size := utf8.DecodeRuneInString(code[i:])
+		c, size := rune(code[i]), 1
+		if c >= utf8.RuneSelf {
+			c, size = utf8.DecodeRuneInString(code[i:])
+		}
 		end := i + size
 		switch {
 		case c == '"' || c == '\'' || c == '`':
 			if !open[c] {
 				if end = closing(code, i); end > 0 {
-					b.WriteString(`""`)
+					b = append(b, `""`...)
 					i = end
 					continue
 				}
@@ -84,25 +96,24 @@ func shape(code string) string {
 			}
 			end = i + size
 		case c >= '0' && c <= '9':
-			end = i + prefix(code[i:], func(r rune) bool { return r == '.' || nameRune(r) })
-			b.WriteByte('0')
-			i = end
+			b = append(b, '0')
+			i += prefix(code[i:], func(r rune) bool { return r == '.' || nameRune(r) })
 			continue
 		case nameRune(c):
 			end = i + prefix(code[i:], nameRune)
 			called := strings.HasPrefix(strings.TrimPrefix(code[end:], " "), "(")
-			if called || strings.HasSuffix(b.String(), ".") {
-				b.WriteString(code[i:end])
+			if called || len(b) > 0 && b[len(b)-1] == '.' {
+				b = append(b, code[i:end]...)
 			} else {
-				b.WriteByte('i')
+				b = append(b, 'i')
 			}
 			i = end
 			continue
 		}
-		b.WriteString(code[i:end])
+		b = append(b, code[i:end]...)
 		i = end
 	}
-	return b.String()
+	return string(b)
 }
 
 // closing is behind the quote that ends the string at i; 0 if none does.
@@ -133,10 +144,40 @@ func nameRune(r rune) bool {
 		r >= utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsNumber(r))
 }
 
-// named is a word that looks like a name in a program rather than a word of a language.
-var named = regexp.MustCompile(`\S*(?:[a-z][A-Z]|[_()\[\]{}*.$0-9])\S*`)
-
-// messageShape is a message without what it quotes and without names.
+// messageShape is a message without what it quotes and without names: words that look like a name in a program rather than a word
+// of a language.
 func messageShape(message string) string {
-	return named.ReplaceAllString(quoted.ReplaceAllString(message, `""`), "i")
+	if strings.ContainsAny(message, "\"'`") {
+		message = quoted.ReplaceAllString(message, `""`)
+	}
+	b := make([]byte, 0, len(message))
+	for i := 0; i < len(message); {
+		end := i
+		for end < len(message) && !isSpace(message[end]) {
+			end++
+		}
+		if word := message[i:end]; isName(word) {
+			b = append(b, 'i')
+		} else {
+			b = append(b, word...)
+		}
+		for i = end; i < len(message) && isSpace(message[i]); i++ {
+			b = append(b, message[i])
+		}
+	}
+	return string(b)
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r' }
+
+func isName(word string) bool {
+	for i := 0; i < len(word); i++ {
+		switch c := word[i]; {
+		case c >= '0' && c <= '9', strings.IndexByte("_()[]{}*.$", c) >= 0:
+			return true
+		case c >= 'A' && c <= 'Z' && i > 0 && word[i-1] >= 'a' && word[i-1] <= 'z':
+			return true
+		}
+	}
+	return false
 }

@@ -52,30 +52,35 @@ type Skip struct {
 
 // convert makes a result of raw JSON. Exactly one of the two answers is set.
 func (run *Run) convert(raw jsontext.Value, index int, rep *Report) (*Result, *Skip) {
-	var w wireResult
-	skip := &Skip{Run: run.Index, Index: index}
-	if err := json.Unmarshal(raw, &w, decodeOptions); err != nil {
-		skip.RuleID = salvageRuleID(raw)
-		skip.Reason = describe(err)
-		return nil, skip
+	if run.wire == nil {
+		run.wire = &wireResult{}
 	}
-	skip.RuleID = ruleID(w.RuleID)
+	w := run.wire
+	*w = wireResult{}
+	var id, file string
+	skip := func(reason string) (*Result, *Skip) {
+		return nil, &Skip{Run: run.Index, Index: index, RuleID: id, Path: file, Reason: reason}
+	}
+	if err := json.Unmarshal(raw, w, decodeOptions); err != nil {
+		id = salvageRuleID(raw)
+		return skip(describe(err))
+	}
+	id = ruleID(w.RuleID)
 	location := w.place()
-	file, err := run.paths.resolve(location.ArtifactLocation)
+	var err error
+	file, err = run.paths.resolve(location.ArtifactLocation)
 	if err != nil {
-		skip.Reason = err.Error()
-		return nil, skip
+		file = ""
+		return skip(err.Error())
 	}
-	skip.Path = file
-	rule, id := run.rule(&w)
+	rule, name := run.rule(w)
 	if rule == nil {
-		skip.Reason = "it names no rule: it has neither ruleId nor rule.id nor the index of a known rule"
-		return nil, skip
+		return skip("it names no rule: it has neither ruleId nor rule.id nor the index of a known rule")
 	}
-	skip.RuleID = id
-	severity := run.severityOf(&w, rule)
-	if skip.Reason = noFinding(&w, severity); skip.Reason != "" {
-		return nil, skip
+	id = name
+	severity := run.severityOf(w, rule)
+	if reason := noFinding(w, severity); reason != "" {
+		return skip(reason)
 	}
 	res := &Result{
 		Run: run.Index, Index: index, RuleID: id, Rule: rule, Severity: severity, Path: file,
@@ -85,9 +90,9 @@ func (run *Run) convert(raw jsontext.Value, index int, rep *Report) (*Result, *S
 	}
 	res.region(location.Region)
 	res.suppression(w.Suppressions)
-	run.texts(res, &w, location, rep)
+	run.texts(res, w, location, rep)
 	if res.Product == ProductSCA {
-		res.Package = packageOf(&w, rule, res.Message, res.Path)
+		res.Package = packageOf(w, rule, res.Message, res.Path)
 	}
 	return res, nil
 }

@@ -19,6 +19,7 @@ func (r *Report) Results(ctx context.Context, yield func(*Result) error, skip fu
 				return err
 			}
 		}
+		run.wire = nil
 		run.stubs = nil // those that are in use live on with their results
 		if index != run.Results {
 			return fmt.Errorf("the report changed while it was read: runs[%d] had %d results, then %d", run.Index, run.Results, index)

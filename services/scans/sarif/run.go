@@ -54,6 +54,7 @@ type Run struct {
 	external   bool
 	paths      *pathResolver
 	stubs      map[string]*Rule
+	wire       *wireResult // of the result that is being read
 	ruleCount  int
 
 	artifactFacts            []artifactFacts // of artifacts
