@@ -79,6 +79,8 @@ type Principal struct {
 	LimitedScopes []string
 	// Grants are the deployments that the principal belongs to: exactly one for an API token, any number for a user.
 	Grants []Grant
+	// WithoutTeams is true when the look-up of an API token saw that its deployment has no teams; false means unknown.
+	WithoutTeams bool
 }
 
 type principalKey struct{}

@@ -34,8 +34,7 @@ func authenticate(d Deps) Link {
 
 // authorization returns the header, empty when there is none.
 func authorization(ctx context.Context) (string, error) {
-	md, _ := metadata.FromIncomingContext(ctx)
-	switch values := md.Get("authorization"); len(values) {
+	switch values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) {
 	case 0:
 		return "", nil
 	case 1:

@@ -8,6 +8,7 @@ import (
 
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/quota"
 )
 
 // The transports of a call, as logs and metrics name them.
@@ -23,9 +24,13 @@ type call struct {
 	transport string
 	remote    string // address of the caller, without its port
 	rule      *optionsv1.MethodRule
+	report    *quota.Report // where the gateway looks for the quota; nil over gRPC
 
 	principal *access.Principal // set by authentication; nil for public RPCs
 	grant     *access.Grant     // set by tenant
+	quota     *quota.Quota      // set by rate limit; nil without a limit
+	stream    grpc.ServerStream // nil for a unary call
+	told      bool              // whether a stream has told its quota
 	request   proto.Message     // the request, or the first message of a stream; for the audit
 }
 

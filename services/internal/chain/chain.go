@@ -12,6 +12,7 @@ import (
 
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/inprocess"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
@@ -34,8 +35,10 @@ type Deps struct {
 	Trail *audit.Trail
 	// Validator checks requests; see NewValidator.
 	Validator protovalidate.Validator
-	// RateLimit is in calls per second and credential; 0 means no limit.
-	RateLimit float64
+	// RateLimit is in calls per second and credential, DeploymentRateLimit in calls per second and deployment, both on this
+	// node; 0 means no limit.
+	RateLimit, DeploymentRateLimit float64
+	Uploads                        UploadLimits
 	// RequestTimeout bounds every unary call and UploadTimeout every upload, whatever the caller asks for; 0 means no
 	// bound.
 	RequestTimeout, UploadTimeout time.Duration
@@ -48,7 +51,7 @@ type Deps struct {
 // else (401), a foreign deployment looks like an absent one (404) before roles are told (403), and only who may call
 // learns what is wrong with the request (400).
 func New(d Deps) ([]Link, error) {
-	limits, err := newLimiter(d.RateLimit, d.Metrics.RateLimited.Inc)
+	limits, err := newQuotas(d.RateLimit, d.DeploymentRateLimit, d.Metrics.RateLimited.Inc)
 	if err != nil {
 		return nil, fmt.Errorf("rate limit: %w", err)
 	}
@@ -57,14 +60,14 @@ func New(d Deps) ([]Link, error) {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	return []Link{
-		requestID(d),
+		requestID(d, limits),
 		accessLog(d),
 		recoverPanics(d),
 		mapErrors(),
 		authenticate(d),
 		resolveTenant(d, auditor),
 		applyRule(auditor),
-		limitRate(limits),
+		limitRate(limits, newUploadGate(d.Uploads, d.Metrics.RateLimited.Inc)),
 		auditor.link(),
 		validate(d.Validator),
 	}, nil
@@ -82,7 +85,7 @@ func Interceptors(links []Link) (unary []grpc.UnaryServerInterceptor, stream []g
 // is off.
 func ServerOptions(spans stats.Handler, links []Link) []grpc.ServerOption {
 	unary, stream := Interceptors(links)
-	options := []grpc.ServerOption{grpc.ChainUnaryInterceptor(unary...), grpc.ChainStreamInterceptor(stream...)}
+	options := []grpc.ServerOption{grpc.UnaryInterceptor(inprocess.ChainUnary(unary)), grpc.ChainStreamInterceptor(stream...)}
 	if spans != nil {
 		options = append(options, grpc.StatsHandler(spans))
 	}

@@ -35,7 +35,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/chain"
-	"github.com/palisade/palisade/services/internal/gateway"
+	"github.com/palisade/palisade/services/internal/inprocess"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
@@ -73,6 +73,7 @@ type handlers struct {
 	get    func(context.Context, *projectsv1.GetProjectRequest) error
 	list   func(context.Context) error
 	upload func(context.Context, []*scansv1.UploadReportRequest) error
+	begun  func() // an upload has reached its handler
 }
 
 func (h *handlers) Ping(context.Context, *platformv1.PingRequest) (*platformv1.PingResponse, error) {
@@ -106,6 +107,9 @@ func (h *handlers) ListFindings(context.Context, *findingsv1.ListFindingsRequest
 
 func (h *handlers) UploadReport(stream grpc.ClientStreamingServer[scansv1.UploadReportRequest, scansv1.UploadReportResponse]) error {
 	var got []*scansv1.UploadReportRequest
+	if h.begun != nil {
+		h.begun()
+	}
 	for {
 		message, err := stream.Recv()
 		if err == io.EOF {
@@ -197,7 +201,7 @@ func (f *fixture) serve(all grpchan.HandlerMap, log *slog.Logger) {
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	unary, stream := chain.Interceptors(f.links)
-	inProcess := gateway.NewInProcess(gateway.InProcessConfig{Unary: unary, Stream: stream, Logger: log})
+	inProcess := inprocess.New(inprocess.Config{Unary: unary, Stream: stream, Logger: log})
 	all.ForEach(inProcess.RegisterService)
 	f.conns = map[string]grpc.ClientConnInterface{"grpc": conn, "http": inProcess}
 }

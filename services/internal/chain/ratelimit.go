@@ -2,58 +2,80 @@ package chain
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net/netip"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
 
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/quota"
 )
 
-// maxBuckets bounds the memory of a limiter: about 10 MB. A caller whose bucket was dropped for a newer one starts with
-// a full one.
+// maxBuckets bounds the memory of one kind of buckets: about 10 MB. A caller whose bucket was dropped for a newer one
+// starts with a full one.
 const maxBuckets = 50_000
 
-// limiter counts the calls of each credential, and those without one by address. Each node counts for itself.
-type limiter struct {
+// buckets are the token buckets of one limit, by whom it holds for. Each node counts for itself.
+type buckets[K comparable] struct {
+	*lru.Cache[K, *rate.Limiter]
 	perSecond rate.Limit
 	burst     int
+}
+
+// newBuckets allow perSecond calls on average, and as many at once; 0 allows all.
+func newBuckets[K comparable](perSecond float64) (buckets[K], error) {
+	cache, err := lru.New[K, *rate.Limiter](maxBuckets)
+	return buckets[K]{Cache: cache, perSecond: rate.Limit(perSecond), burst: int(min(math.Ceil(perSecond), math.MaxInt32))}, err
+}
+
+func (b *buckets[K]) of(key K) *rate.Limiter {
+	if bucket, ok := b.Get(key); ok {
+		return bucket
+	}
+	bucket := rate.NewLimiter(b.perSecond, b.burst)
+	if other, exists, _ := b.PeekOrAdd(key, bucket); exists {
+		return other // of a call at the same moment
+	}
+	return bucket
+}
+
+// credential is what the calls of one caller have in common.
+type credential struct {
+	kind access.Kind
+	id   int64
+}
+
+// limiter counts the calls of each credential, and those without one by address.
+type limiter struct {
 	// Callers without a credential can come from any number of addresses; they must not drop the buckets of the others.
-	credentials, addresses *lru.Cache[string, *rate.Limiter]
-	refused                func()
+	credentials buckets[credential]
+	addresses   buckets[string]
+	refused     func()
 }
 
 // newLimiter allows perSecond calls on average, and as many at once; 0 allows all. refused is called for each refusal.
 func newLimiter(perSecond float64, refused func()) (*limiter, error) {
-	l := &limiter{perSecond: rate.Limit(perSecond), refused: refused}
-	l.burst = int(min(math.Ceil(perSecond), math.MaxInt32))
+	l := &limiter{refused: refused}
 	var err error
-	if l.credentials, err = lru.New[string, *rate.Limiter](maxBuckets); err != nil {
+	if l.credentials, err = newBuckets[credential](perSecond); err != nil {
 		return nil, err
 	}
-	l.addresses, err = lru.New[string, *rate.Limiter](maxBuckets)
+	l.addresses, err = newBuckets[string](perSecond)
 	return l, err
-}
-
-// limitRate refuses calls that come too fast.
-func limitRate(l *limiter) Link {
-	return check(func(ctx context.Context, c *call) (context.Context, error) {
-		if wait := l.take(c, time.Now()); wait > 0 {
-			l.refused()
-			return nil, apierr.RateLimited(wait)
-		}
-		return ctx, nil
-	}).link("rate limit")
 }
 
 // take counts one call and returns 0, or how long the caller has to wait.
 func (l *limiter) take(c *call, now time.Time) time.Duration {
-	if l.perSecond <= 0 {
+	bucket := l.bucket(c)
+	if bucket == nil || bucket.AllowN(now, 1) {
 		return 0
 	}
-	r := l.bucket(c).ReserveN(now, 1)
+	r := bucket.ReserveN(now, 1)
 	wait := r.DelayFrom(now)
 	if wait > 0 {
 		r.CancelAt(now) // a refused call costs nothing, or a caller who keeps trying would never get in again
@@ -61,19 +83,133 @@ func (l *limiter) take(c *call, now time.Time) time.Duration {
 	return wait
 }
 
+// bucket is nil when there is no limit.
 func (l *limiter) bucket(c *call) *rate.Limiter {
-	cache, key := l.addresses, network(c.remote)
-	if c.principal != nil {
-		cache, key = l.credentials, principalName(c)
+	switch {
+	case l.credentials.perSecond <= 0:
+		return nil
+	case c.principal != nil:
+		return l.credentials.of(credential{kind: c.principal.Kind, id: c.principal.ID})
+	default:
+		return l.addresses.of(network(c.remote))
 	}
-	if bucket, ok := cache.Get(key); ok {
-		return bucket
+}
+
+// quotas are the two limits of a call: that of its credential and that of its deployment.
+type quotas struct {
+	callers     *limiter
+	deployments buckets[int64]
+	policy      string // of the fields that tell callers
+}
+
+func newQuotas(perCredential, perDeployment float64, refused func()) (*quotas, error) {
+	callers, err := newLimiter(perCredential, refused)
+	if err != nil {
+		return nil, err
 	}
-	bucket := rate.NewLimiter(l.perSecond, l.burst)
-	if other, exists, _ := cache.PeekOrAdd(key, bucket); exists {
-		return other // of a call at the same moment
+	q := &quotas{callers: callers}
+	if q.deployments, err = newBuckets[int64](perDeployment); err != nil {
+		return nil, err
 	}
-	return bucket
+	for _, limit := range []struct {
+		perSecond rate.Limit
+		burst     int
+		of        string
+	}{
+		{callers.credentials.perSecond, callers.credentials.burst, "credential"},
+		{q.deployments.perSecond, q.deployments.burst, "deployment"},
+	} {
+		if limit.perSecond <= 0 {
+			continue
+		}
+		if q.policy != "" {
+			q.policy += ", "
+		}
+		window := math.Ceil(float64(limit.burst) / float64(limit.perSecond))
+		q.policy += fmt.Sprintf("%d;w=%.0f;comment=%q", limit.burst, window, limit.of)
+	}
+	return q, nil
+}
+
+// limitRate refuses calls that come too fast, and makes uploads wait for their turn.
+func limitRate(q *quotas, uploads *uploadGate) Link {
+	link := check(func(ctx context.Context, c *call) (context.Context, error) {
+		now := time.Now()
+		wait := q.take(c, now)
+		if c.quota = q.state(c, now, wait); c.stream != nil {
+			c.answer(ctx, q)
+		}
+		if wait > 0 {
+			q.callers.refused()
+			return nil, apierr.RateLimited(wait)
+		}
+		return ctx, nil
+	}).link("rate limit")
+	counted := link.Stream
+	link.Stream = func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		return counted(srv, ss, info, func(srv any, ss grpc.ServerStream) error {
+			c := callFrom(ss.Context())
+			if !gated(c.rule) {
+				return handler(srv, ss)
+			}
+			return uploads.around(ss.Context(), c, srv, ss, handler)
+		})
+	}
+	return link
+}
+
+// take counts one call in both limits and returns 0, or how long the caller has to wait. What the deployment's limit
+// refuses costs the credential nothing, nor the other way round.
+func (q *quotas) take(c *call, now time.Time) time.Duration {
+	deployment := q.deployment(c)
+	if deployment != nil {
+		if lacks := 1 - deployment.TokensAt(now); lacks > 0 {
+			return max(time.Duration(lacks/float64(q.deployments.perSecond)*float64(time.Second)), 1)
+		}
+	}
+	wait := q.callers.take(c, now)
+	if wait == 0 && deployment != nil {
+		deployment.AllowN(now, 1) // false only where calls raced for the last one; they are let in
+	}
+	return wait
+}
+
+// deployment is the bucket of the deployment in which a call acts; that of an API token belongs to one in any case. It is
+// nil when there is none, or no limit.
+func (q *quotas) deployment(c *call) *rate.Limiter {
+	switch {
+	case q.deployments.perSecond <= 0:
+		return nil
+	case c.grant != nil:
+		return q.deployments.of(c.grant.DeploymentID)
+	case c.principal != nil && c.principal.Kind == access.KindToken && len(c.principal.Grants) == 1:
+		return q.deployments.of(c.principal.Grants[0].DeploymentID)
+	default:
+		return nil
+	}
+}
+
+// state tells the caller about the limit that he is closer to. wait is that of a call that was refused, else 0.
+func (q *quotas) state(c *call, now time.Time, wait time.Duration) *quota.Quota {
+	var nearest *quota.Quota
+	for _, bucket := range [...]*rate.Limiter{q.callers.bucket(c), q.deployment(c)} {
+		if bucket == nil {
+			continue
+		}
+		tokens := bucket.TokensAt(now)
+		left := int(max(0, tokens))
+		if nearest != nil && nearest.Remaining <= left {
+			continue
+		}
+		full := (float64(bucket.Burst()) - tokens) / float64(bucket.Limit())
+		nearest = &quota.Quota{
+			Limit: bucket.Burst(), Remaining: left, Reset: time.Duration(full * float64(time.Second)), Policy: q.policy,
+		}
+	}
+	if nearest != nil && wait > 0 {
+		nearest.Remaining, nearest.Reset = 0, max(wait, time.Second) // as Retry-After says
+	}
+	return nearest
 }
 
 // network is the address itself for IPv4. Of IPv6 everybody has at least 64 bits of addresses, so the first 64 count.

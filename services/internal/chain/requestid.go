@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fullstorydev/grpchan/inprocgrpc"
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -16,6 +15,8 @@ import (
 	"google.golang.org/grpc/peer"
 
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	"github.com/palisade/palisade/services/internal/inprocess"
+	"github.com/palisade/palisade/services/internal/quota"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
@@ -26,16 +27,13 @@ const RequestIDHeader = "x-request-id"
 const maxRequestID = 128
 
 // requestID begins a call: it gives it an id and the longest time that it may take, and makes the record that the other
-// links fill in.
-func requestID(d Deps) Link {
+// links fill in. At its end it tells the caller the id, and what he may still ask for.
+func requestID(d Deps, limits *quotas) Link {
 	return Link{
 		Name: "request id",
 		Unary: func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			ctx, c := begin(ctx, d, info.FullMethod)
-			if c.transport == transportGRPC {
-				// It fails only when headers are sent already, which nothing outside of this link can do.
-				_ = grpc.SetHeader(ctx, metadata.Pairs(RequestIDHeader, c.id))
-			}
+			defer c.answer(ctx, limits)
 			if d.RequestTimeout > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, d.RequestTimeout)
@@ -45,9 +43,11 @@ func requestID(d Deps) Link {
 		},
 		Stream: func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 			ctx, c := begin(ss.Context(), d, info.FullMethod)
-			if c.transport == transportGRPC {
+			if c.stream = ss; c.transport == transportGRPC {
+				// It fails only when headers are sent already, which nothing outside of this link can do.
 				_ = ss.SetHeader(metadata.Pairs(RequestIDHeader, c.id))
 			}
+			defer c.answer(ctx, limits)
 			if c.rule.GetPermission() == optionsv1.Permission_PERMISSION_UPLOAD {
 				return bounded(srv, ss, ctx, d.UploadTimeout, handler)
 			}
@@ -66,21 +66,51 @@ func bounded(srv any, ss grpc.ServerStream, ctx context.Context, limit time.Dura
 }
 
 func begin(ctx context.Context, d Deps, method string) (context.Context, *call) {
-	md, _ := metadata.FromIncomingContext(ctx)
 	c := &call{method: method, transport: transportGRPC, rule: d.Rules.Rule(method)}
-	if outer := inprocgrpc.ClientContext(ctx); outer != nil {
+	if outer := inprocess.Caller(ctx); outer != nil {
 		c.transport = transportHTTP
+		c.report = quota.FromContext(outer)
 		ctx = continueSpan(ctx, outer, method)
 	}
-	c.remote = remoteAddress(ctx, c.transport, md)
+	c.remote = remoteAddress(ctx, c.transport)
 	// The gateway has looked at the id itself, and its answer names that one.
-	if id := md.Get(RequestIDHeader); len(id) == 1 && (c.transport == transportHTTP || saneID(id[0])) {
+	if id := metadata.ValueFromIncomingContext(ctx, RequestIDHeader); len(id) == 1 && (c.transport == transportHTTP || saneID(id[0])) {
 		c.id = id[0]
 	} else {
 		c.id = newID()
 	}
 	ctx = context.WithValue(ctx, callKey{}, c)
 	return telemetry.WithAttrs(ctx, slog.String("request_id", c.id), slog.String("method", method)), c
+}
+
+// answer tells the caller what concerns every answer. Calls that were refused before they were counted show the quota as it
+// is. Over HTTP the gateway has named the request itself. The header of a stream leaves with its first message, so that
+// streams learn their quota when they are counted.
+func (c *call) answer(ctx context.Context, limits *quotas) {
+	if c.quota == nil {
+		c.quota = limits.state(c, time.Now(), 0)
+		c.told = false
+	}
+	switch {
+	case c.told:
+	case c.transport == transportHTTP:
+		if c.report != nil {
+			c.report.Set(c.quota)
+		}
+	case c.stream != nil:
+		if c.quota != nil {
+			md := make(metadata.MD, 4)
+			c.quota.Metadata(md)
+			_ = c.stream.SetHeader(md) // too late for a stream that fails after its first message, and of no use to it
+		}
+	default:
+		md := metadata.MD{RequestIDHeader: {c.id}}
+		if c.quota != nil {
+			c.quota.Metadata(md)
+		}
+		_ = grpc.SetHeader(ctx, md)
+	}
+	c.told = c.stream != nil
 }
 
 // newID is a version 7 UUID: unique, and in the order of time where logs are sorted by it.
@@ -118,10 +148,10 @@ func continueSpan(ctx, outer context.Context, method string) context.Context {
 
 // remoteAddress is the caller's address without port. Only the gateway is believed when it names another: metadata of
 // the same name from outside means nothing.
-func remoteAddress(ctx context.Context, transport string, md metadata.MD) string {
+func remoteAddress(ctx context.Context, transport string) string {
 	address := ""
 	if transport == transportHTTP {
-		if named := md.Get(forwardedHeader); len(named) > 0 {
+		if named := metadata.ValueFromIncomingContext(ctx, forwardedHeader); len(named) > 0 {
 			address = named[0]
 		}
 	} else if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {

@@ -77,7 +77,7 @@ func (t tenants) limitToTeams(ctx context.Context, c *call) (context.Context, er
 	case optionsv1.Permission_PERMISSION_TRIAGE:
 		least = access.TeamTriage
 	}
-	if c.grant.Role == access.RoleAdmin {
+	if c.grant.Role == access.RoleAdmin || c.principal.WithoutTeams {
 		return ctx, nil
 	}
 	teams, err := access.TeamsOf(ctx, t.store.Reader, c.grant.DeploymentID, c.principal.UserID)

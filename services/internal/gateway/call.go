@@ -8,12 +8,14 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
+	"github.com/palisade/palisade/services/internal/quota"
 )
 
 // writeGrace is how long a client may take to read the answer after the request's own limit.
@@ -27,8 +29,12 @@ type call struct {
 	failure error
 	// ifNoneMatch names the states of the answer that the caller has.
 	ifNoneMatch string
+	// quota is what the caller may still ask for.
+	quota quota.Report
 	// notModified is true when the answer is one of them.
 	notModified bool
+	// buffer holds the body of the answer; nil when it is not to be used again.
+	buffer *[]byte
 }
 
 type callKey struct{}
@@ -66,7 +72,7 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 			_ = control.SetWriteDeadline(time.Now().Add(timeout + writeGrace))
 		}
 		c := &call{route: rt, ifNoneMatch: r.Header.Get("If-None-Match")}
-		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), callKey{}, c), timeout)
+		ctx, cancel := context.WithTimeout(quota.NewContext(context.WithValue(r.Context(), callKey{}, c), &c.quota), timeout)
 		defer cancel()
 		r = r.WithContext(ctx)
 		if !rt.upload {
@@ -75,9 +81,25 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 				return
 			}
 		}
+		// Over HTTP/1 the bytes of the answer are on their way when next returns. Over HTTP/2 a connection that breaks may still
+		// be writing them.
+		if r.ProtoMajor == 1 {
+			c.buffer = buffers.Get().(*[]byte)
+			defer func() {
+				if cap(*c.buffer) <= maxKeptBuffer {
+					buffers.Put(c.buffer)
+				}
+			}()
+		}
 		next(w, r, pathValues)
 	}
 }
+
+// buffers keeps those of answers; making room for a page of a list costs about as much as filling it.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxKeptBuffer keeps single large answers from staying in memory.
+const maxKeptBuffer = 1 << 20
 
 // prepare bounds the body and replaces the query by one that grpc-gateway's parser cannot fail on.
 func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, control *http.ResponseController) error {

@@ -26,7 +26,7 @@ const (
 
 // Config is what New needs.
 type Config struct {
-	// Conn is the connection that RPCs are called on, usually NewInProcess.
+	// Conn is the connection that RPCs are called on, usually an inprocess.Conn.
 	Conn grpc.ClientConnInterface
 	// Services are the services to serve; Expose makes one.
 	Services []Service

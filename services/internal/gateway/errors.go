@@ -47,6 +47,7 @@ func (g *gateway) writeError(w http.ResponseWriter, r *http.Request, err error) 
 	w.Header().Del("Transfer-Encoding")
 	scanner := false
 	if c := callFrom(r.Context()); c != nil {
+		c.quota.WriteHeader(w.Header())
 		scanner = c.route.rule.GetScanner()
 	}
 	var special *statusError

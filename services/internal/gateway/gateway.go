@@ -37,7 +37,8 @@ func New(config Config) (http.Handler, error) {
 	g.json = &marshaler{unknown: config.UnknownFields}
 	g.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, g.json),
-		runtime.WithUnescapingMode(runtime.UnescapingModeAllCharacters),
+		// canonicalPath leaves no escaped slash, so this unescapes all; the mode for all characters looks for one by a regexp.
+		runtime.WithUnescapingMode(runtime.UnescapingModeAllExceptSlash),
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithDisableHTTPMethodOverride(),
 		runtime.WithWriteContentLength(),
@@ -196,11 +197,15 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 type noBody struct{}
 
 // withoutKnown keeps an answer that the caller has already from being written.
-func withoutKnown(ctx context.Context, answer proto.Message) (any, error) {
-	if c := callFrom(ctx); c != nil && c.notModified {
+func withoutKnown(ctx context.Context, message proto.Message) (any, error) {
+	c := callFrom(ctx)
+	switch {
+	case c == nil:
+		return message, nil
+	case c.notModified:
 		return noBody{}, nil
 	}
-	return answer, nil
+	return answer{message: message, call: c}, nil
 }
 
 // writeSuccessCode gives a success the code that the RPC's rule declares, or 304 where the caller has the answer already.
@@ -209,6 +214,7 @@ func writeSuccessCode(ctx context.Context, w http.ResponseWriter, _ proto.Messag
 	if c == nil {
 		return nil
 	}
+	c.quota.WriteHeader(w.Header())
 	switch code := int(c.route.rule.GetSuccessCode()); code {
 	case 0, http.StatusOK:
 		if c.route.httpMethod == http.MethodGet && etag.Matches(c.ifNoneMatch, w.Header().Get("ETag")) {

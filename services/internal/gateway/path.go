@@ -19,6 +19,9 @@ var encodedSlash = regexp.MustCompile(`(?i)%2f`)
 // canonicalPath escapes every segment of the path in one way, with escaped slashes as literal ones. So literals
 // of a pattern match however the client escaped them, and every value is unescaped exactly once.
 func canonicalPath(target *url.URL) (string, error) {
+	if target.RawPath == "" && needsNoEscape(target.Path) {
+		return target.Path, nil
+	}
 	escaped := encodedSlash.ReplaceAllString(target.EscapedPath(), "/")
 	segments := strings.Split(escaped, "/")
 	for i, segment := range segments {
@@ -29,6 +32,18 @@ func canonicalPath(target *url.URL) (string, error) {
 		segments[i] = url.PathEscape(plain)
 	}
 	return strings.Join(segments, "/"), nil
+}
+
+// needsNoEscape reports that a path has only characters that are never escaped, as most have.
+func needsNoEscape(path string) bool {
+	for i := range len(path) {
+		c := path[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && c != '/' && c != '-' && c != '_' && c != '.' && c != '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // checkPathValues refuses values of path variables that cannot name anything: a thing whose id is a number has

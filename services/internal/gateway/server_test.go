@@ -24,6 +24,7 @@ import (
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway"
+	"github.com/palisade/palisade/services/internal/inprocess"
 )
 
 // recorder is a service that keeps what it was called with and answers by answer. It stands behind real
@@ -98,7 +99,7 @@ func (s *recorder) countUnknown(method string, count int) {
 
 // connect registers the recorder on an in-process connection.
 func (s *recorder) connect(log *slog.Logger) grpc.ClientConnInterface {
-	channel := gateway.NewInProcess(gateway.InProcessConfig{
+	channel := inprocess.New(inprocess.Config{
 		Unary: []grpc.UnaryServerInterceptor{s.intercept}, Logger: log,
 	})
 	deploymentsv1.RegisterDeploymentsServiceServer(channel, s)

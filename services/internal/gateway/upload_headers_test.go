@@ -15,6 +15,7 @@ import (
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway"
+	"github.com/palisade/palisade/services/internal/inprocess"
 )
 
 // hooks keeps the first message of the last upload and the metadata that came with it.
@@ -44,7 +45,7 @@ func (h *hooks) ReceiveWebhook(stream grpc.ClientStreamingServer[scmv1.ReceiveWe
 func TestUploadHeaders(t *testing.T) {
 	h := &hooks{}
 	log := slog.New(slog.DiscardHandler)
-	channel := gateway.NewInProcess(gateway.InProcessConfig{Logger: log})
+	channel := inprocess.New(inprocess.Config{Logger: log})
 	scmv1.RegisterIncomingWebhooksServiceServer(channel, h)
 	handler, err := gateway.New(gateway.Config{
 		Conn: channel, Logger: log, Services: []gateway.Service{{Name: scmv1.IncomingWebhooksService_ServiceDesc.ServiceName}},

@@ -1,0 +1,177 @@
+package chain_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/chain"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// uploadTest is a server whose uploads wait inside of their handler until they are told to end.
+type uploadTest struct {
+	*fixture
+	tokens  map[string]string // by deployment
+	begun   chan struct{}     // gets each upload that reaches its handler
+	running chan string       // gets the slug of each upload that is being processed
+	end     chan struct{}     // lets one end
+}
+
+func newUploadTest(t *testing.T, limits chain.UploadLimits) *uploadTest {
+	f := newFixture(t, func(d *chain.Deps) { d.Uploads = limits })
+	u := &uploadTest{fixture: f, tokens: map[string]string{}, begun: make(chan struct{}, 100), running: make(chan string, 100), end: make(chan struct{})}
+	u.tokens["acme"] = f.token(access.RoleMember, access.ScopeWebAPI)
+	_, u.tokens["globex"] = u.member(f.globex)
+	f.handlers.begun = func() { u.begun <- struct{}{} }
+	f.handlers.upload = func(ctx context.Context, got []*scansv1.UploadReportRequest) error {
+		u.running <- got[0].GetDeploymentSlug()
+		select {
+		case <-u.end:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return u
+}
+
+// member makes a user of a deployment and a token of his.
+func (u *uploadTest) member(deploymentID int64) (userID int64, token string) {
+	u.t.Helper()
+	must(u.t, u.store.Write(tenant.System(u.t.Context()), func(ctx context.Context, tx *ent.Tx) error {
+		row, err := tx.User.Create().SetEmail("bob@example.com").SetName("Bob").SetCreatedAt(store.Now()).Save(ctx)
+		userID = row.ID
+		return err
+	}))
+	_, token, err := u.fixture.tokens.Create(u.t.Context(), access.TokenSpec{
+		DeploymentID: deploymentID, UserID: userID, Name: "test", Scopes: []access.Scope{access.ScopeWebAPI}, Role: access.RoleMember,
+	})
+	must(u.t, err)
+	return userID, token
+}
+
+// begin opens an upload and sends its first message.
+func (u *uploadTest) begin(conn grpc.ClientConnInterface, slug string) scansv1.ReportUploadsService_UploadReportClient {
+	u.t.Helper()
+	stream, err := scansv1.NewReportUploadsServiceClient(conn).UploadReport(as(u.t.Context(), u.tokens[slug]))
+	must(u.t, err)
+	// An error of sending is one of receiving, too.
+	_ = stream.Send(first(slug))
+	return stream
+}
+
+// Uploads of a deployment are processed one after the other; one that is still on its way holds nobody up, and neither do
+// those of another deployment.
+func TestUploadsTakeTurns(t *testing.T) {
+	for _, transport := range []string{"grpc", "http"} {
+		t.Run(transport, func(t *testing.T) {
+			u := newUploadTest(t, chain.UploadLimits{AtOnce: 2, PerDeployment: 1, Queue: 8})
+			conn := u.conns[transport]
+			slow := u.begin(conn, "acme")
+			<-u.begun
+			var group sync.WaitGroup
+			errs := make(chan error, 10)
+			whole := func(slug string) {
+				stream := u.begin(conn, slug)
+				group.Go(func() {
+					_, err := stream.CloseAndRecv()
+					errs <- err
+				})
+			}
+			for range 3 {
+				whole("acme")
+			}
+			if got := <-u.running; got != "acme" {
+				t.Fatalf("%s first", got)
+			}
+			whole("globex")
+			if got := <-u.running; got != "globex" {
+				t.Fatalf("%s runs beside the one of acme that may", got)
+			}
+			for range 3 {
+				u.end <- struct{}{} // one of the two that run
+			}
+			u.end <- struct{}{}
+			group.Wait()
+			close(errs)
+			for err := range errs {
+				must(t, err)
+			}
+			group.Go(func() { _, err := slow.CloseAndRecv(); must(t, err) })
+			u.end <- struct{}{}
+			group.Wait()
+			if left := len(u.running); left != 3 {
+				t.Errorf("%d more uploads ran, want 3", left)
+			}
+		})
+	}
+}
+
+// When too many wait, the next is refused at once and told when to come back; those of another deployment are not.
+func TestUploadQueueIsBounded(t *testing.T) {
+	for _, transport := range []string{"grpc", "http"} {
+		t.Run(transport, func(t *testing.T) {
+			u := newUploadTest(t, chain.UploadLimits{AtOnce: 2, PerDeployment: 1, Queue: 1})
+			conn := u.conns[transport]
+			running := u.begin(conn, "acme")
+			var group sync.WaitGroup
+			group.Go(func() { _, err := running.CloseAndRecv(); must(t, err) })
+			<-u.running
+			second := u.begin(conn, "acme")
+			<-u.begun
+			<-u.begun
+			_, err := u.begin(conn, "acme").CloseAndRecv()
+			wantCode(t, err, codes.ResourceExhausted)
+			info, _ := detail[*errdetails.RetryInfo](err)
+			if info.GetRetryDelay().AsDuration() != 10*time.Second || !strings.Contains(err.Error(), "2 uploads of this deployment") {
+				t.Errorf("%v %v", err, info)
+			}
+			other := u.begin(conn, "globex")
+			group.Go(func() { _, err := other.CloseAndRecv(); must(t, err) })
+			<-u.running
+			u.end <- struct{}{}
+			u.end <- struct{}{}
+			group.Wait()
+			group.Go(func() { _, err := second.CloseAndRecv(); must(t, err) })
+			u.end <- struct{}{}
+			group.Wait()
+		})
+	}
+}
+
+// A caller who goes away while he waits leaves his place to the next.
+func TestUploadWaitsNoLongerThanItsCaller(t *testing.T) {
+	u := newUploadTest(t, chain.UploadLimits{AtOnce: 1, PerDeployment: 1, Queue: 8})
+	conn := u.conns["grpc"]
+	var group sync.WaitGroup
+	running := u.begin(conn, "acme")
+	group.Go(func() { _, err := running.CloseAndRecv(); must(t, err) })
+	<-u.running
+	ctx, cancel := context.WithCancel(as(t.Context(), u.tokens["acme"]))
+	waiting, err := scansv1.NewReportUploadsServiceClient(conn).UploadReport(ctx)
+	must(t, err)
+	must(t, waiting.Send(first("acme")))
+	must(t, waiting.CloseSend())
+	cancel()
+	wantCode(t, waiting.RecvMsg(new(scansv1.UploadReportResponse)), codes.Canceled)
+	u.end <- struct{}{}
+	last := u.begin(conn, "acme")
+	group.Go(func() { _, err := last.CloseAndRecv(); must(t, err) })
+	if got := fmt.Sprint(<-u.running); got != "acme" {
+		t.Error(got)
+	}
+	u.end <- struct{}{}
+	group.Wait()
+}

@@ -1,0 +1,104 @@
+package services_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// quotaFields reads the RateLimit fields of an answer by their names: limit, remaining, reset, policy.
+func quotaFields(get func(name string) string) (fields [4]string) {
+	for i, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"} {
+		fields[i] = get(name)
+	}
+	return fields
+}
+
+// Each answer of an operation tells the caller what he may still ask for, whatever became of the call, and over both
+// transports alike.
+func TestAnswersTellTheQuota(t *testing.T) {
+	// So slow that nothing comes back while the test runs.
+	s := apitest.Start(t, func(c *services.Config) { c.RateLimit = 0.0001 })
+	const policy = `1;w=10000;comment="credential"`
+	tokens := map[string]string{}
+	for _, name := range []string{"http", "grpc"} {
+		tokens[name] = s.AddTenant(t, "tenant-"+name).Token
+	}
+	list := "/api/v1/deployments/tenant-http/projects"
+	for _, c := range []struct {
+		token, path string
+		status      int
+		want        [4]string
+	}{
+		{"", list, http.StatusUnauthorized, [4]string{"1", "1", "0", policy}},
+		{tokens["http"], "/api/v1/deployments/acme/projects", http.StatusNotFound, [4]string{"1", "1", "0", policy}},
+		{tokens["http"], list + "?page_size=100000", http.StatusBadRequest, [4]string{"1", "0", "10000", policy}},
+		{tokens["http"], list, http.StatusTooManyRequests, [4]string{"1", "0", "10000", policy}},
+	} {
+		answer := s.Do(t, c.token, http.MethodGet, c.path, "")
+		if got := quotaFields(answer.Header.Get); answer.Status != c.status || got != c.want {
+			t.Errorf("GET %s: %d %q, want %d %q", c.path, answer.Status, got, c.status, c.want)
+		}
+		if retry := answer.Header.Get("Retry-After"); (answer.Status == http.StatusTooManyRequests) != (retry == "10000") {
+			t.Errorf("GET %s: %d with Retry-After %q", c.path, answer.Status, retry)
+		}
+	}
+	for _, want := range []codes.Code{codes.OK, codes.ResourceExhausted} {
+		var header metadata.MD
+		_, err := deploymentsv1.NewDeploymentsServiceClient(s.Conn).ListDeployments(s.Context(t, tokens["grpc"]),
+			&deploymentsv1.ListDeploymentsRequest{}, grpc.Header(&header))
+		got := quotaFields(func(name string) string { return fmt.Sprint(header.Get(name)) })
+		if status.Code(err) != want || got != [4]string{"[1]", "[0]", "[10000]", "[" + policy + "]"} {
+			t.Errorf("gRPC: %v %q, want %v", err, got, want)
+		}
+	}
+	if answer := s.Do(t, "", http.MethodGet, "/healthz", ""); answer.Header.Get("RateLimit-Limit") != "" {
+		t.Errorf("a probe is no operation: %v", answer.Header)
+	}
+}
+
+// The limit of a deployment holds for all its credentials together, and a node has only its part of it; others do not feel
+// it.
+func TestDeploymentsHaveTheirOwnLimit(t *testing.T) {
+	s := apitest.Start(t, func(c *services.Config) {
+		c.RateLimit, c.RateLimitDeployment, c.RateLimitNodes = 1000, 0.4, 100 // 0.004 a second: one call
+	})
+	other := s.AddTenant(t, "other")
+	for i, c := range []struct {
+		slug, token string
+		status      int
+	}{
+		{s.Slug, s.Token, http.StatusOK},
+		{s.Slug, s.AddToken(t, s.Tenant, access.TokenSpec{}), http.StatusTooManyRequests},
+		{other.Slug, other.Token, http.StatusOK},
+	} {
+		answer := s.Do(t, c.token, http.MethodGet, "/api/v1/deployments/"+c.slug+"/projects", "")
+		if answer.Status != c.status {
+			t.Errorf("call %d: %d %s, want %d", i, answer.Status, answer.Body, c.status)
+		}
+		want := [4]string{"1", "0", "250", `1000;w=1;comment="credential", 1;w=250;comment="deployment"`}
+		if got := quotaFields(answer.Header.Get); got != want {
+			t.Errorf("call %d: %q, want %q", i, got, want)
+		}
+	}
+}
+
+// Without limits there is nothing to tell.
+func TestNoLimitNoQuota(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		answer := s.Do(t, s.Token, http.MethodGet, "/api/v1/deployments/acme/projects", "")
+		if fields := quotaFields(answer.Header.Get); answer.Status != http.StatusOK || fields != [4]string{} {
+			t.Errorf("%d %q", answer.Status, fields)
+		}
+	})
+}
