@@ -17,7 +17,7 @@ GENERATED := gen ent proto/third_party docs/configuration.md go.mod go.sum
 
 # Steps of check must not run at once: one makes the files that the next reads.
 .NOTPARALLEL:
-.PHONY: help run demo build test check lint generate generate-check tools baseline migration fuzz bench bench-identity clean
+.PHONY: help run demo build test check lint generate generate-check tools baseline migration fuzz bench bench-postgres bench-peers bench-identity clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ build: ## build bin/palisade (BUILDFLAGS=-trimpath for a release)
 
 # Four packages at a time on any machine: tests wait (for pollers, leases and disks) more than they compute.
 test: ## run all tests with the race detector, on SQLite and on a throw-away PostgreSQL
-	.ci/with-postgres $(GO) test -race -p 4 $(TESTFLAGS) ./...
+	.ci/with-postgres $(GO) test -race -p 4 -timeout 30m $(TESTFLAGS) ./...
 
 check: generate-check lint test fuzz ## everything the pipeline checks
 
@@ -91,8 +91,16 @@ fuzz: ## run every fuzz target for FUZZTIME (5s)
 		$(GO) test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "./$${file%/*}" </dev/null; \
 	done
 
-bench: ## fill 100,000 findings and measure the hot paths (ARGS for more)
+# A quick look: ARGS="--findings 50000 --growth 10000 --rounds 3 --large-bytes 50000000 --report-findings 50000"; one part: ARGS="--only pages,deep".
+bench: ## a million findings: measure the hot paths, print the ratios beside their bars (ARGS=--help for more)
 	$(GO) run ./cmd/palisade-bench $(ARGS)
+
+bench-postgres: ## the same on a throw-away PostgreSQL
+	$(GO) build -o bin/palisade-bench ./cmd/palisade-bench
+	.ci/with-postgres bash -c 'bin/palisade-bench --database "$$PALISADE_TEST_POSTGRES" $(ARGS)'
+
+bench-peers: ## beside PocketBase and a plain program on the same data; see docs/peers.md
+	$(GO) run ./cmd/palisade-bench peers $(ARGS)
 
 bench-identity: ## edit real code, scan it again, and count which findings kept their identity (ARGS for more)
 	$(GO) run ./cmd/palisade-bench identity $(ARGS)

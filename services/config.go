@@ -22,9 +22,11 @@ type Config struct {
 	HTTP    string `name:"http" default:"127.0.0.1:8080" doc:"address of the HTTP/JSON API"`
 	GRPC    string `name:"grpc" default:"127.0.0.1:9090" doc:"address of the gRPC API"`
 	Metrics string `name:"metrics" default:"127.0.0.1:9091" doc:"address of the Prometheus metrics (plain HTTP, no authentication: keep it inside)"`
+	Roles   string `name:"roles" default:"api,worker" doc:"what this node does, separated by commas: api serves requests, worker does background jobs; nodes that share a PostgreSQL may divide them, and each role needs a node at least"`
 
-	Data     string `name:"data" default:"./data" doc:"directory of the SQLite database and of the generated key; made on first start"`
-	Database string `name:"database" secret:"url" doc:"postgres://user:password@host/name; empty means the SQLite file palisade.db in the data directory"`
+	Data            string `name:"data" default:"./data" doc:"directory of the SQLite database and of the generated key; made on first start"`
+	Database        string `name:"database" secret:"url" doc:"postgres://user:password@host/name; empty means the SQLite file palisade.db in the data directory"`
+	ReportsDatabase string `name:"reports-database" secret:"url" doc:"postgres:// URL of a read replica of database, which only reports are read from: they are as late as it is; empty means database itself"`
 
 	Deployment     string `name:"deployment" default:"default" doc:"slug of the deployment that the first start creates"`
 	DeploymentName string `name:"deployment-name" doc:"display name of that deployment; empty means its slug"`
@@ -56,16 +58,21 @@ type Config struct {
 	LogFormat string `name:"log-format" default:"text" doc:"text or json"`
 	LogLevel  string `name:"log-level" default:"info" doc:"debug, info, warn or error"`
 
-	RateLimit      float64       `name:"rate-limit" default:"1000" doc:"requests per second and credential; 0 means no limit"`
-	RequestTimeout time.Duration `name:"request-timeout" default:"60s" doc:"longest time for one request"`
-	UploadTimeout  time.Duration `name:"upload-timeout" default:"15m" doc:"longest time for one report upload"`
-	MaxBody        ByteSize      `name:"max-body" default:"16MiB" doc:"largest JSON body and largest gRPC message"`
-	MaxUpload      ByteSize      `name:"max-upload" default:"1GiB" doc:"largest report, before and after decompression"`
-	MaxHeader      ByteSize      `name:"max-header" default:"64KiB" doc:"largest request header"`
-	MaxStreams     int           `name:"max-streams" default:"250" doc:"concurrent requests on one HTTP/2 or gRPC connection"`
-	IdleTimeout    time.Duration `name:"idle-timeout" default:"120s" doc:"time after which an unused connection is closed"`
-	ShutdownGrace  time.Duration `name:"shutdown-grace" default:"20s" doc:"time that running requests get to end after SIGINT or SIGTERM"`
-	DBMaxOpen      int           `name:"db-max-open" default:"0" doc:"open database connections; 0 means a number that suits the database and the machine"`
+	RateLimit            float64       `name:"rate-limit" default:"1000" doc:"requests per second and credential; 0 means no limit"`
+	RateLimitDeployment  float64       `name:"rate-limit-deployment" default:"0" doc:"requests per second and deployment, whatever its credentials; 0 means no limit"`
+	RateLimitNodes       int           `name:"rate-limit-nodes" default:"1" doc:"nodes that serve the API behind one load balancer: each allows its part of rate-limit-deployment"`
+	Uploads              int           `name:"uploads" default:"0" doc:"reports that this node reads and stores at once; 0 means one for each processor"`
+	UploadsPerDeployment int           `name:"uploads-per-deployment" default:"0" doc:"how many of them may be of one deployment; 0 means half of uploads, at least one"`
+	UploadQueue          int           `name:"upload-queue" default:"32" doc:"further uploads of one deployment that may be on their way or wait for their turn on this node; more are refused with 429"`
+	RequestTimeout       time.Duration `name:"request-timeout" default:"60s" doc:"longest time for one request"`
+	UploadTimeout        time.Duration `name:"upload-timeout" default:"15m" doc:"longest time for one report upload"`
+	MaxBody              ByteSize      `name:"max-body" default:"16MiB" doc:"largest JSON body and largest gRPC message"`
+	MaxUpload            ByteSize      `name:"max-upload" default:"1GiB" doc:"largest report, before and after decompression"`
+	MaxHeader            ByteSize      `name:"max-header" default:"64KiB" doc:"largest request header"`
+	MaxStreams           int           `name:"max-streams" default:"250" doc:"concurrent requests on one HTTP/2 or gRPC connection"`
+	IdleTimeout          time.Duration `name:"idle-timeout" default:"120s" doc:"time after which an unused connection is closed"`
+	ShutdownGrace        time.Duration `name:"shutdown-grace" default:"20s" doc:"time that running requests get to end after SIGINT or SIGTERM"`
+	DBMaxOpen            int           `name:"db-max-open" default:"0" doc:"open database connections; 0 means a number that suits the database and the machine"`
 
 	Channelz bool `name:"channelz" default:"false" doc:"serve gRPC channelz on the grpc port"`
 	Pprof    bool `name:"pprof" default:"false" doc:"serve /debug/pprof on the metrics port; profiles show what is in memory"`

@@ -22,7 +22,7 @@ const (
 
 // clientEnv are variables with our prefix that are not keys of Config: the configuration file, the client commands and
 // the test suites read them, and they may be set where a server starts.
-var clientEnv = []string{configEnv, EnvPrefix + "URL", EnvPrefix + "TOKEN", EnvPrefix + "WEBHOOK_SECRET", EnvPrefix + "TEST_POSTGRES", EnvPrefix + "TEST_EVENTS"}
+var clientEnv = []string{configEnv, EnvPrefix + "URL", EnvPrefix + "TOKEN", EnvPrefix + "WEBHOOK_SECRET", EnvPrefix + "TEST_POSTGRES", EnvPrefix + "TEST_EVENTS", EnvPrefix + "TEST_UPGRADE_FROM"}
 
 // serviceLinkEnv matches the variables that Kubernetes (and Docker links before it) puts into every container when a
 // service is called "palisade" or "palisade-…": PALISADE_SERVICE_HOST, PALISADE_PORT_8080_TCP_ADDR. They are not ours.

@@ -31,6 +31,7 @@ func (p *problemList) add(key, format string, args ...any) {
 func (c Config) Validate() error {
 	var p problemList
 	c.validateAddresses(&p)
+	c.validateRoles(&p)
 	c.validateStore(&p)
 	c.validateIdentity(&p)
 	c.validateOutgoing(&p)
@@ -78,17 +79,10 @@ func (c Config) validateStore(p *problemList) {
 	if c.Data == "" {
 		p.add("data", "is empty, want a directory such as ./data")
 	}
-	if c.Database != "" {
-		// The error of url.Parse quotes the URL, and with it the password.
-		u, err := url.Parse(c.Database)
-		switch {
-		case err != nil:
-			p.add("database", "is no URL; want postgres://user:password@host:5432/name, with special characters of the password percent-encoded")
-		case u.Scheme != "postgres" && u.Scheme != "postgresql":
-			p.add("database", "got a URL of scheme %q, want postgres://user:password@host:5432/name, or nothing for SQLite", u.Scheme)
-		case strings.Trim(u.Path, "/") == "" && u.Query().Get("dbname") == "":
-			p.add("database", "%s names no database; want postgres://user:password@host:5432/name", redactURL(c.Database))
-		}
+	validateDatabase(p, "database", c.Database, "or nothing for SQLite")
+	validateDatabase(p, "reports-database", c.ReportsDatabase, "or nothing for reports from database itself")
+	if c.ReportsDatabase != "" && c.Database == "" {
+		p.add("reports-database", "is set, but database is not: a SQLite file has no replicas. Remove it, or set database to the PostgreSQL that it replicates")
 	}
 	if !slugPattern.MatchString(c.Deployment) {
 		p.add("deployment", "got %q, want 1 to 63 lower-case letters, digits, - or _, starting with a letter or digit", c.Deployment)
@@ -106,6 +100,23 @@ func (c Config) validateStore(p *problemList) {
 	}
 	if c.DBMaxOpen < 0 {
 		p.add("db-max-open", "got %d, want 0 (automatic) or more", c.DBMaxOpen)
+	}
+}
+
+// validateDatabase checks the URL of a PostgreSQL; an empty one is fine.
+func validateDatabase(p *problemList, key, text, instead string) {
+	if text == "" {
+		return
+	}
+	// The error of url.Parse quotes the URL, and with it the password.
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		p.add(key, "is no URL; want postgres://user:password@host:5432/name, with special characters of the password percent-encoded")
+	case u.Scheme != "postgres" && u.Scheme != "postgresql":
+		p.add(key, "got a URL of scheme %q, want postgres://user:password@host:5432/name, %s", u.Scheme, instead)
+	case strings.Trim(u.Path, "/") == "" && u.Query().Get("dbname") == "":
+		p.add(key, "%s names no database; want postgres://user:password@host:5432/name", redactURL(text))
 	}
 }
 
@@ -143,6 +154,7 @@ func (c Config) validateLimits(p *problemList) {
 	if c.RateLimit < 0 {
 		p.add("rate-limit", "got %v, want 0 (no limit) or more requests per second", c.RateLimit)
 	}
+	c.validateFairness(p)
 	for _, d := range []struct {
 		key   string
 		value time.Duration

@@ -66,6 +66,7 @@ type deps struct {
 	config  Config
 	log     *slog.Logger
 	store   *store.Store
+	reports *store.Store // what reports are read from: store, or a replica of it
 	jobs    *jobs.Jobs
 	keyring *secret.Keyring
 	tokens  *access.Tokens
@@ -103,9 +104,9 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 			supplychainv1.RegisterSupplyChainServiceHandlerClient, supplychainv1.NewSupplyChainServiceClient),
 		group[supplychainv1.MalwareFirewallServiceServer](supplychainv1.RegisterMalwareFirewallServiceServer, supplychain.NewMalwareFirewall(d.store),
 			supplychainv1.RegisterMalwareFirewallServiceHandlerClient, supplychainv1.NewMalwareFirewallServiceClient),
-		group[reportingv1.ReportsServiceServer](reportingv1.RegisterReportsServiceServer, reporting.NewReports(d.store, int64(d.config.ReportCache)),
+		group[reportingv1.ReportsServiceServer](reportingv1.RegisterReportsServiceServer, reporting.NewReports(d.reports, int64(d.config.ReportCache)),
 			reportingv1.RegisterReportsServiceHandlerClient, reportingv1.NewReportsServiceClient),
-		group[reportingv1.MalwareFirewallReportsServiceServer](reportingv1.RegisterMalwareFirewallReportsServiceServer, reporting.NewMalwareFirewall(d.store),
+		group[reportingv1.MalwareFirewallReportsServiceServer](reportingv1.RegisterMalwareFirewallReportsServiceServer, reporting.NewMalwareFirewall(d.reports),
 			reportingv1.RegisterMalwareFirewallReportsServiceHandlerClient, reportingv1.NewMalwareFirewallReportsServiceClient),
 		group[scansv1.ScannerProtocolServiceServer](scansv1.RegisterScannerProtocolServiceServer, scanners,
 			scansv1.RegisterScannerProtocolServiceHandlerClient, scansv1.NewScannerProtocolServiceClient),
@@ -260,7 +261,7 @@ func background(d deps) []jobs.Work {
 		ai.MemoriesBackground(d.store),
 		identity.TokenRequestsBackground(d.store),
 		scans.Background(d.store, d.log),
-		scans.ScannerBackground(d.store, d.log, ingested(d)),
+		scans.ScannerBackground(d.store, d.log, spoolDir(d.config), ingested(d)),
 		hosts(d).Background(d.log),
 		scm.IncomingBackground(hosts(d), d.log),
 		notifications.Background(senders(d), d.log),
@@ -296,8 +297,11 @@ func group[Server, Client any](
 	}
 }
 
+// spoolDir is where what is too large for the memory lies while it is worked on.
+func spoolDir(cfg Config) string { return filepath.Join(cfg.Data, "spool") }
+
 func uploadOptions(ctx context.Context, d deps) (scans.UploadOptions, error) {
-	spool := filepath.Join(d.config.Data, "spool")
+	spool := spoolDir(d.config)
 	if err := os.MkdirAll(spool, 0o700); err != nil {
 		return scans.UploadOptions{}, fmt.Errorf("make the spool directory: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/channelz/service"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
@@ -43,7 +45,19 @@ func collect(cfg Config, list []Domain, p *probes) grpchan.HandlerMap {
 
 // grpcServer makes the server of the gRPC port. tlsConfig is nil for plain text.
 func grpcServer(cfg Config, handlers grpchan.HandlerMap, links []chain.Link, tracing *telemetry.Tracing, tlsConfig *tls.Config) *grpc.Server {
-	options := append(chain.ServerOptions(tracing.ServerHandler(), links),
+	options := append(chain.ServerOptions(tracing.ServerHandler(), links), connectionLimits(cfg)...)
+	options = append(options, grpc.ForceServerCodecV2(wireCodec{encoding.GetCodecV2(proto.Name)}))
+	if tlsConfig != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(tlsConfig)))
+	}
+	server := grpc.NewServer(options...)
+	handlers.ForEach(server.RegisterService)
+	return server
+}
+
+// connectionLimits bound what one connection may draw out of the server.
+func connectionLimits(cfg Config) []grpc.ServerOption {
+	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(int(cfg.MaxBody)),
 		grpc.MaxConcurrentStreams(uint32(cfg.MaxStreams)),
 		grpc.MaxHeaderListSize(uint32(cfg.MaxHeader)),
@@ -59,11 +73,5 @@ func grpcServer(cfg Config, handlers grpchan.HandlerMap, links []chain.Link, tra
 		}),
 		// Stop then waits for handlers that it cut off, so that the database is not closed under them.
 		grpc.WaitForHandlers(true),
-	)
-	if tlsConfig != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(tlsConfig)))
 	}
-	server := grpc.NewServer(options...)
-	handlers.ForEach(server.RegisterService)
-	return server
 }

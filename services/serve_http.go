@@ -11,6 +11,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/chain"
 	"github.com/palisade/palisade/services/internal/gateway"
+	"github.com/palisade/palisade/services/internal/inprocess"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
@@ -34,7 +35,7 @@ type httpParts struct {
 func httpServer(parts httpParts) (*http.Server, error) {
 	cfg := parts.config
 	unary, stream := chain.Interceptors(parts.links)
-	conn := gateway.NewInProcess(gateway.InProcessConfig{Unary: unary, Stream: stream, Logger: parts.log})
+	conn := inprocess.New(inprocess.Config{Unary: unary, Stream: stream, Logger: parts.log})
 	parts.handlers.ForEach(conn.RegisterService)
 	login, err := newLoginPage()
 	if err != nil {

@@ -27,6 +27,7 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer time.AfterFunc(settleAfter, settle).Stop()
 	defer context.AfterFunc(ctx, func() {
 		// Whoever turned signals into the end of ctx still catches them; from now on they do what they do by default.
 		signal.Reset(os.Interrupt, syscall.SIGTERM)
@@ -44,6 +45,7 @@ type Server struct {
 	grpc      *grpc.Server
 	http      *http.Server
 	metrics   *http.Server
+	services  []string // names of those on the grpc port
 	probes    *probes
 	jobs      *jobs.Jobs
 	drain     context.CancelFunc // ends streams that have no end of their own
@@ -111,7 +113,8 @@ const (
 	// Load balancers need this long, in parts of the grace period and at most, to see that the server is not ready.
 	lameDuckPart = 4
 	lameDuckMost = 5 * time.Second
-	// On addresses that only this machine reaches there is nobody to wait for but watchers of the gRPC health service.
+	// On addresses that only this machine reaches, and no proxy on it, there is nobody to wait for but watchers of the gRPC
+	// health service.
 	lameDuckLocal = 200 * time.Millisecond
 	// Closing ports on which nothing runs takes a moment, too; without it a grace period of 0 would always end in an error.
 	leastGrace = 100 * time.Millisecond
@@ -145,7 +148,7 @@ func (s *Server) shutdown() error {
 
 func (s *Server) lameDuck() time.Duration {
 	most := lameDuckMost
-	if !slices.ContainsFunc([]string{s.addresses.HTTP, s.addresses.GRPC}, isReachable) {
+	if !s.config.BehindProxy && !slices.ContainsFunc([]string{s.addresses.HTTP, s.addresses.GRPC}, isReachable) {
 		most = lameDuckLocal
 	}
 	return min(s.config.ShutdownGrace/lameDuckPart, most)

@@ -82,31 +82,54 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 	if err != nil {
 		return err
 	}
-	groups, err := list(ctx, parts)
-	if err != nil {
-		return err
-	}
-	handlers := collect(s.config, groups, s.probes)
-	rules, links, err := s.makeChain(handlers, st, who, metrics)
-	if err != nil {
-		return err
-	}
-	metrics.GRPC.InitializeMetrics(handlers)
-	s.grpc = grpcServer(s.config, handlers, links, tracing, tlsConfig)
-	s.http, err = httpServer(httpParts{
-		config: s.config, log: s.log, domains: groups, handlers: handlers, links: links, rules: rules,
-		issuer: who.issuer, probes: s.probes, metrics: metrics, tracing: tracing, tls: tlsConfig,
-	})
-	if err != nil {
-		return err
+	ports := portParts{store: st, who: who, metrics: metrics, tracing: tracing, tls: tlsConfig}
+	if s.config.has(roleAPI) {
+		if parts.reports, err = s.openReports(ctx, st, metrics); err != nil {
+			return err
+		}
+		groups, err := list(ctx, parts)
+		if err != nil {
+			return err
+		}
+		if err := s.openAPI(groups, ports); err != nil {
+			return err
+		}
+	} else {
+		s.openHealth(ports)
 	}
 	s.openMetricsPort(metrics)
 	if err := s.startJobs(ctx); err != nil {
 		return err
 	}
-	s.probes.serving(serviceNames(handlers))
+	s.probes.serving(s.services)
 	s.banner(st, build, tracing)
 	return nil
+}
+
+// portParts is what the API ports are made of, whatever they serve.
+type portParts struct {
+	store   *store.Store
+	who     *identities
+	metrics *telemetry.Metrics
+	tracing *telemetry.Tracing
+	tls     *tls.Config // nil for plain text
+}
+
+// openAPI makes the servers of both API ports of a node that serves requests.
+func (s *Server) openAPI(groups []Domain, p portParts) error {
+	handlers := collect(s.config, groups, s.probes)
+	rules, links, err := s.makeChain(handlers, p.store, p.who, p.metrics)
+	if err != nil {
+		return err
+	}
+	p.metrics.GRPC.InitializeMetrics(handlers)
+	s.services = serviceNames(handlers)
+	s.grpc = grpcServer(s.config, handlers, links, p.tracing, p.tls)
+	s.http, err = httpServer(httpParts{
+		config: s.config, log: s.log, domains: groups, handlers: handlers, links: links, rules: rules,
+		issuer: p.who.issuer, probes: s.probes, metrics: p.metrics, tracing: p.tracing, tls: p.tls,
+	})
+	return err
 }
 
 // makeParts makes what domains are made of, the queue with their background work included.
@@ -140,7 +163,11 @@ func (s *Server) bind(ctx context.Context) (err error) {
 	return nil
 }
 
+// startJobs begins to work on the queue, if that is a role of this node; another may only add to it.
 func (s *Server) startJobs(ctx context.Context) error {
+	if !s.config.has(roleWorker) {
+		return nil
+	}
 	if err := s.jobs.Start(ctx); err != nil {
 		return err
 	}
@@ -261,7 +288,11 @@ func (s *Server) makeChain(
 	s.onClose("streams", func(context.Context) error { drain(); return nil })
 	links, err := chain.New(chain.Deps{
 		Log: s.log, Metrics: metrics, Rules: rules, Authenticator: who.authenticator, Store: st, Trail: who.trail, Validator: validator,
-		RateLimit: s.config.RateLimit, RequestTimeout: s.config.RequestTimeout, UploadTimeout: s.config.UploadTimeout,
+		RateLimit: s.config.RateLimit, DeploymentRateLimit: s.config.RateLimitDeployment / float64(max(1, s.config.RateLimitNodes)),
+		Uploads: chain.UploadLimits{
+			AtOnce: s.config.Uploads, PerDeployment: s.config.UploadsPerDeployment, Queue: s.config.UploadQueue,
+		},
+		RequestTimeout: s.config.RequestTimeout, UploadTimeout: s.config.UploadTimeout,
 		Draining: draining,
 	})
 	return rules, links, err
@@ -295,5 +326,8 @@ func (s *Server) banner(st *store.Store, build Build, tracing *telemetry.Tracing
 	s.log.Info("palisade is serving",
 		"version", build.Version, "url", s.config.BaseURL(), "http", s.addresses.HTTP, "grpc", s.addresses.GRPC,
 		"metrics", "http://"+s.addresses.Metrics+"/metrics", "tls", s.config.TLSCert != "",
-		"database", kind, "location", st.Location(), "tracing", tracing.Enabled())
+		"database", kind, "location", st.Location(), "tracing", tracing.Enabled(), "roles", s.config.Roles)
+	if kind == "sqlite" && !s.config.has(roleWorker) {
+		s.log.Warn("nobody does background jobs: a SQLite file has one node, and this one has not the role worker", "roles", s.config.Roles)
+	}
 }

@@ -1,0 +1,130 @@
+package nodestest
+
+import (
+	"database/sql"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
+)
+
+// receiver takes webhooks.
+type receiver struct {
+	*httptest.Server
+	mu  sync.Mutex
+	got map[string][]time.Time // by id of the message
+}
+
+func newReceiver(t testing.TB) *receiver {
+	r := &receiver{got: map[string][]time.Time{}}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if _, err := io.Copy(io.Discard, q.Body); err != nil {
+			return // cut off
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		id := q.Header.Get("webhook-id")
+		r.got[id] = append(r.got[id], time.Now())
+		w.WriteHeader(http.StatusOK)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// database is a connection of the test itself.
+type database struct {
+	t  testing.TB
+	db *sql.DB
+}
+
+func openDatabase(t testing.TB, url string) *database {
+	t.Helper()
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(2)
+	t.Cleanup(func() { _ = db.Close() })
+	return &database{t, db}
+}
+
+// number is the answer to a query for one.
+func (d *database) number(query string, args ...any) (n int) {
+	d.t.Helper()
+	if err := d.db.QueryRowContext(d.t.Context(), query, args...).Scan(&n); err != nil {
+		d.t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// zero waits until a query finds nothing any more.
+func (d *database) zero(what, query string, args ...any) {
+	d.t.Helper()
+	last := -1
+	if err := poll(func() (bool, error) {
+		last = d.number(query, args...)
+		return last == 0, nil
+	}); err != nil {
+		d.t.Fatalf("%d %s: %v", last, what, err)
+	}
+}
+
+// subscribe lets the receiver have a message of each finding and each scan.
+func (l *load) subscribe(to *receiver) {
+	l.t.Helper()
+	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	body := fmt.Appendf(nil, `{"notificationRule":{"name":"all","channel":"webhook","is_enabled":true,"config":{"url":%q,"secret":%q}}}`, to.URL, secret)
+	if _, err := l.send(http.MethodPost, "/api/agent/deployments/1/actions", body); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// requireDelivered requires that all messages arrive, each once; only one that arrived before the end of a killed node
+// may come again, since nobody knows whether that node had been answered.
+func requireDelivered(t testing.TB, d *database, to *receiver, killed time.Time) {
+	t.Helper()
+	d.zero("events are no messages yet", "SELECT COUNT(*) FROM notification_events")
+	d.zero("messages are not delivered", "SELECT COUNT(*) FROM deliveries WHERE state <> 'delivered'")
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if sent := d.number("SELECT COUNT(*) FROM deliveries"); sent != len(to.got) || sent == 0 {
+		t.Errorf("%d messages were sent, %d arrived", sent, len(to.got))
+	}
+	again := 0
+	for id, at := range to.got {
+		if len(at) > 1 {
+			again++
+		}
+		if len(at) > 2 || len(at) == 2 && at[0].After(killed) {
+			t.Errorf("%s arrived %d times: %v", id, len(at), at)
+		}
+	}
+	t.Logf("%d messages arrived, %d of them twice", len(to.got), again)
+}
+
+// requireJobsDone requires that all jobs that there are now end well, each at the first attempt but for those that died
+// with a node that was killed then (zero for none). River frees these after an hour, which is made to have passed.
+func requireJobsDone(t testing.TB, d *database, killed time.Time) {
+	t.Helper()
+	newest := d.number("SELECT COALESCE(MAX(id), 0) FROM river_job")
+	d.zero("jobs wait", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state IN ('available', 'retryable')", newest)
+	d.zero("jobs of living nodes run", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state = 'running' AND attempted_at >= $2", newest, killed)
+	result, err := d.db.ExecContext(t.Context(), "UPDATE river_job SET attempted_at = attempted_at - interval '2 hours' WHERE id <= $1 AND state = 'running'", newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	died, _ := result.RowsAffected() // pgx knows it
+	d.zero("jobs are not done", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state IN ('available', 'retryable', 'running', 'scheduled', 'pending')", newest)
+	if lost := d.number("SELECT COUNT(*) FROM river_job WHERE state IN ('cancelled', 'discarded')"); lost != 0 {
+		t.Errorf("%d jobs were given up", lost)
+	}
+	if again := d.number("SELECT COUNT(*) FROM river_job WHERE id <= $1 AND attempt > 1", newest); again > int(died) {
+		t.Errorf("%d jobs ran again, but only %d died with a node", again, died)
+	}
+	t.Logf("%d jobs were done, %d of them after the node that had them died", d.number("SELECT COUNT(*) FROM river_job WHERE state = 'completed'"), died)
+}

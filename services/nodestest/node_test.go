@@ -1,0 +1,216 @@
+// Package nodestest runs real server processes beside each other: behind HAProxy, behind PgBouncer, and of two versions.
+package nodestest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// token is the API token of the first deployment, acme.
+const token = "sgp_nodesnodesnodesnodesnodesnodesnodesnodes"
+
+// patience is how long anything may take on a busy machine.
+const patience = 3 * time.Minute
+
+// binaries holds what was built for all tests of the package.
+var binaries string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if binaries, err = os.MkdirTemp("", "palisade-nodes"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(binaries) }()
+		return m.Run()
+	}())
+}
+
+// built is the binary of the tree that is tested.
+var built = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(binaries, "palisade")
+	return path, build(context.Background(), ".", path)
+})
+
+// build builds the binary of the module that dir is in.
+func build(ctx context.Context, dir, path string, flags ...string) error {
+	args := append([]string{"build", "-buildvcs=false", "-o", path}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/palisade/palisade/cmd/palisade")...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build in %s: %w\n%s", dir, err, out)
+	}
+	return nil
+}
+
+func binary(t testing.TB) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// output collects what a process writes.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// node is a server in a process of its own.
+type node struct {
+	t      testing.TB
+	name   string
+	binary string
+	env    []string
+	// http, grpc and metrics are the addresses that it took; it takes them again when it is started again.
+	http, grpc, metrics string
+
+	cmd    *exec.Cmd
+	log    *output       // of the last start
+	exited chan struct{} // closed when the process has ended
+	err    error         // how it ended
+}
+
+// newNode makes a node that is not started. It has a directory of its own; nodes share the database and the key only.
+func newNode(t testing.TB, name, binary, database, keyFile string, env ...string) *node {
+	return &node{
+		t: t, name: name, binary: binary, http: "127.0.0.1:0", grpc: "127.0.0.1:0", metrics: "127.0.0.1:0", log: &output{},
+		env: append([]string{
+			"PALISADE_DATABASE=" + database, "PALISADE_KEY_FILE=" + keyFile, "PALISADE_DATA=" + t.TempDir(),
+			"PALISADE_BOOTSTRAP_TOKEN=" + token, "PALISADE_DEPLOYMENT=acme", "PALISADE_EGRESS_ALLOW=127.0.0.1",
+			"PALISADE_RATE_LIMIT=0", "PALISADE_BEHIND_TLS_PROXY=true",
+		}, env...),
+	}
+}
+
+// environment is that of this program without settings of a server.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PALISADE_") })
+}
+
+// banner is what a node says when it serves.
+var banner = regexp.MustCompile(`msg="palisade is serving".* http=(\S+) grpc=(\S+) metrics=http://(\S+)/metrics`)
+
+// start starts the node and returns when it serves.
+func (n *node) start() {
+	n.t.Helper()
+	if err := n.tryStart(); err != nil {
+		n.t.Fatalf("%s does not start: %v\n%s", n.name, err, n.log)
+	}
+}
+
+func (n *node) tryStart() error {
+	n.log, n.exited = &output{}, make(chan struct{})
+	n.cmd = exec.Command(n.binary, "serve", "--http", n.http, "--grpc", n.grpc, "--metrics", n.metrics)
+	n.cmd.Env = append(environment(), n.env...)
+	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
+	if err := n.cmd.Start(); err != nil {
+		close(n.exited)
+		return err
+	}
+	go func() {
+		n.err = n.cmd.Wait()
+		close(n.exited)
+	}()
+	n.t.Cleanup(n.kill)
+	var at []string
+	err := poll(func() (bool, error) {
+		at = banner.FindStringSubmatch(n.log.String())
+		if at != nil {
+			return true, nil
+		}
+		select {
+		case <-n.exited:
+			return false, fmt.Errorf("it ended: %v", n.err)
+		default:
+			return false, nil
+		}
+	})
+	if err != nil {
+		return err
+	}
+	n.http, n.grpc, n.metrics = at[1], at[2], at[3]
+	return nil
+}
+
+// kill ends the process as a power cut would, unless it has ended.
+func (n *node) kill() {
+	_ = n.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
+	<-n.exited
+}
+
+// stop ends the process as an operator does, and requires that nothing was cut off.
+func (n *node) stop() {
+	n.t.Helper()
+	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		n.t.Fatal(err)
+	}
+	select {
+	case <-n.exited:
+	case <-time.After(patience):
+		n.t.Fatalf("%s does not stop:\n%s", n.name, n.log)
+	}
+	if n.err != nil {
+		n.t.Errorf("%s ended with %v:\n%s", n.name, n.err, n.log)
+	}
+}
+
+// errors are the lines that the node logged as errors since its last start.
+func (n *node) errors() (lines []string) {
+	for line := range strings.SplitSeq(n.log.String(), "\n") {
+		if strings.Contains(line, "level=ERROR") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// poll asks again and again until the answer is true or an error, or patience has an end.
+func poll(ask func() (bool, error)) error {
+	deadline := time.Now().Add(patience)
+	for {
+		if done, err := ask(); done || err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errors.New("it took too long")
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// eventually requires that something becomes true.
+func eventually(t testing.TB, what string, ask func() bool) {
+	t.Helper()
+	if err := poll(func() (bool, error) { return ask(), nil }); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}

@@ -1,0 +1,154 @@
+package nodestest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/palisade/palisade/services/internal/pgtest"
+)
+
+// startPgBouncer runs a pooler in transaction mode before a database, configured as docs/scale.md says, and returns the URL
+// that leads through it. size is the number of connections that it opens to the database.
+func startPgBouncer(t testing.TB, path, database string, size int) string {
+	t.Helper()
+	to, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "pgbouncer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	name := strings.Trim(to.Path, "/")
+	users := filepath.Join(dir, "userlist.txt")
+	// It refuses to run as root, and takes no socket of ours: a port that was free a moment ago has to do.
+	for attempt := range 5 {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		host, port, _ := net.SplitHostPort(listener.Addr().String())
+		_ = listener.Close()
+		config := replaceAll(t, reference(t, "pgbouncer"),
+			"palisade = host=10.0.0.20 port=5432 dbname=palisade", fmt.Sprintf("%s = host=%s port=%s", name, to.Hostname(), to.Port()),
+			"listen_addr = 10.0.0.21", "listen_addr = "+host, "listen_port = 6432", "listen_port = "+port,
+			"/etc/pgbouncer/userlist.txt", users, "auth_type = scram-sha-256", "auth_type = trust",
+			"default_pool_size = 40", "default_pool_size = "+strconv.Itoa(size)) + "unix_socket_dir =\n"
+		file := filepath.Join(dir, "pgbouncer.ini")
+		for name, text := range map[string]string{file: config, users: fmt.Sprintf("%q \"\"\n", to.User.Username())} {
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command(path, file)
+		unprivileged(t, cmd, dir, file, users)
+		process(t, cmd)
+		through := *to
+		through.Host = net.JoinHostPort(host, port)
+		through.RawQuery += "&default_query_exec_mode=cache_describe"
+		if answers(t, through.String()) {
+			return through.String()
+		}
+		t.Logf("attempt %d: pgbouncer does not answer on %s", attempt+1, through.Host)
+	}
+	t.Fatal("pgbouncer does not start")
+	return ""
+}
+
+// unprivileged runs a command as another user when we are root.
+func unprivileged(t testing.TB, cmd *exec.Cmd, files ...string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return
+	}
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, _ := strconv.Atoi(nobody.Uid)
+	gid, _ := strconv.Atoi(nobody.Gid)
+	for _, file := range files {
+		if err := os.Chown(file, uid, gid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+}
+
+// answers tells whether a database answers within a few seconds.
+func answers(t testing.TB, url string) bool {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		if conn, err := pgx.Connect(ctx, url); err == nil {
+			_ = conn.Close(ctx)
+			return true
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	return false
+}
+
+// Three nodes reach their database through a pooler that gives each transaction another connection, and have fewer of
+// these than they ask for. One is killed: another becomes the leader of the queue and goes on.
+func TestNodesBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	path, proxyPath, binary, direct := program(t, "pgbouncer"), program(t, "haproxy"), binary(t), pgtest.NewDatabase(t)
+	pooled := startPgBouncer(t, path, direct, 6)
+	nodes := startNodes(t, binary, pooled)
+	proxy := startHAProxy(t, proxyPath, nodes)
+	d := openDatabase(t, direct)
+	if n := d.number("SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory'"); n != 0 {
+		t.Errorf("%d advisory locks are left after the migrations", n)
+	}
+	to := newReceiver(t)
+	l := startLoad(t, proxy.client(), "https://"+proxy.http, 0)
+	l.subscribe(to)
+	l = startLoad(t, proxy.client(), "https://"+proxy.http, 4)
+	l.more(20)
+	var leader string
+	if err := d.db.QueryRowContext(t.Context(), "SELECT leader_id FROM river_leader").Scan(&leader); err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now()
+	for _, n := range nodes { // whichever leads
+		n.kill()
+		n.start()
+	}
+	after := time.Now()
+	eventually(t, "another node leads the queue", func() bool {
+		var now string
+		err := d.db.QueryRowContext(t.Context(), "SELECT leader_id FROM river_leader").Scan(&now)
+		return err == nil && now != leader
+	})
+	l.more(20)
+	l.end()
+	for _, f := range l.failures() {
+		if f.began.After(after) || f.end.Before(before) {
+			t.Errorf("this request was not running while nodes were killed: %s", f)
+		}
+	}
+	for _, n := range nodes {
+		requireNoErrors(t, n)
+	}
+	if n := d.number("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name <> '' AND backend_type = 'client backend'"); n > 6+2 {
+		t.Errorf("%d connections reach the database, want 6 of the pooler and 2 of the test at most", n)
+	}
+	l.verify()
+	requireDelivered(t, d, to, after)
+	requireJobsDone(t, d, after)
+}

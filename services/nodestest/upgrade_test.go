@@ -1,0 +1,115 @@
+package nodestest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/services/internal/pgtest"
+)
+
+// upgradeVariable names the git revision that is upgraded from; without it, it is the commit before this one.
+const upgradeVariable = "PALISADE_TEST_UPGRADE_FROM"
+
+// git answers a question about the repository, without its last line end. It fails in a copy without history.
+func git(args ...string) (string, error) {
+	cmd := exec.Command("git", append([]string{"-C", root}, args...)...)
+	// A pipeline often checks out as another user than it runs as, which git takes amiss.
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// earlierBinary builds the version that is upgraded from.
+func earlierBinary(t testing.TB) string {
+	t.Helper()
+	revision := os.Getenv(upgradeVariable)
+	if revision == "" {
+		revision = "HEAD~1"
+	}
+	commit, err := git("rev-parse", "--verify", "--quiet", revision+"^{commit}")
+	if err != nil {
+		if os.Getenv(upgradeVariable) != "" {
+			t.Fatalf("%s: git knows no commit %q here", upgradeVariable, revision)
+		}
+		t.Skipf("there is no commit before this one to upgrade from (a shallow clone, or no repository): fetch the history, or name a commit in %s", upgradeVariable)
+	}
+	if changed, err := git("diff", "--name-only", commit, "--", "ent/migrate/postgres"); err == nil && changed == "" && os.Getenv(upgradeVariable) == "" {
+		t.Skipf("no migration lies between the commit before and this one: name an earlier one in %s", upgradeVariable)
+	}
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "source.tar")
+	if _, err := git("archive", "--output="+archive, commit); err != nil {
+		t.Fatalf("git archive %s: %v", commit, err)
+	}
+	source := filepath.Join(dir, "source")
+	if err := os.Mkdir(source, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("tar", "-xf", archive, "-C", source).CombinedOutput(); err != nil {
+		t.Fatalf("unpack: %v\n%s", err, out)
+	}
+	path := filepath.Join(dir, "palisade-before")
+	// The directory is another each time; without it in the binary, Go takes what did not change from its cache.
+	if err := build(t.Context(), source, path, "-trimpath"); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("upgrading from %s", commit)
+	return path
+}
+
+// Three nodes are upgraded one after the other under load, across the migrations that are between the two versions: old
+// and new ones serve beside each other on the new schema, and no request fails.
+func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
+	path, before, now, url := program(t, "haproxy"), earlierBinary(t), binary(t), pgtest.NewDatabase(t)
+	nodes := startNodes(t, before, url)
+	d := openDatabase(t, url)
+	schema := func() int { return d.number("SELECT COUNT(*) FROM goose_db_version WHERE is_applied") }
+	proxy := startHAProxy(t, path, nodes)
+	l := startLoad(t, proxy.client(), "https://"+proxy.http, 4)
+	l.more(10)
+
+	had := schema()
+	migrate := exec.Command(now, "migrate", "up")
+	migrate.Env = append(environment(), nodes[0].env...)
+	if out, err := migrate.CombinedOutput(); err != nil {
+		t.Fatalf("migrate up: %v\n%s", err, out)
+	}
+	t.Logf("%d migrations were applied while the nodes of the version before served", schema()-had)
+	l.more(10) // by the old version on the new schema
+
+	for _, n := range nodes {
+		n.stop()
+		requireNoErrors(t, n)
+		n.binary = now
+		n.start()
+		proxy.waitFor(n.name, "UP")
+		l.more(10)
+	}
+	// And back: a version that is found wanting is replaced by the one before, on the schema as it is.
+	nodes[0].stop()
+	requireNoErrors(t, nodes[0])
+	nodes[0].binary = before
+	nodes[0].start()
+	proxy.waitFor(nodes[0].name, "UP")
+	l.more(10)
+	l.end()
+	l.requireNoFailures()
+	for _, n := range nodes {
+		requireNoErrors(t, n)
+	}
+	l.verify()
+	requireJobsDone(t, d, time.Time{})
+}
+
+// requireNoErrors requires that the node logged no error since it was started.
+func requireNoErrors(t testing.TB, n *node) {
+	t.Helper()
+	if lines := n.errors(); len(lines) > 0 {
+		t.Errorf("%s (%s) logged errors: %q", n.name, filepath.Base(n.binary), lines)
+	}
+}
