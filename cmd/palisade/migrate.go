@@ -15,7 +15,7 @@ import (
 func newMigrate(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database schema up to date, or show where it stands",
+		Short: "Bring the database schema up to date, show where it stands, or copy the database to another kind",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -30,7 +30,7 @@ again changes nothing. Those that were applied now are printed. Take a backup fi
 Nothing is changed.`,
 		`  palisade migrate status --data /var/lib/palisade`,
 		"There are no migrations.")
-	cmd.AddCommand(up, status)
+	cmd.AddCommand(up, status, newMigrateCopy(std))
 	return cmd
 }
 

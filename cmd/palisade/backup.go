@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/services"
+)
+
+func newBackup(std streams) *cobra.Command {
+	var file, output string
+	cmd := &cobra.Command{
+		Use:   "backup --to FILE",
+		Short: "Back up the SQLite database while the server runs",
+		Long: `Copy the SQLite database into a new file, while the server works on it: everything that was acknowledged before
+is in it, and of what comes later whole transactions or nothing. The file is complete under its name or not there;
+it never replaces one.
+
+The key file is not in the backup. Keep it apart: whoever has both has the credentials that are stored, and without
+it they and the audit trail are lost. It changes never, so one copy in a password manager or a safe is enough.
+
+On PostgreSQL this prints the command lines of its own tools. Exit status: 0 the backup is there; 2 it is not.`,
+		Example: `  palisade backup --to /backup/palisade-$(date +%F).db
+  palisade backup --data /var/lib/palisade --to backup.db -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("output", output, "table", "json"); err != nil {
+				return err
+			}
+			cfg, err := loadStore(cmd, std)
+			if err != nil {
+				return err
+			}
+			var pages copyProgress
+			pages.std = std
+			report, err := services.Backup(cmd.Context(), cfg, file, func(done, total int64) { pages.show("backup", done, total) })
+			pages.bar.finish()
+			if err != nil {
+				return err
+			}
+			return printBackup(std, report, output)
+		},
+	}
+	services.AddFlags(cmd.Flags(), storeKeys...)
+	cmd.Flags().StringVar(&file, "to", "", "the `FILE` to make")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	_ = cmd.MarkFlagRequired("to")
+	return cmd
+}
+
+func printBackup(std streams, r services.BackupReport, output string) error {
+	if output == "json" {
+		return json.NewEncoder(std.out).Encode(map[string]any{
+			"file": r.File, "database": r.Database, "keyFile": r.KeyFile, "bytes": r.Size, "findings": r.Findings,
+		})
+	}
+	_, err := fmt.Fprintf(std.out, "%s: %s, %s\n", printable(r.File), plural(r.Size, "byte", "bytes"), plural(r.Findings, "finding", "findings"))
+	_, _ = fmt.Fprintf(std.err, "The key file %s is not in it: keep a copy of it elsewhere. Credentials and the audit trail cannot be used without it.\n", printable(r.KeyFile))
+	return err
+}
+
+func newRestore(std streams) *cobra.Command {
+	var req services.RestoreRequest
+	var output string
+	cmd := &cobra.Command{
+		Use:   "restore --from FILE",
+		Short: "Put a backup of the SQLite database into the data directory",
+		Long: `Put a backup into the data directory, on which no server may run, after it was checked: SQLite finds no damage in it,
+this version of Palisade knows its schema, and its audit trails are whole (as palisade audit verify does; the key
+file must be in its place first). A backup of an older version is brought up to date on the way. The backup
+itself is only read, and until the last step nothing in the data directory changes.
+
+With --force a database that is there is replaced and kept beside under another name.
+
+On PostgreSQL this prints the command lines of its own tools. Exit status: 0 restored; 1 an audit trail of the
+backup is broken, and nothing was changed; 2 it could not be restored.`,
+		Example: `  cp /safe/palisade.key /var/lib/palisade/
+  palisade restore --data /var/lib/palisade --from /backup/palisade-2026-11-21.db
+  palisade restore --from backup.db --force                 # keeps the old one as palisade.db.before-restore-…`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("output", output, "table", "json"); err != nil {
+				return err
+			}
+			cfg, err := loadStore(cmd, std)
+			if err != nil {
+				return err
+			}
+			p := &verifyPrinter{std: std, live: isTerminal(std.err)}
+			report, err := services.Restore(cmd.Context(), cfg, req, p.progress)
+			if err != nil {
+				return err
+			}
+			return printRestore(std, p, report, output)
+		},
+	}
+	services.AddFlags(cmd.Flags(), storeKeys...)
+	cmd.Flags().StringVar(&req.File, "from", "", "the backup `FILE`")
+	cmd.Flags().BoolVar(&req.Force, "force", false, "replace a database that is there; it is kept under another name")
+	cmd.Flags().BoolVar(&req.AcceptBrokenAudit, "accept-broken-audit", false, "restore although the audit trail in the backup was changed by somebody")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	_ = cmd.MarkFlagRequired("from")
+	return cmd
+}
+
+func printRestore(std streams, p *verifyPrinter, r services.RestoreReport, output string) error {
+	if output == "json" {
+		if err := printRestoreJSON(std, r); err != nil {
+			return err
+		}
+	} else {
+		for _, trail := range r.Audit {
+			if err := p.report(trail); err != nil {
+				return err
+			}
+		}
+	}
+	if !r.Restored {
+		_, _ = fmt.Fprintln(std.err, "palisade: an audit trail of the backup is broken: nothing was restored. Use another backup, or --accept-broken-audit")
+		return errNo
+	}
+	if output == "json" {
+		return nil
+	}
+	_, err := fmt.Fprintf(std.out, "%s: %s, %s\n", printable(r.Database), plural(r.Size, "byte", "bytes"), plural(r.Findings, "finding", "findings"))
+	if len(r.Migrated) > 0 {
+		_, _ = fmt.Fprintf(std.out, "The backup was of an older version; %s applied.\n", plural(int64(len(r.Migrated)), "migration was", "migrations were"))
+	}
+	if r.Kept != "" {
+		_, _ = fmt.Fprintf(std.out, "The database that was there is now %s.\n", printable(r.Kept))
+	}
+	return err
+}
+
+func printRestoreJSON(std streams, r services.RestoreReport) error {
+	type trail struct {
+		Deployment string `json:"deployment"`
+		Entries    int64  `json:"entries"`
+		Broken     string `json:"broken"`
+	}
+	trails := []trail{}
+	for _, a := range r.Audit {
+		trails = append(trails, trail{a.Deployment, a.Entries, a.Broken})
+	}
+	return json.NewEncoder(std.out).Encode(map[string]any{
+		"restored": r.Restored, "database": r.Database, "kept": r.Kept, "bytes": r.Size, "findings": r.Findings,
+		"migrations": len(r.Migrated), "audit": trails,
+	})
+}

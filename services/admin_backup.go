@@ -1,0 +1,146 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/palisade/palisade/services/internal/dbcopy"
+)
+
+// BackupReport is a backup that was made.
+type BackupReport struct {
+	File     string
+	Database string
+	KeyFile  string // which is not in the backup
+	Size     int64  // bytes
+	Findings int64
+}
+
+// RestoreRequest says what to restore.
+type RestoreRequest struct {
+	// File is a backup.
+	File string
+	// Force replaces a database that is there, which is kept under another name.
+	Force bool
+	// AcceptBrokenAudit restores a backup although somebody has changed its audit trail.
+	AcceptBrokenAudit bool
+}
+
+// RestoreReport is what became of a restore.
+type RestoreReport struct {
+	// Restored is false when the audit trail of the backup is broken; then nothing was changed.
+	Restored bool
+	Database string
+	// Kept is where the database that was there is now; empty when there was none.
+	Kept     string
+	Size     int64 // bytes
+	Findings int64
+	// Migrated are the migrations that the backup lacked and now has.
+	Migrated []MigrationStatus
+	Audit    []AuditReport
+}
+
+// ErrPostgres says that a command is for SQLite only; the text says what to use.
+var ErrPostgres = errors.New("the database is PostgreSQL, which brings better tools")
+
+// Backup copies the SQLite database of a configuration into a new file while servers work on it: everything that was
+// acknowledged before the call is in it, and of what comes later whole transactions or nothing. Progress is told how many
+// pages are done.
+func Backup(ctx context.Context, cfg Config, file string, progress func(done, total int64)) (BackupReport, error) {
+	if cfg.Database != "" {
+		return BackupReport{}, postgresCommands(cfg, file)
+	}
+	if _, err := os.Stat(cfg.SQLitePath()); errors.Is(err, fs.ErrNotExist) {
+		return BackupReport{}, fmt.Errorf("there is no database %s: name its directory with --data", cfg.SQLitePath())
+	}
+	contents, err := dbcopy.Backup(ctx, cfg.SQLitePath(), file, progress)
+	if err != nil {
+		return BackupReport{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return BackupReport{
+		File: file, Database: cfg.SQLitePath(), KeyFile: cfg.KeyPath(), Size: contents.Size, Findings: contents.Findings,
+	}, nil
+}
+
+// Restore puts a backup into the data directory of a configuration, on which no server may run, after it has checked the
+// file, its schema and its audit trail. A backup of an older version is brought up to date; the file itself is only read.
+func Restore(ctx context.Context, cfg Config, req RestoreRequest, progress func(deployment string, entries int64)) (report RestoreReport, err error) {
+	if cfg.Database != "" {
+		return RestoreReport{}, postgresCommands(cfg, req.File)
+	}
+	if err := dbcopy.Replaceable(ctx, cfg.SQLitePath(), req.Force); err != nil {
+		return RestoreReport{}, err
+	}
+	dir, err := dbcopy.Stage(ctx, req.File, cfg.Data)
+	if err != nil {
+		return RestoreReport{}, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	staged := cfg
+	staged.Data, staged.KeyFile = dir, cfg.KeyPath()
+	report.Database = cfg.SQLitePath()
+	if report.Migrated, err = Migrate(ctx, staged); err != nil {
+		return RestoreReport{}, err
+	}
+	whole := true
+	err = VerifyAudit(ctx, staged, "", AuditAnchor{}, progress, func(found AuditReport) error {
+		whole = whole && found.Broken == ""
+		report.Audit = append(report.Audit, found)
+		return nil
+	})
+	if err != nil || !whole && !req.AcceptBrokenAudit {
+		return report, err
+	}
+	contents, err := dbcopy.Inspect(ctx, staged.SQLitePath())
+	if err != nil {
+		return RestoreReport{}, err
+	}
+	report.Size, report.Findings = contents.Size, contents.Findings
+	// A server may have been started meanwhile.
+	if err := dbcopy.Replaceable(ctx, cfg.SQLitePath(), req.Force); err != nil {
+		return RestoreReport{}, err
+	}
+	if report.Kept, err = dbcopy.Install(ctx, dir, cfg.SQLitePath(), time.Now()); err != nil {
+		return report, err
+	}
+	report.Restored = true
+	return report, nil
+}
+
+// postgresCommands says how to back up the database of a configuration and to restore it. The password is not in the
+// command lines: PostgreSQL's tools read it from ~/.pgpass or PGPASSWORD.
+func postgresCommands(cfg Config, file string) error {
+	config, err := pgx.ParseConfig(cfg.Database)
+	if err != nil {
+		return errors.New("database: not a PostgreSQL URL; want postgres://user:password@host:5432/name")
+	}
+	u := url.URL{Scheme: "postgres", User: url.User(config.User), Host: fmt.Sprintf("%s:%d", config.Host, config.Port), Path: "/" + config.Database}
+	return fmt.Errorf(`%w. Its password is not in these lines: give it in PGPASSWORD or ~/.pgpass.
+  back up, while servers run:
+    pg_dump --format=custom --no-owner --file=%[2]s '%[3]s'
+  restore, with all servers stopped, into a database made by createdb:
+    pg_restore --no-owner --single-transaction --exit-on-error --dbname='%[3]s' %[2]s
+    palisade audit verify --database '%[3]s' --key-file %[4]s
+  any moment of the last days (PITR): a base backup by pg_basebackup --checkpoint=fast --pgdata=DIR, and archive_mode=on;
+  see https://www.postgresql.org/docs/current/continuous-archiving.html
+Keep %[4]s apart from the backups: credentials and the audit trail are sealed with it`, ErrPostgres, quoteShell(file), u.String(), quoteShell(cfg.KeyPath()))
+}
+
+// quoteShell quotes a path for a shell where it must be.
+func quoteShell(path string) string {
+	if path != "" && !strings.ContainsFunc(path, func(r rune) bool {
+		return !strings.ContainsRune("/.-_", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

@@ -1,0 +1,123 @@
+package services_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/pgtest"
+)
+
+// TestMoveToPostgresAndBack moves a server's database twice: callers see no difference, and what is new after each move
+// has numbers of its own.
+func TestMoveToPostgresAndBack(t *testing.T) {
+	report, err := os.ReadFile("../cmd/palisade/testdata/gosec-pocketbase.sarif")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, database, back := t.TempDir(), pgtest.NewDatabase(t), t.TempDir()
+	key := filepath.Join(home, "palisade.key")
+	paths := []string{"/api/v1/deployments/acme/findings?page_size=100", "/api/v1/deployments", "/api/v1/deployments/acme/projects"}
+	var before []string
+	answers := func(t *testing.T, s *apitest.Server) (out []string) {
+		for _, path := range paths {
+			out = append(out, s.Get(t, path))
+		}
+		return out
+	}
+	t.Run("sqlite", func(t *testing.T) {
+		s := apitest.Start(t, func(c *services.Config) { c.Data = home })
+		s.Upload(t, "pocketbase", "main", report)
+		triage := `{"issue_type":"sast","rules":["G104"],"new_triage_state":"ignored","new_triage_reason":"no_time","new_note":"später"}`
+		if answer := s.Do(t, s.Token, http.MethodPost, "/api/v1/deployments/acme/triage", triage); answer.Status != http.StatusOK {
+			t.Fatalf("triage: %d %s", answer.Status, answer.Body)
+		}
+		before = answers(t, s)
+	})
+	there := mustCopy(t, services.Config{}, services.CopyRequest{From: "sqlite:" + home, To: database, RequeueJobs: true})
+	t.Run("postgres", func(t *testing.T) {
+		s := apitest.Start(t, func(c *services.Config) { c.Data, c.Database, c.KeyFile = t.TempDir(), database, key })
+		if after := answers(t, s); !slices.Equal(before, after) {
+			t.Errorf("before\n%.2000s\nafter\n%.2000s", before, after)
+		}
+		wantParts(t, s.Upload(t, "pocketbase", "main", report), `"created":0`, `"unchanged":309`)
+		wantParts(t, s.Upload(t, "other", "main", report), `"created":309`)
+		wantWholeAudit(t, s.Config)
+		before = answers(t, s)
+	})
+	if there.KeyFile != key {
+		t.Errorf("the key file is %s, want %s", there.KeyFile, key)
+	}
+	mustCopy(t, services.Config{KeyFile: key}, services.CopyRequest{From: database, To: "sqlite:" + back, RequeueJobs: true})
+	t.Run("sqlite again", func(t *testing.T) {
+		s := apitest.Start(t, func(c *services.Config) { c.Data, c.KeyFile = back, key })
+		if after := answers(t, s); !slices.Equal(before, after) {
+			t.Errorf("before\n%.2000s\nafter\n%.2000s", before, after)
+		}
+		wantParts(t, s.Upload(t, "third", "main", report), `"created":309`)
+		wantWholeAudit(t, s.Config)
+	})
+}
+
+func mustCopy(t *testing.T, cfg services.Config, req services.CopyRequest) services.CopyReport {
+	t.Helper()
+	cfg.Data = t.TempDir()
+	report, err := services.CopyDatabase(t.Context(), cfg, req, func(string, int64, int64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range report.Tables {
+		if !table.OK {
+			t.Errorf("%+v", table)
+		}
+	}
+	if !report.OK {
+		t.Fatal("the copy is not the same")
+	}
+	return report
+}
+
+func wantWholeAudit(t *testing.T, cfg services.Config) {
+	t.Helper()
+	entries := int64(0)
+	err := services.VerifyAudit(t.Context(), cfg, "", services.AuditAnchor{}, func(string, int64) {}, func(r services.AuditReport) error {
+		entries += r.Entries
+		if r.Broken != "" {
+			t.Errorf("audit trail of %s: %s", r.Deployment, r.Broken)
+		}
+		return nil
+	})
+	if err != nil || entries == 0 {
+		t.Errorf("%d audit entries, %v", entries, err)
+	}
+}
+
+func wantParts(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("missing %q in: %s", part, text)
+		}
+	}
+}
+
+// A copy is refused while a server works on either database.
+func TestCopyRefusesRunningServers(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		from, to := "sqlite:"+s.Config.Data, pgtest.NewDatabase(t)
+		if s.Config.Database != "" {
+			from, to = s.Config.Database, "sqlite:"+t.TempDir()
+		}
+		cfg := services.Config{KeyFile: s.Config.KeyPath(), Data: s.Config.Data}
+		_, err := services.CopyDatabase(t.Context(), cfg, services.CopyRequest{From: from, To: to}, func(string, int64, int64) {})
+		if err == nil {
+			t.Fatal("it was copied")
+		}
+		wantParts(t, err.Error(), "in use", "stop")
+	})
+}

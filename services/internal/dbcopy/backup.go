@@ -1,0 +1,151 @@
+package dbcopy
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+const (
+	// backupPages is how many pages (16 KiB) are copied between two looks at the context.
+	backupPages = 512
+	// busyPause is how long a backup waits for somebody who has the file for himself for a moment.
+	busyPause = 20 * time.Millisecond
+)
+
+// Contents is what a SQLite database holds.
+type Contents struct {
+	Size     int64 // bytes
+	Findings int64
+}
+
+// Backup copies a SQLite database, which others may write to meanwhile, into a new file: as it was at one moment after
+// the call, with everything that was committed before. Progress is told how many pages are done. The file is complete
+// under its name, and durable, or not there.
+func Backup(ctx context.Context, from, to string, progress func(done, total int64)) (_ Contents, err error) {
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = errors.New("the file exists, and a backup never replaces one: choose another name")
+		}
+		return Contents{}, err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(to), ".palisade-backup-*") // mode 0700
+	if err != nil {
+		return Contents{}, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	staged := filepath.Join(dir, fileName)
+	if err := backUp(ctx, from, staged, progress); err != nil {
+		return Contents{}, err
+	}
+	if err := errors.Join(os.Chmod(staged, 0o600), syncFile(staged)); err != nil {
+		return Contents{}, err
+	}
+	// A link, unlike a renaming, never replaces a file.
+	if err := os.Link(staged, to); err != nil {
+		return Contents{}, err
+	}
+	if err := syncFile(filepath.Dir(to)); err != nil {
+		return Contents{}, err
+	}
+	return Inspect(ctx, to)
+}
+
+func backUp(ctx context.Context, from, to string, progress func(done, total int64)) (err error) {
+	source, closeSource, err := openConn(ctx, "file:"+(&url.URL{Path: from}).EscapedPath()+"?mode=rw&_query_only=1&_busy_timeout=5000")
+	if err != nil {
+		return fmt.Errorf("open %s: %w", from, err)
+	}
+	defer func() { err = errors.Join(err, closeSource()) }()
+	// With a transaction that has read, all steps see the same moment: without it, each commit of others would make the
+	// backup begin again.
+	for _, statement := range []string{"BEGIN", "SELECT COUNT(*) FROM sqlite_master"} {
+		if _, err := source.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("read %s: %w", from, err)
+		}
+	}
+	target, closeTarget, err := openConn(ctx, "file:"+(&url.URL{Path: to}).EscapedPath()+"?_synchronous=OFF")
+	if err != nil {
+		return fmt.Errorf("make %s: %w", to, err)
+	}
+	defer func() { err = errors.Join(err, closeTarget()) }()
+	err = target.Raw(func(targetConn any) error {
+		return source.Raw(func(sourceConn any) error { return copyPages(ctx, sourceConn, targetConn, progress) })
+	})
+	if err != nil {
+		return err
+	}
+	// The backup is one file, which can be opened where nothing can be written.
+	_, err = target.ExecContext(ctx, "PRAGMA journal_mode = DELETE")
+	return err
+}
+
+func copyPages(ctx context.Context, sourceConn, targetConn any, progress func(done, total int64)) (err error) {
+	source, sourceOK := sourceConn.(*sqlite3.SQLiteConn)
+	target, targetOK := targetConn.(*sqlite3.SQLiteConn)
+	if !sourceOK || !targetOK {
+		return fmt.Errorf("the driver is %T, not SQLite's", sourceConn)
+	}
+	backup, err := target.Backup("main", source, "main")
+	if err != nil {
+		return fmt.Errorf("begin the backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, backup.Finish()) }()
+	for last := -1; ; {
+		done, err := backup.Step(backupPages)
+		if err != nil {
+			return fmt.Errorf("back up: %w", err)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		total, remaining := backup.PageCount(), backup.Remaining()
+		progress(int64(total-remaining), int64(total))
+		if done {
+			return nil
+		}
+		if remaining == last {
+			time.Sleep(busyPause)
+		}
+		last = remaining
+	}
+}
+
+// openConn opens one connection to a SQLite file.
+func openConn(ctx context.Context, dsn string) (_ *sql.Conn, closeAll func() error, err error) {
+	db, err := sql.Open("sqlite3", dsn)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	return conn, func() error { return errors.Join(conn.Close(), db.Close()) }, nil
+}
+
+// Inspect looks into a file that nobody writes to.
+func Inspect(ctx context.Context, path string) (Contents, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Contents{}, err
+	}
+	conn, closeConn, err := openConn(ctx, "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=rw&_query_only=1")
+	if err != nil {
+		return Contents{}, fmt.Errorf("%s is no database of Palisade: %w", path, err)
+	}
+	defer func() { _ = closeConn() }() // it has only read
+	out := Contents{Size: info.Size()}
+	if err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM findings").Scan(&out.Findings); err != nil {
+		return Contents{}, fmt.Errorf("%s is no database of Palisade: %w", path, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,386 @@
+package dbcopy
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+var (
+	// ErrNotEmpty says that the target is somebody's database already.
+	ErrNotEmpty = errors.New("the target is not empty")
+	// ErrSourceChanged says that what was copied before is not what the source holds now.
+	ErrSourceChanged = errors.New("the source has changed since the copy began")
+	// ErrBrokenOff says that the copy was told to end before its end.
+	ErrBrokenOff = errors.New("the copy was broken off: the same command goes on with it")
+)
+
+// mostRows is how many rows a batch has at most.
+const mostRows = 2000
+
+// Options say what to copy and how.
+type Options struct {
+	From, To Endpoint
+	// KeyFile is the file of the key that the credentials in the source are sealed with.
+	KeyFile string
+	// ReplaceText stores U+FFFD for what PostgreSQL cannot store in text (NUL, invalid UTF-8), instead of an error.
+	ReplaceText bool
+	// RequeueJobs lets jobs wait that a server died over, instead of an error. They run again.
+	RequeueJobs bool
+	// BatchRows is how many rows a batch has at most; 0 means 2000.
+	BatchRows int
+	// Progress is told how many rows are done of how many, by several goroutines one after the other. Phase is PhaseCopy
+	// or PhaseVerify.
+	Progress func(phase Phase, table string, done, total int64)
+}
+
+// Phase is what a copy is busy with.
+type Phase string
+
+// The phases of a copy.
+const (
+	PhaseCopy   Phase = "copy"
+	PhaseVerify Phase = "verify"
+)
+
+// TableResult is what became of one table.
+type TableResult struct {
+	Name     string
+	Rows     int64
+	Bytes    int64  // of the values in the encoding that the checksum is of
+	Checksum string // SHA-256 of the source, hexadecimal
+	// TargetRows and TargetChecksum are what was read back.
+	TargetRows     int64
+	TargetChecksum string
+	OK             bool
+}
+
+// Result is a copy that has come to its end.
+type Result struct {
+	From, To string // without credentials
+	// ResumedFrom is when the copy began that this one finished; zero for a new one.
+	ResumedFrom time.Time
+	Tables      []TableResult
+	// Replaced counts texts that were changed (see Options.ReplaceText), Requeued jobs (see Options.RequeueJobs).
+	Replaced, Requeued int64
+	// OK says that all tables are the same. The target of another copy stays marked as incomplete.
+	OK bool
+}
+
+// copier is one run of a copy.
+type copier struct {
+	Options
+	source, target *database
+	journal        *journal
+	highest        map[string]int64
+	total          int64
+
+	mu       sync.Mutex
+	done     int64
+	replaced int64
+	marks    map[string]mark // of the source
+}
+
+// Run copies a database, or goes on with a copy that was broken off.
+func Run(ctx context.Context, o Options) (Result, error) {
+	result, err := run(ctx, o)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w (%w)", ErrBrokenOff, ctx.Err()) // what drivers say when that happens helps nobody
+	}
+	return result, err
+}
+
+func run(ctx context.Context, o Options) (result Result, err error) {
+	if o.BatchRows == 0 {
+		o.BatchRows = mostRows
+	}
+	if err := check(o.From, o.To); err != nil {
+		return Result{}, err
+	}
+	c := &copier{Options: o, marks: map[string]mark{}}
+	closeAll, err := c.open(ctx)
+	defer func() { err = errors.Join(err, closeAll()) }()
+	if err != nil {
+		return Result{}, err
+	}
+	release, err := lockTarget(ctx, c.target)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
+	requeued, err := c.prepare(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := c.copyTables(ctx); err != nil {
+		return Result{}, err
+	}
+	result = Result{From: c.source.location, To: c.target.location, Replaced: c.replaced, Requeued: requeued}
+	if c.journal.resumed {
+		result.ResumedFrom = c.journal.heading.StartedAt
+	}
+	if result.Tables, result.OK, err = c.verify(ctx); err != nil || !result.OK {
+		return result, err
+	}
+	return result, c.finish(ctx)
+}
+
+// workers is how many tables are copied at a time: SQLite has one writer.
+func (c *copier) workers() int {
+	if c.To.SQLite != "" {
+		return 1
+	}
+	return min(4, max(2, runtime.NumCPU()))
+}
+
+func (c *copier) open(ctx context.Context) (closeAll func() error, err error) {
+	closeAll = func() error {
+		var err error
+		for _, d := range []*database{c.target, c.source} {
+			if d != nil {
+				err = errors.Join(err, d.close())
+			}
+		}
+		return err
+	}
+	openSource := openSQLiteSource
+	if c.From.Postgres != "" {
+		openSource = openPostgresSource
+	}
+	if c.source, err = openSource(ctx, c.From, c.workers()); err != nil {
+		return closeAll, fmt.Errorf("source: %w", err)
+	}
+	if c.target, err = openTarget(ctx, c.To, c.workers()+2); err != nil { // one holds the lock, one is to spare
+		return closeAll, fmt.Errorf("target: %w", err)
+	}
+	return closeAll, nil
+}
+
+// prepare refuses what cannot be copied before anything is written.
+func (c *copier) prepare(ctx context.Context) (requeued int64, err error) {
+	if err := checkSchema(ctx, c.source, c.target); err != nil {
+		return 0, err
+	}
+	if err := checkKeys(ctx, c.source, c.KeyFile, c.To); err != nil {
+		return 0, err
+	}
+	if requeued, err = c.checkJobs(ctx); err != nil {
+		return 0, err
+	}
+	if c.highest, err = highestIDs(ctx, c.source); err != nil {
+		return 0, err
+	}
+	for _, t := range allTables() {
+		var rows int64
+		if err := c.source.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+quote(t.name)).Scan(&rows); err != nil {
+			return 0, fmt.Errorf("count the rows of %s: %w", t.name, err)
+		}
+		c.total += rows
+	}
+	now := heading{From: c.source.location, StartedAt: time.Now().UTC(), ReplaceText: c.ReplaceText, RequeueJobs: c.RequeueJobs}
+	if c.journal, err = openJournal(ctx, c.target, now); err != nil {
+		return 0, err
+	}
+	return requeued, c.journal.check(now)
+}
+
+// checkJobs refuses jobs that a worker has: where they run is not written in what is copied, so that they would look busy
+// in the target until the queue gives them up after an hour.
+func (c *copier) checkJobs(ctx context.Context) (running int64, err error) {
+	var kinds sql.NullString
+	list := "GROUP_CONCAT(DISTINCT kind)"
+	if c.source.postgres {
+		list = "string_agg(DISTINCT kind, ',')"
+	}
+	if err := c.source.db.QueryRowContext(ctx, "SELECT COUNT(*), "+list+" FROM river_job WHERE state = 'running'").Scan(&running, &kinds); err != nil {
+		return 0, fmt.Errorf("look for running jobs: %w", err)
+	}
+	if running > 0 && !c.RequeueJobs {
+		return 0, fmt.Errorf("%d background jobs of the source are running (%s): start the server on it and stop it with SIGTERM, so that they end; "+
+			"or, if it died, copy with --requeue-jobs, and they run again in the target (a job does no harm when it runs twice)", running, kinds.String)
+	}
+	return running, nil
+}
+
+func (c *copier) copyTables(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(c.workers())
+	for _, t := range allTables() {
+		group.Go(func() error { return c.copyTable(ctx, t) })
+	}
+	return group.Wait()
+}
+
+func (c *copier) copyTable(ctx context.Context, t *table) error {
+	from, end, err := c.source.session(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	to, err := c.target.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = to.Close() }() // what matters was committed
+	normalize := &normalizer{forPostgres: c.target.postgres, replace: c.ReplaceText}
+	reader := newReader(from, c.source.postgres, t, normalize, c.BatchRows)
+	reader.requeue = c.RequeueJobs
+	if err := c.skipCopied(ctx, reader); err != nil {
+		return err
+	}
+	for {
+		rows, err := reader.next(ctx, math.MaxInt64)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			c.mu.Lock()
+			c.marks[t.name] = reader.at
+			c.replaced += normalize.replaced
+			c.mu.Unlock()
+			return nil
+		}
+		if err := c.target.write(ctx, to, t, rows, reader.at); err != nil {
+			return err
+		}
+		c.progress(PhaseCopy, t, len(rows))
+	}
+}
+
+// skipCopied reads the rows that an earlier run has copied, and compares them with what it wrote down.
+func (c *copier) skipCopied(ctx context.Context, reader *tableReader) error {
+	before := c.journal.marks[reader.table.name]
+	for reader.at.rows < before.rows {
+		rows, err := reader.next(ctx, before.rows-reader.at.rows)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			break
+		}
+		c.progress(PhaseCopy, reader.table, len(rows))
+	}
+	if before.rows > 0 && reader.at != before {
+		return fmt.Errorf("%w (%s): table %s does not hold any more what was copied from it; copy into a new database, and let no server run on the source until it is done",
+			ErrSourceChanged, c.journal.heading.StartedAt.UTC().Format(time.DateTime), reader.table.name)
+	}
+	return nil
+}
+
+func (c *copier) progress(phase Phase, t *table, rows int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done += int64(rows)
+	if c.Progress != nil {
+		c.Progress(phase, t.name, c.done, c.total)
+	}
+}
+
+// verify reads the target as the source was read.
+func (c *copier) verify(ctx context.Context) (results []TableResult, same bool, err error) {
+	c.done = 0
+	results = make([]TableResult, len(allTables()))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(c.workers())
+	for i, t := range allTables() {
+		group.Go(func() error {
+			at, err := c.readBack(ctx, t)
+			from := c.marks[t.name]
+			results[i] = TableResult{
+				Name: t.name, Rows: from.rows, Bytes: from.bytes, Checksum: from.checksum,
+				TargetRows: at.rows, TargetChecksum: at.checksum, OK: at == from,
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, false, fmt.Errorf("verify: %w", err)
+	}
+	same = true
+	for _, r := range results {
+		same = same && r.OK
+	}
+	return results, same, nil
+}
+
+func (c *copier) readBack(ctx context.Context, t *table) (mark, error) {
+	conn, end, err := c.target.session(ctx)
+	if err != nil {
+		return mark{}, err
+	}
+	defer end()
+	reader := newReader(conn, c.target.postgres, t, &normalizer{}, c.BatchRows)
+	for {
+		rows, err := reader.next(ctx, math.MaxInt64)
+		if err != nil || len(rows) == 0 {
+			return reader.at, err
+		}
+		c.progress(PhaseVerify, t, len(rows))
+	}
+}
+
+// finish makes the target one that a server can start on.
+func (c *copier) finish(ctx context.Context) error {
+	if err := setHighestIDs(ctx, c.target, c.highest); err != nil {
+		return err
+	}
+	if c.target.postgres {
+		if err := c.refreshStatistics(ctx); err != nil {
+			return err
+		}
+		_, err := c.target.db.ExecContext(ctx, "DROP TABLE "+journalTable)
+		return err
+	}
+	if _, err := c.target.db.ExecContext(ctx, "DROP TABLE "+journalTable); err != nil {
+		return err
+	}
+	// Closing writes the log into the file.
+	if err := c.target.close(); err != nil {
+		return err
+	}
+	c.target = nil
+	if err := c.refreshStatistics(ctx); err != nil {
+		return err
+	}
+	return publish(stagedFile(c.To), c.To.SQLite)
+}
+
+func (c *copier) refreshStatistics(ctx context.Context) error {
+	options, err := c.To.storeOptions()
+	if err != nil {
+		return err
+	}
+	st, err := store.Open(ctx, options)
+	if err != nil {
+		return err
+	}
+	return errors.Join(st.RefreshStatistics(ctx), st.Close())
+}
+
+func stagedFile(e Endpoint) string { return filepath.Join(e.stagingDir(), fileName) }
+
+// publish gives a finished file its name, which must be free, and removes the directory in which it grew.
+func publish(staged, path string) error {
+	if err := RefuseOpen(context.Background(), staged); err != nil { // which also empties the log
+		return err
+	}
+	if err := syncFile(staged); err != nil {
+		return err
+	}
+	// A link, unlike a renaming, never replaces a file.
+	if err := os.Link(staged, path); err != nil {
+		return fmt.Errorf("the finished database is %s, but cannot get its name: %w", staged, err)
+	}
+	return errors.Join(os.RemoveAll(filepath.Dir(staged)), syncFile(filepath.Dir(path)))
+}

@@ -1,0 +1,254 @@
+package dbcopy
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// applicationName tells our sessions from those of servers, which are called palisade.
+const applicationName = "palisade-copy"
+
+// ErrInUse says that somebody else works on a database that must be at rest.
+var ErrInUse = errors.New("is in use")
+
+// database is the source or the target of a copy.
+type database struct {
+	db       *sql.DB
+	postgres bool
+	location string
+	// snapshot is what all sessions of a PostgreSQL source read; empty for others.
+	snapshot string
+	// release ends what keeps others from writing.
+	release func() error
+}
+
+func (d *database) close() error {
+	var err error
+	if d.release != nil {
+		err = d.release()
+	}
+	return errors.Join(err, d.db.Close())
+}
+
+// session is a connection that reads; end gives it back.
+func (d *database) session(ctx context.Context) (_ *sql.Conn, end func(), err error) {
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	end = func() { _ = conn.Close() } // it has only read
+	if d.snapshot == "" {
+		return conn, end, nil
+	}
+	end = func() {
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // it has only read
+		_ = conn.Close()
+	}
+	if err := begin(ctx, conn, "SET TRANSACTION SNAPSHOT '"+d.snapshot+"'"); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return conn, end, nil
+}
+
+// begin begins a transaction that sees one state of PostgreSQL, for as long as a copy takes.
+func begin(ctx context.Context, conn *sql.Conn, first string) error {
+	for _, statement := range []string{
+		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", first,
+		"SET LOCAL statement_timeout = 0", "SET LOCAL idle_in_transaction_session_timeout = 0",
+	} {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func openPostgres(ctx context.Context, e Endpoint, connections int) (*database, error) {
+	config, err := pgx.ParseConfig(e.Postgres)
+	if err != nil {
+		return nil, errors.New("not a PostgreSQL URL") // pgx's text may repeat it with its password
+	}
+	config.RuntimeParams["application_name"] = applicationName
+	db := sql.OpenDB(stdlib.GetConnector(*config))
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	d := &database{db: db, postgres: true, location: e.String()}
+	if err := db.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to %s: %w", d.location, err), db.Close())
+	}
+	if err := d.refuseServers(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return d, nil
+}
+
+// refuseServers looks for servers that are connected to a PostgreSQL database.
+func (d *database) refuseServers(ctx context.Context) error {
+	var servers int
+	var from sql.NullString
+	err := d.db.QueryRowContext(ctx, `SELECT COUNT(*), string_agg(DISTINCT COALESCE(host(client_addr), 'a local socket'), ', ')
+		FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'palisade'`).Scan(&servers, &from)
+	if err != nil {
+		return fmt.Errorf("look for servers on %s: %w", d.location, err)
+	}
+	if servers > 0 {
+		return fmt.Errorf("%s %w: %d connections of Palisade, from %s; stop every server on it, then run this again", d.location, ErrInUse, servers, from.String)
+	}
+	return nil
+}
+
+// openPostgresSource also keeps everybody from writing: what is written meanwhile would be missing in the copy.
+func openPostgresSource(ctx context.Context, e Endpoint, connections int) (*database, error) {
+	d, err := openPostgres(ctx, e, connections+1)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.holdPostgres(ctx); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+func (d *database) holdPostgres(ctx context.Context) error {
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	d.release = func() error {
+		_, err := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		return errors.Join(err, conn.Close())
+	}
+	if err := begin(ctx, conn, "SET LOCAL lock_timeout = '5s'"); err != nil {
+		return err
+	}
+	var names []string
+	for _, t := range allTables() {
+		names = append(names, t.name)
+	}
+	// Before the first query: the snapshot is that of the first one, and must not be older than the lock.
+	if _, err := conn.ExecContext(ctx, "LOCK TABLE "+quoteAll(names)+" IN SHARE MODE"); err != nil {
+		if strings.Contains(err.Error(), "55P03") {
+			return fmt.Errorf("%s %w: somebody is writing to it; stop every program that does, then run this again", d.location, ErrInUse)
+		}
+		return fmt.Errorf("lock the tables of %s: %w", d.location, err)
+	}
+	return conn.QueryRowContext(ctx, "SELECT pg_export_snapshot()").Scan(&d.snapshot)
+}
+
+// sqliteDSN has the settings that the server uses, as far as they matter here.
+func sqliteDSN(path, more string) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw&_synchronous=NORMAL&_cache_size=-65536&_busy_timeout=5000&" + more
+}
+
+// openSQLiteSource makes sure that nobody has the file open, and then keeps everybody from writing. Nothing is written.
+func openSQLiteSource(ctx context.Context, e Endpoint, connections int) (*database, error) {
+	if err := RefuseOpen(ctx, e.SQLite); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite3", sqliteDSN(e.SQLite, ""))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(connections + 1)
+	db.SetMaxIdleConns(connections + 1)
+	d := &database{db: db, location: e.String()}
+	holder, err := db.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", e.SQLite, err), d.close())
+	}
+	d.release = func() error {
+		_, err := holder.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		return errors.Join(err, holder.Close())
+	}
+	if _, err := holder.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		_ = holder.Close() // there is no transaction to end
+		d.release = nil
+		return nil, errors.Join(fmt.Errorf("%s %w: %w; stop the program that writes to it, then run this again", e.SQLite, ErrInUse, err), d.close())
+	}
+	return d, nil
+}
+
+// RefuseOpen returns an error that wraps ErrInUse when any process, this one included, has the SQLite file open. Without
+// one, what was in the write-ahead log is in the file, and the log is gone.
+func RefuseOpen(ctx context.Context, path string) (err error) {
+	db, err := sql.Open("sqlite3", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=rw&_busy_timeout=0&_locking_mode=EXCLUSIVE")
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	// In this mode SQLite wants the file for itself, and whoever has it open with a write-ahead log holds a share of it.
+	_, err = db.ExecContext(ctx, "BEGIN EXCLUSIVE; ROLLBACK")
+	var refused sqlite3.Error
+	if errors.As(err, &refused) && (refused.Code == sqlite3.ErrBusy || refused.Code == sqlite3.ErrLocked) {
+		return fmt.Errorf("%s %w: a server or another command has it open; stop it, then run this again", path, ErrInUse)
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	return nil
+}
+
+// openTarget opens the target with the schema of this program, made if it is not there.
+func openTarget(ctx context.Context, e Endpoint, connections int) (*database, error) {
+	options, err := e.storeOptions()
+	if err != nil {
+		return nil, err
+	}
+	if e.Postgres != "" {
+		d, err := openPostgres(ctx, e, connections)
+		if err != nil {
+			return nil, err
+		}
+		if err := migrateTarget(ctx, options); err != nil {
+			return nil, errors.Join(err, d.close())
+		}
+		return d, nil
+	}
+	if err := migrateTarget(ctx, options); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite3", sqliteDSN(stagedFile(e), "_journal_mode=WAL&_locking_mode=EXCLUSIVE&_txlock=immediate&_stmt_cache_size=256"))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	return &database{db: db, location: e.String()}, nil
+}
+
+func migrateTarget(ctx context.Context, options store.Options) error {
+	st, err := store.Open(ctx, options)
+	if err != nil {
+		return fmt.Errorf("open the target: %w", err)
+	}
+	defer func() { _ = st.Close() }() // what matters was committed
+	list, err := st.Migrations(ctx)
+	if err != nil {
+		return err
+	}
+	pending := 0
+	for _, m := range list {
+		if m.AppliedAt.IsZero() {
+			pending++
+		}
+	}
+	switch pending {
+	case 0:
+		return nil
+	case len(list):
+		_, err := st.Migrate(ctx)
+		return err
+	}
+	return fmt.Errorf("the target %s: %w", st.Location(), store.ErrPending)
+}

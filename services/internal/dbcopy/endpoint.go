@@ -1,0 +1,107 @@
+package dbcopy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// fileName is what the server calls its SQLite file in the data directory.
+const fileName = "palisade.db"
+
+// Endpoint is a database that is copied from or to: a SQLite file, or a PostgreSQL database.
+type Endpoint struct {
+	// SQLite is the path of the file; Postgres is a postgres:// URL. One of them is empty.
+	SQLite, Postgres string
+}
+
+// ParseEndpoint reads sqlite:PATH (a file, or a data directory) or postgres://…
+func ParseEndpoint(text string) (Endpoint, error) {
+	if path, ok := strings.CutPrefix(text, "sqlite:"); ok && path != "" {
+		info, err := os.Stat(path)
+		// What is not there and has no extension is a data directory that is to be made.
+		if err == nil && info.IsDir() || errors.Is(err, fs.ErrNotExist) && filepath.Ext(path) == "" {
+			path = filepath.Join(path, fileName)
+		}
+		return Endpoint{SQLite: path}, nil
+	}
+	if strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://") {
+		if _, err := pgx.ParseConfig(text); err != nil {
+			// pgx's text may repeat the URL with its password.
+			return Endpoint{}, errors.New("got a PostgreSQL URL that cannot be read, want postgres://user@host:5432/name")
+		}
+		return Endpoint{Postgres: text}, nil
+	}
+	if scheme, _, found := strings.Cut(text, ":"); found {
+		text = scheme + ":…" // the rest may be a password
+	}
+	return Endpoint{}, fmt.Errorf("got %q, want sqlite:PATH (a file or a data directory) or postgres://user@host:5432/name", text)
+}
+
+// String is the endpoint without credentials.
+func (e Endpoint) String() string {
+	if e.SQLite != "" {
+		return "sqlite:" + e.SQLite
+	}
+	config, err := pgx.ParseConfig(e.Postgres)
+	if err != nil {
+		return "postgres"
+	}
+	return (&url.URL{Scheme: "postgres", Host: fmt.Sprintf("%s:%d", config.Host, config.Port), Path: config.Database}).String()
+}
+
+// stagingDir is where a SQLite target grows: it gets its name when it is complete, so that no server can start on half of
+// it.
+func (e Endpoint) stagingDir() string {
+	return filepath.Join(filepath.Dir(e.SQLite), ".palisade-copy")
+}
+
+// storeOptions open a target as a server does, but under our name: the connections of a run that was broken off would look
+// like a server's for a moment.
+func (e Endpoint) storeOptions() (store.Options, error) {
+	if e.SQLite != "" {
+		return store.Options{DataDir: e.stagingDir()}, nil
+	}
+	u, err := url.Parse(e.Postgres)
+	if err != nil {
+		return store.Options{}, errors.New("not a PostgreSQL URL") // the text of err may hold a password
+	}
+	query := u.Query()
+	query.Set("application_name", applicationName)
+	u.RawQuery = query.Encode()
+	return store.Options{Database: u.String()}, nil
+}
+
+// check refuses pairs for which there is a better tool, and a SQLite target that a server would not find or that exists.
+func check(from, to Endpoint) error {
+	switch {
+	case from.Postgres != "" && to.Postgres != "":
+		return errors.New("both are PostgreSQL: use pg_dump and pg_restore, which are made for it (palisade backup prints the command lines)")
+	case from.SQLite != "" && to.SQLite != "":
+		return errors.New("both are SQLite: use palisade backup and palisade restore")
+	}
+	if from.SQLite != "" {
+		_, err := os.Stat(from.SQLite)
+		return err
+	}
+	if filepath.Base(to.SQLite) != fileName {
+		return fmt.Errorf("the target is called %s, but the server looks for %s in its data directory: name that file, or the directory",
+			filepath.Base(to.SQLite), fileName)
+	}
+	_, err := os.Lstat(to.SQLite)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%w: %s exists; choose another directory, or move the file away", ErrNotEmpty, to.SQLite)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,147 @@
+package dbcopy
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// journalTable holds, while a copy is not complete, how far each table of the target has come.
+const journalTable = "palisade_copy"
+
+const (
+	journalCreate = `CREATE TABLE IF NOT EXISTS ` + journalTable + ` (
+		name TEXT NOT NULL PRIMARY KEY, last_key TEXT NOT NULL, row_count BIGINT NOT NULL, byte_count BIGINT NOT NULL, checksum TEXT NOT NULL)`
+	// The parameters stand in their order: SQLite counts them by it.
+	journalSet = `INSERT INTO ` + journalTable + ` (name, last_key, row_count, byte_count, checksum) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (name) DO UPDATE SET last_key = excluded.last_key, row_count = excluded.row_count,
+			byte_count = excluded.byte_count, checksum = excluded.checksum`
+)
+
+// heading is the row of the journal without a table: what the copy was started as. What changes the copied rows must be
+// the same when it goes on.
+type heading struct {
+	From        string
+	StartedAt   time.Time
+	ReplaceText bool
+	RequeueJobs bool
+}
+
+// journal is what the target knows of the copy.
+type journal struct {
+	heading heading
+	resumed bool
+	marks   map[string]mark
+}
+
+// openJournal reads the journal of a copy that goes on, or begins one on a target without any row.
+func openJournal(ctx context.Context, target *database, begin heading) (*journal, error) {
+	exists, err := target.hasTable(ctx, journalTable)
+	if err != nil {
+		return nil, err
+	}
+	if exists {
+		j, err := readJournal(ctx, target)
+		if err != nil || j != nil {
+			return j, err
+		}
+	}
+	for _, t := range allTables() {
+		var filled bool
+		if err := target.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+quote(t.name)+")").Scan(&filled); err != nil {
+			return nil, fmt.Errorf("look into the target: %w", err)
+		}
+		if filled {
+			return nil, fmt.Errorf("%w: table %s of %s has rows, and no copy into it was begun; copy into a new database", ErrNotEmpty, t.name, target.location)
+		}
+	}
+	if _, err := target.db.ExecContext(ctx, journalCreate); err != nil {
+		return nil, fmt.Errorf("begin the copy: %w", err)
+	}
+	text, err := json.Marshal(begin)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := target.db.ExecContext(ctx, journalSet, "", string(text), 0, 0, ""); err != nil {
+		return nil, fmt.Errorf("begin the copy: %w", err)
+	}
+	return &journal{heading: begin, marks: map[string]mark{}}, nil
+}
+
+// readJournal returns nil when the journal was created, but nothing begun.
+func readJournal(ctx context.Context, target *database) (*journal, error) {
+	rows, err := target.db.QueryContext(ctx, "SELECT name, last_key, row_count, byte_count, checksum FROM "+journalTable)
+	if err != nil {
+		return nil, fmt.Errorf("read how far the copy has come: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	j := &journal{marks: map[string]mark{}}
+	for rows.Next() {
+		var name string
+		var m mark
+		if err := rows.Scan(&name, &m.key, &m.rows, &m.bytes, &m.checksum); err != nil {
+			return nil, fmt.Errorf("read how far the copy has come: %w", err)
+		}
+		if name != "" {
+			j.marks[name] = m
+			continue
+		}
+		if err := json.Unmarshal([]byte(m.key), &j.heading); err != nil {
+			return nil, fmt.Errorf("read how the copy was begun: %w", err)
+		}
+		j.resumed = true
+	}
+	if err := rows.Err(); err != nil || !j.resumed {
+		return nil, err
+	}
+	return j, nil
+}
+
+// check refuses to go on in another way than the copy began.
+func (j *journal) check(now heading) error {
+	if j.heading.ReplaceText != now.ReplaceText || j.heading.RequeueJobs != now.RequeueJobs {
+		return fmt.Errorf("the copy of %s was begun with --replace-text=%t and --requeue-jobs=%t: go on with the same, or copy into a new database",
+			j.heading.StartedAt.UTC().Format(time.DateTime), j.heading.ReplaceText, j.heading.RequeueJobs)
+	}
+	return nil
+}
+
+func (d *database) hasTable(ctx context.Context, name string) (exists bool, err error) {
+	query := "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)"
+	if d.postgres {
+		query = "SELECT to_regclass(quote_ident($1)) IS NOT NULL"
+	}
+	if err := d.db.QueryRowContext(ctx, query, name).Scan(&exists); err != nil {
+		return false, fmt.Errorf("look into %s: %w", d.location, err)
+	}
+	return exists, nil
+}
+
+// lockTarget makes sure that no other copy into the same target runs. On SQLite the target is ours alone as it is.
+func lockTarget(ctx context.Context, target *database) (release func(), err error) {
+	if !target.postgres {
+		return func() {}, nil
+	}
+	conn, err := target.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	const key = 7_034_213_991_002 // any number that nobody else uses
+	var got bool
+	err = conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", int64(key)).Scan(&got)
+	if err == nil && !got {
+		err = fmt.Errorf("%s %w: another copy into it runs", target.location, ErrInUse)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return func() { closeLock(conn, key) }, nil
+}
+
+func closeLock(conn *sql.Conn, key int64) {
+	_, _ = conn.ExecContext(context.Background(), "SELECT pg_advisory_unlock($1)", key) // else it ends with the connection
+	_ = conn.Close()
+}

@@ -1,0 +1,142 @@
+package dbcopy
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"hash"
+)
+
+const (
+	// firstRows and batchBytes size batches: the first is small, because nobody knows yet how large rows are, and later
+	// ones have about so many bytes.
+	firstRows  = 100
+	batchBytes = 4 << 20
+)
+
+// mark is how far the rows of a table were read or copied.
+type mark struct {
+	key         string // of the last row
+	rows, bytes int64
+	checksum    string // SHA-256 of all rows up to here, hexadecimal
+}
+
+// tableReader reads the rows of one table in the order of its key, batch by batch, and sums them up.
+type tableReader struct {
+	conn      *sql.Conn
+	postgres  bool
+	table     *table
+	normalize *normalizer
+	most      int // rows of a batch
+	// requeue reads jobs that run as ones that wait.
+	requeue bool
+
+	sum    hash.Hash
+	at     mark
+	last   any // key of the last row
+	buffer []byte
+}
+
+func newReader(conn *sql.Conn, postgres bool, t *table, n *normalizer, most int) *tableReader {
+	return &tableReader{conn: conn, postgres: postgres, table: t, normalize: n, most: most, sum: sha256.New()}
+}
+
+// next reads the next rows, at most limit; none at the end.
+func (r *tableReader) next(ctx context.Context, limit int64) (_ [][]any, err error) {
+	query, args := r.query(min(limit, r.batchRows()))
+	rows, err := r.conn.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", r.table.name, err)
+	}
+	defer func() { _ = rows.Close() }()
+	var out [][]any
+	before := r.at.bytes
+	// Rows that are much larger than those before end a batch early.
+	for r.at.bytes-before < 2*batchBytes && rows.Next() {
+		row := make([]any, len(r.table.columns))
+		targets := make([]any, len(row))
+		for i := range row {
+			targets[i] = &row[i]
+		}
+		if err := rows.Scan(targets...); err != nil {
+			return nil, fmt.Errorf("read %s: %w", r.table.name, err)
+		}
+		if err := r.take(row); err != nil {
+			return nil, err
+		}
+		out = append(out, row)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", r.table.name, err)
+	}
+	r.at.checksum = hex.EncodeToString(r.sum.Sum(nil))
+	return out, nil
+}
+
+// batchRows aims at batchBytes by the size of the rows so far.
+func (r *tableReader) batchRows() int64 {
+	most := int64(r.most)
+	if r.at.rows == 0 {
+		return min(firstRows, most)
+	}
+	return max(1, min(batchBytes*r.at.rows/max(1, r.at.bytes), most))
+}
+
+func (r *tableReader) query(limit int64) (string, []any) {
+	key, compare := quote(r.table.key), ""
+	order := key
+	if r.postgres && r.table.keyIsText() {
+		order += ` COLLATE "C"` // as SQLite compares
+	}
+	var args []any
+	if r.last != nil {
+		compare, args = " WHERE "+order+" > $1", append(args, r.last)
+	}
+	return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT %d", r.table.selectList(r.postgres), quote(r.table.name), compare, order, limit), args
+}
+
+// take normalizes a row in place and adds it to the sum.
+func (r *tableReader) take(row []any) error {
+	t := r.table
+	raw := row[t.keyIndex()]
+	for i := range row {
+		value, err := r.normalize.value(&t.columns[i], row[i])
+		if err != nil {
+			return &RowError{Table: t.name, Key: fmt.Sprint(raw), Column: t.columns[i].name, Err: err}
+		}
+		row[i] = value
+		if r.requeue && t.name == "river_job" && t.columns[i].name == "state" && value == "running" {
+			row[i] = "available"
+		}
+	}
+	encoded, err := appendRow(r.buffer[:0], t.columns, row)
+	if err != nil {
+		return &RowError{Table: t.name, Key: fmt.Sprint(raw), Err: err}
+	}
+	r.buffer = encoded
+	r.sum.Write(encoded)
+	r.at.rows++
+	r.at.bytes += int64(len(encoded))
+	r.last = row[t.keyIndex()]
+	r.at.key = fmt.Sprint(r.last)
+	return nil
+}
+
+// RowError says which row cannot be copied.
+type RowError struct {
+	Table, Key string
+	Column     string // empty when it is not known
+	Err        error
+}
+
+func (e *RowError) Error() string {
+	if e.Column == "" {
+		return fmt.Sprintf("table %s, row %s: %v", e.Table, e.Key, e.Err)
+	}
+	return fmt.Sprintf("table %s, row %s: column %s %v", e.Table, e.Key, e.Column, e.Err)
+}
+
+// Unwrap returns what is wrong with the row.
+func (e *RowError) Unwrap() error { return e.Err }

@@ -1,0 +1,145 @@
+package dbcopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Stage copies a backup into a new directory beside the place where it is going to be, and checks that it is whole: that
+// it is a database of Palisade, that SQLite finds no damage in it, and that this program knows its schema. The
+// directory holds palisade.db, which is the caller's to use; remove the directory in the end.
+func Stage(ctx context.Context, from, dataDir string) (dir string, err error) {
+	if _, err := os.Stat(from + "-wal"); err == nil {
+		return "", fmt.Errorf("%s has a write-ahead log beside it (%s-wal): it is a database, not a backup; make one with palisade backup --to FILE", from, from)
+	}
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return "", err
+	}
+	if dir, err = os.MkdirTemp(dataDir, ".palisade-restore-*"); err != nil {
+		return "", err
+	}
+	if err := stage(ctx, from, filepath.Join(dir, fileName)); err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, nil
+}
+
+func stage(ctx context.Context, from, staged string) error {
+	if err := copyFile(ctx, from, staged); err != nil {
+		return err
+	}
+	if _, err := Inspect(ctx, staged); err != nil {
+		return errors.New(strings.ReplaceAll(err.Error(), staged, from)) // the caller knows it by that name
+	}
+	conn, closeConn, err := openConn(ctx, sqliteDSN(staged, ""))
+	if err != nil {
+		return err
+	}
+	var verdict string
+	err = conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
+	if err := errors.Join(err, closeConn()); err != nil {
+		return fmt.Errorf("check %s: %w", from, err)
+	}
+	if verdict != "ok" {
+		return fmt.Errorf("%s is damaged: %s; use another backup", from, verdict)
+	}
+	return checkKnown(ctx, from, staged)
+}
+
+// checkKnown refuses a backup of a later version of Palisade.
+func checkKnown(ctx context.Context, from, staged string) error {
+	d, err := openSQLiteSource(ctx, Endpoint{SQLite: staged}, 1)
+	if err != nil {
+		return err
+	}
+	d.location = from
+	_, err = missingMigrations(ctx, d)
+	return errors.Join(err, d.close())
+}
+
+func copyFile(ctx context.Context, from, to string) (err error) {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }() // read only
+	target, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, reading{ctx, source})
+	return errors.Join(err, target.Close())
+}
+
+// reading ends a long copy when its context does.
+type reading struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r reading) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}
+
+// Replaceable refuses a place where a database is in use, or where one is and is not to be replaced.
+func Replaceable(ctx context.Context, path string, force bool) error {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := RefuseOpen(ctx, path); err != nil && (errors.Is(err, ErrInUse) || !force) {
+		return err // with force, a file that cannot be opened is replaced, too: that may be why there is a restore
+	}
+	if !force {
+		return fmt.Errorf("%s exists: restore into another directory with --data, or replace it with --force, which keeps it beside under another name", path)
+	}
+	return nil
+}
+
+// Install gives a staged database its place. One that is there keeps its content under another name, which is returned.
+func Install(ctx context.Context, dir, path string, now time.Time) (kept string, err error) {
+	staged := filepath.Join(dir, fileName)
+	if err := RefuseOpen(ctx, staged); err != nil { // which also empties the log
+		return "", err
+	}
+	if err := syncFile(staged); err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		kept = path + ".before-restore-" + now.UTC().Format("20060102T150405Z")
+		if err := keep(path, kept); err != nil {
+			return "", err
+		}
+	}
+	if err := os.Rename(staged, path); err != nil {
+		return kept, err
+	}
+	return kept, errors.Join(syncFile(filepath.Dir(path)), os.RemoveAll(dir))
+}
+
+// keep gives a database another name. A log is there only if SQLite could not put it into the file: then it must follow,
+// and must not be taken for that of the new file.
+func keep(path, kept string) error {
+	if err := os.Link(path, kept); err != nil {
+		return err
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := os.Rename(path+suffix, kept+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
