@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
@@ -102,7 +103,7 @@ func (f *filter) predicates(ctx context.Context, db *ent.Client) ([]predicate.Fi
 	case gitref.Default:
 		where = append(where, issuefilter.OnPrimaryBranch(f.deploymentID))
 	default:
-		where = append(where, finding.Ref(gitref.Full(f.ref)))
+		where = append(where, onRef(gitref.Full(f.ref), len(projects) > 0))
 	}
 	rules, err := f.byRule(ctx, db.Rule)
 	if err != nil {
@@ -172,6 +173,22 @@ func (f *filter) projects(ctx context.Context, db *ent.ProjectClient) (where []p
 		return nil, err
 	}
 	return append(where, inProjects(ids)), nil
+}
+
+// onRef chooses the findings on a ref. Among those of a few projects they are found along the index by project, which holds
+// the ref as well: the plus keeps SQLite from indexes by project and ref that are in no order. It would take these because
+// refs of pull requests are small, and then sort all findings of a main branch for one page.
+func onRef(ref string, amongProjects bool) predicate.Finding {
+	if !amongProjects {
+		return finding.Ref(ref)
+	}
+	return func(s *entsql.Selector) {
+		column := s.C(finding.FieldRef)
+		if s.Dialect() == dialect.SQLite {
+			column = "+" + column
+		}
+		s.Where(entsql.P(func(b *entsql.Builder) { b.WriteString(column).WriteOp(entsql.OpEQ).Arg(ref) }))
+	}
 }
 
 // ofFewProjects names the projects of callers who see few: their findings are then read along the index by project. The

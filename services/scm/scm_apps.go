@@ -206,20 +206,29 @@ func (s *Apps) DeleteScmApp(ctx context.Context, r *scmv1.DeleteScmAppRequest) (
 	return &scmv1.DeleteScmAppResponse{DeploymentId: deploymentID, ScmAppId: r.GetScmAppId()}, nil
 }
 
-// releaseConfigs takes an application away from the connections that use it: a handful at most.
+// releaseConfigs takes an application away from the connections that use it, however many.
 func (s *Apps) releaseConfigs(ctx context.Context, tx *ent.Tx, app *ent.ScmApp) error {
-	configs, err := tx.ScmConfig.Query().Where(scmconfig.ScmAppID(app.ID)).Order(ent.Asc(scmconfig.FieldID)).All(ctx)
+	rows, err := tx.ScmConfig.Query().Where(scmconfig.ScmAppID(app.ID)).Order(ent.Asc(scmconfig.FieldID)).All(ctx)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	before, err := convertConfigs(ctx, tx.Client(), rows...)
 	if err != nil {
 		return err
 	}
-	for _, before := range configs {
-		after, err := before.Update().ClearScmAppID().SetInstalled(false).SetSuspended(false).SetUpdatedAt(store.Now()).Save(ctx)
-		if err != nil {
-			return err
-		}
-		if err := s.audited(ctx, tx, before, after); err != nil {
-			return err
-		}
+	released := tx.ScmConfig.Update().Where(scmconfig.ScmAppID(app.ID))
+	if err := released.ClearScmAppID().SetInstalled(false).SetSuspended(false).SetUpdatedAt(store.Now()).Exec(ctx); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		row.ScmAppID, row.Installed, row.Suspended = nil, false, false
+	}
+	after, err := convertConfigs(ctx, tx.Client(), rows...)
+	if err != nil {
+		return err
+	}
+	for i, row := range rows {
+		audit.Change(ctx, auditKind, row.ID, before[i], after[i])
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent/finding"
@@ -87,10 +88,15 @@ func ParseRefID(id string) (projectID int64, ref string, ok bool) {
 }
 
 // OnPrimaryBranch limits findings to the primary branch of their project: the one set by a person, else the default. A
-// subquery for one value keeps PostgreSQL from joining and sorting all findings for one page.
+// subquery for one value keeps PostgreSQL from joining and sorting all findings for one page, and the plus keeps SQLite
+// from indexes that know the ref but not the order.
 func OnPrimaryBranch(deploymentID int64) predicate.Finding {
 	return func(s *entsql.Selector) {
-		s.Where(text(s.C(finding.FieldRef), " = (SELECT COALESCE(NULLIF(owner.primary_branch, ''), owner.default_branch) FROM projects owner",
+		ref := s.C(finding.FieldRef)
+		if s.Dialect() == dialect.SQLite {
+			ref = "+" + ref
+		}
+		s.Where(text(ref, " = (SELECT COALESCE(NULLIF(owner.primary_branch, ''), owner.default_branch) FROM projects owner",
 			" WHERE owner.deployment_id = ", arg{deploymentID}, " AND owner.id = ", s.C(finding.FieldProjectID), ")"))
 	}
 }

@@ -1,0 +1,140 @@
+package services_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/palisade/palisade/ent/migrate"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+var (
+	tableNames = func() (names []string) {
+		for _, table := range migrate.Tables {
+			names = append(names, table.Name)
+		}
+		return names
+	}()
+	// named finds the tables of a statement, and what they are called in it.
+	named = regexp.MustCompile("(?i)(?:FROM|JOIN|UPDATE|INTO) [`\"]?(" + strings.Join(tableNames, "|") + ")\\b[`\"]?(?:(?: AS)? [`\"]?(\\w+)[`\"]?)?")
+	// scans finds what a plan reads wholly.
+	sqliteScan   = regexp.MustCompile(`(?m)^SCAN (\w+)(.*)$`)
+	postgresScan = regexp.MustCompile(`Seq Scan on (\w+)`)
+	// sorts of SQLite: of all rows that were found, not of those that are equal so far.
+	sqliteSort = regexp.MustCompile(`USE TEMP B-TREE FOR ORDER BY`)
+)
+
+// requireGoodPlan refuses a plan that reads a table wholly, and a statement that does not name the deployment.
+func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement apitest.Statement) {
+	t.Helper()
+	if isFrame.MatchString(statement.Text) || strings.HasPrefix(statement.Text, "INSERT") {
+		return
+	}
+	tables := map[string]string{} // by what they are called
+	for _, found := range named.FindAllStringSubmatch(statement.Text, -1) {
+		tables[found[1]], tables[found[2]] = found[1], found[1]
+	}
+	if len(tables) == 0 {
+		return
+	}
+	plan := planOf(t, s, statement)
+	scans := sqliteScan
+	if s.Store.Postgres() {
+		scans = postgresScan
+	}
+	for _, scan := range scans.FindAllStringSubmatch(plan, -1) {
+		if table := tables[scan[1]]; table != "" && !wholly(what, table, statement.Text) {
+			t.Errorf("%s: all of %s is read:\n%s\n%s", what, table, statement.Text, plan)
+		}
+	}
+	if !s.Store.Postgres() && sqliteSort.MatchString(plan) { // PostgreSQL sorts what it knows to be few
+		for table := range maps.Values(tables) {
+			if !slices.Contains(byHand, table) && !bounded(what, table) {
+				t.Errorf("%s: %s is sorted:\n%s\n%s", what, table, statement.Text, plan)
+				break
+			}
+		}
+	}
+	if !strings.Contains(statement.Text, "deployment_id") && !ofServer(tables) && !bounded(what, "everybody's") {
+		t.Errorf("%s: no deployment is named:\n%s", what, statement.Text)
+	}
+}
+
+// byHand are the tables whose rows people make one at a time, or an import of rules does: sorting a tenant's is cheap. All
+// others grow with every scan, event or run.
+var byHand = []string{
+	"ai_memories", "deployments", "identity_changes", "invitations", "memberships", "notification_rules", "notification_webhooks", "package_manager_configs",
+	"remediation_policies", "review_comment_contents", "rule_alias", "rule_documents", "rule_versions", "scm_apps", "scm_configs", "signing_keys",
+	"tags", "team_members", "teams", "tokens", "users", "workflow_versions", "workflows",
+}
+
+// accepted are sorts and reads of more than one deployment that stay, with the reason.
+var accepted = []struct{ rpc, table, why string }{
+	{"FindingIdentityService/ExplainMatch", "findings", "the findings of one identity, one a ref"},
+	{"MalwareFirewallService/CheckPackageInstalls", "advisories", "those of the packages that are asked about"},
+	{"MalwareFirewallService/CheckPackageInstalls", "advisory_packages", "those of the packages that are asked about"},
+	{"MalwareFirewallReportsService/", "install_checks", "what is sorted are groups; what they count is a range of an index"},
+	{"ReportsService/", "findings", "the first report of a deployment reads all that it has, once, and keeps it"},
+	{"ReportsService/", "everybody's", "the highest id of all, from the primary key"},
+}
+
+func bounded(what, table string) bool {
+	return slices.ContainsFunc(accepted, func(a struct{ rpc, table, why string }) bool {
+		return a.table == table && strings.Contains(what, a.rpc)
+	})
+}
+
+// firstFound matches statements that ask whether there is a row, or a second one: they stop there.
+var firstFound = regexp.MustCompile(`LIMIT [12]$|EXISTS \(SELECT 1 FROM teams`)
+
+// wholly says that a plan may read a table from its beginning: it has few rows, or one found is enough.
+func wholly(what, table, statement string) bool {
+	return slices.Contains([]string{"audit_heads", "deployments", "signing_keys", "workflows"}, table) || firstFound.MatchString(statement) || bounded(what, table)
+}
+
+// ofServer says that none of the tables is a tenant's. What credentials are looked up by is not either: it says whose they are.
+func ofServer(tables map[string]string) bool {
+	for table := range maps.Values(tables) {
+		if !slices.Contains([]string{"deployments", "settings", "signing_keys", "users"}, table) {
+			return false
+		}
+	}
+	return true
+}
+
+func planOf(t *testing.T, s *apitest.Server, statement apitest.Statement) string {
+	t.Helper()
+	explain := "EXPLAIN QUERY PLAN "
+	if s.Store.Postgres() {
+		explain = "EXPLAIN "
+	}
+	db, _ := s.Store.DB()
+	rows, err := db.QueryContext(t.Context(), explain+statement.Text, statement.Args...)
+	if err != nil {
+		t.Fatalf("%s: %v", statement.Text, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan strings.Builder
+	values := make([]any, len(columns))
+	for i := range values {
+		values[i] = new(any)
+	}
+	for rows.Next() {
+		if err := rows.Scan(values...); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&plan, *values[len(values)-1].(*any))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return plan.String()
+}

@@ -1,0 +1,114 @@
+package services_test
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/pgtest"
+)
+
+// isRead matches statements that read and lock nothing.
+var isRead = regexp.MustCompile(`(?i)^\s*(SELECT|WITH\b.*\bSELECT)\b`)
+
+// isList matches RPCs whose answers are pages.
+var isList = regexp.MustCompile(`/(List|Search)[A-Z]`)
+
+// short are lists that have few rows however many there are: of the deployments of one user, of what the server itself
+// knows, or of what one row holds.
+var short = []string{
+	"ListAvailableFeatureRollouts", "ListDeploymentSsoProviders", "ListDeployments", "ListDeploymentsV1", "ListScmWebhookSubscription",
+	"ListSuggestedMemories", "ListUserJoinableOrgs", "ListUserOrgs",
+}
+
+// uneven are RPCs that stay within their budget, but do not always spend the same: reports keep what they have read, so that
+// the next one reads what is new, and an upload stores its results by the dozen.
+var uneven = regexp.MustCompile(`\.ReportsService/|/UploadReport$`)
+
+// isFrame matches what begins and ends transactions and parts of them.
+var isFrame = regexp.MustCompile(`(?i)^\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b`)
+
+// TestQueryBudgets calls every RPC in a deployment with two rows in each table and in one with fifty. Both must take the
+// same number of statements: none is sent for each row; and at most those of its budget.
+func TestQueryBudgets(t *testing.T) {
+	for name, adjust := range map[string]func(*services.Config){
+		"sqlite":   nil,
+		"postgres": func(c *services.Config) { c.Database = pgtest.NewDatabase(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, seen := apitest.StartRecorded(t, adjust)
+			few, many := newFilling(t, s, "few", 1, 2), newFilling(t, s, "many", 2, 50)
+			warm(t, few)
+			for _, rpc := range inOrder(operations()) {
+				want, ok := budgets[rpc.name]
+				if !ok {
+					t.Errorf("%s has no budget: give it one in rpc_budgets_test.go", rpc.name)
+				}
+				a, first, _ := spent(t, few, rpc, seen)
+				b, rest, rows := spent(t, many, rpc, seen)
+				if a.code != want.code || b.code != want.code {
+					t.Errorf("%s: %v %q and %v %q, want %v", rpc.name, a.code, first.Message(), b.code, rest.Message(), want.code)
+				}
+				if isList.MatchString(rpc.name) && rows < 25 && !slices.Contains(short, path.Base(rpc.name)) && want.code == codes.OK {
+					t.Errorf("%s shows only %d rows where there are fifty: say in rpc_requests_test.go how to see them", rpc.name, rows)
+				}
+				if a != b && !uneven.MatchString(rpc.name) {
+					t.Errorf("%s: %d reads and %d writes for two rows, %d and %d for fifty", rpc.name, a.reads, a.writes, b.reads, b.writes)
+				}
+				if reads, writes := max(a.reads, b.reads), max(a.writes, b.writes); reads > want.reads || writes > want.writes {
+					t.Errorf("%s: %d reads and %d writes, its budget is %d and %d", rpc.name, reads, writes, want.reads, want.writes)
+				}
+			}
+		})
+	}
+}
+
+// inOrder puts what reads before what changes, and what deletes behind all else.
+func inOrder(list []operation) []operation {
+	rank := func(rpc operation) int {
+		switch {
+		case regexp.MustCompile(`/(DeleteProject|DeleteScmApp)$`).MatchString(rpc.name):
+			return 3 // what others belong to
+		case regexp.MustCompile(`/(Delete|Remove)`).MatchString(rpc.name):
+			return 2
+		case onlyReads(rpc):
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b operation) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.name, b.name))
+	})
+	return list
+}
+
+// warm lets the server read what it keeps for all calls.
+func warm(t *testing.T, f *filling) {
+	for _, credential := range []string{f.admin, f.tenant.Token} {
+		f.server.Do(t, credential, "GET", "/api/v1/deployments", "")
+	}
+}
+
+func spent(t *testing.T, f *filling, rpc operation, seen *apitest.Statements) (used budget, answer *status.Status, rows int) {
+	t.Helper()
+	seen.Take("")
+	answer, rows = f.call(t, rpc, f.request(t, rpc))
+	used.code = answer.Code()
+	for _, statement := range seen.Take(rpc.name) {
+		switch {
+		case isFrame.MatchString(statement.Text):
+		case isRead.MatchString(statement.Text):
+			used.reads++
+		default:
+			used.writes++
+		}
+	}
+	return used, answer, rows
+}

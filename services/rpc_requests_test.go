@@ -1,0 +1,275 @@
+package services_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+)
+
+// rpcRequests are what requests carry that cannot be told from their fields' names, in JSON: $1 and $2 are the ids of the first rows,
+// $ids are those of all rows, $each(…) is its text for each row with # for the id, $slug and $deployment are the deployment,
+// $uuid is the deployment's own, and $report is a report with a result for each row. A text that
+// begins with = is the whole request.
+var rpcRequests = map[string]string{
+	"/palisade.ai.v1.AutotriageFeedbackService/PostAutotriageFeedback":                 `{"feedback":{"autotriageId":"$1","rating":"RATING_GOOD"}}`,
+	"/palisade.ai.v1.MemoriesService/CreateMemory":                                     `{"memory":{"content":"text","context":["TRIAGE"]}}`,
+	"/palisade.ai.v1.MemoriesService/CreateMemoryFromTriage":                           `{"note":"text","issueType":"ISSUE_TYPE_SAST","filter":{"ids":$ids}}`,
+	"/palisade.ai.v1.MemoriesService/UpdateMemory":                                     `{"memory":{"content":"text","context":["TRIAGE"]}}`,
+	"/palisade.deployments.v1.ChecklistService/InviteMembers":                          `{"emails":["new@acme.test"]}`,
+	"/palisade.deployments.v1.DeploymentService/CreateDeployment":                      `{"deploymentName":"new $slug"}`,
+	"/palisade.deployments.v1.DeploymentService/SendDeploymentToggleFeedback":          `{"featureAction":"off","feedback":"text"}`,
+	"/palisade.deployments.v1.DeploymentTagService/DeleteDeploymentTag":                `{"repositoryTag":"name$1"}`,
+	"/palisade.deployments.v1.DeploymentTagService/GetDeploymentTag":                   `{"repositoryTag":"name$1"}`,
+	"/palisade.deployments.v1.DeploymentTagService/UpdateDeploymentTag":                `{"repositoryTag":"name$1"}`,
+	"/palisade.deployments.v1.VersionsService/GetProjectVersionInfo":                   `{"product":"sast"}`,
+	"/palisade.findings.v1.FindingIdentityService/ListIdentityChanges":                 `={"deploymentId":"$deployment"}`,
+	"/palisade.workflows.v1.WorkflowJobsService/ListWorkflowJobs":                      `={"deploymentId":"$deployment"}`,
+	"/palisade.findings.v1.FindingIdentityService/MergeFindings":                       `{"into":"$2"}`,
+	"/palisade.findings.v1.TriageService/BulkTriage":                                   `{"issue_type":"sast","issue_ids":$ids,"new_triage_state":"ignored","new_triage_reason":"no_time"}`,
+	"/palisade.identity.v1.TeamsService/CreateDeploymentTeam":                          `{"team":{"name":"new"}}`,
+	"/palisade.identity.v1.TeamsService/DeleteDeploymentTeam":                          `{"teamId":"$2"}`,
+	"/palisade.identity.v1.TokensService/CreateToken":                                  `{"name":"new","role":"ORG_ROLE_MEMBER","scopes":["web-api"]}`,
+	"/palisade.identity.v1.TokensService/DeleteTokens":                                 `{"purpose":"TOKEN_PURPOSE_API","roleFilter":"TOKEN_ROLE_MEMBER"}`,
+	"/palisade.identity.v1.TokenRequestsService/ConfirmTokenRequest":                   `{"token_request_key":"$uuid"}`,
+	"/palisade.identity.v1.TokenRequestsService/PickUpToken":                           `{"token_request_key":"$uuid"}`,
+	"/palisade.identity.v1.UsersService/GetUser":                                       `={}`,
+	"/palisade.identity.v1.UsersService/GetUserSettings":                               `={}`,
+	"/palisade.identity.v1.UsersService/ListUserJoinableOrgs":                          `={}`,
+	"/palisade.identity.v1.UsersService/ListUserOrgs":                                  `={}`,
+	"/palisade.identity.v1.UsersService/PatchUserSettings":                             `={}`,
+	"/palisade.notifications.v1.NotificationRulesService/CreateNotificationRule":       `{"notificationRule":{"channel":"CHANNEL_WEBHOOK","name":"new","config":{"webhook_id":"$1"}}}`,
+	"/palisade.notifications.v1.NotificationRulesService/ReplaceNotificationRule":      `{"notificationRule":{"channel":"CHANNEL_WEBHOOK","name":"new","config":{"webhook_id":"$1"}}}`,
+	"/palisade.notifications.v1.NotificationWebhooksService/CreateNotificationWebhook": `{"name":"new","url":"https://hooks.acme.test/new"}`,
+	"/palisade.notifications.v1.NotificationWebhooksService/UpdateNotificationWebhook": `{"name":"new","url":"https://hooks.acme.test/new"}`,
+	"/palisade.platform.v1.AuditService/ListAuditEntries":                              `={"deploymentId":"$deployment"}`,
+	"/palisade.platform.v1.ScannerSupportService/GetDeepEngine":                        `{"platform":"linux"}`,
+	"/palisade.projects.v1.ProjectsService/AddProjectTags":                             `{"projectName":"name$1","tags":[$each("tag#")]}`,
+	"/palisade.projects.v1.ProjectsService/DeleteProject":                              `{"projectName":"name$1"}`,
+	"/palisade.projects.v1.ProjectsService/DeleteProjectTags":                          `{"projectName":"name$1","tags":[$each("tag#")]}`,
+	"/palisade.projects.v1.ProjectsService/GetProject":                                 `{"projectName":"name$1"}`,
+	"/palisade.projects.v1.ProjectsService/ToggleProjectManagedScan":                   `{"projectName":"name$1"}`,
+	"/palisade.projects.v1.ProjectsService/UpdateProject":                              `{"projectName":"name$1","tags":[$each("tag#")]}`,
+	"/palisade.reporting.v1.ReportsService/GetReportFindings":                          `{"reportType":"REPORT_TYPE_TOTAL_OPEN"}`,
+	"/palisade.rules.v1.RulesService/CreateRuleAlias":                                  `{"tool":"test","name":"new","canonical":"name$1"}`,
+	"/palisade.rules.v1.RulesService/DeleteRule":                                       `{"ruleName":"name$1"}`,
+	"/palisade.rules.v1.RulesService/GetRule":                                          `{"ruleName":"name$1"}`,
+	"/palisade.rules.v1.RulesService/ImportRules": `{"mode":"RULE_MODE_MONITOR","files":[$each({"name":"r#.yaml","text":
+		"rules: [{id: r#, languages: [python], message: m, severity: ERROR, pattern: f()}]"})]}`,
+	"/palisade.rules.v1.RulesService/UpdateRuleModes":       `{"names":[$each("name#")],"mode":"RULE_MODE_BLOCK"}`,
+	"/palisade.rules.v1.ScannerRulesService/GetRuleConfig":  `{"ruleName":"name$1"}`,
+	"/palisade.rules.v1.ScannerRulesService/GetRulePack":    `{"pack":"import"}`,
+	"/palisade.rules.v1.ScannerRulesService/GetRuleSnippet": `{"snippet":"name$1"}`,
+	"/palisade.rules.v1.ScannerRulesService/PublishRule": `{"visibility":"org_private","definition":{"rules":[{"id":"p","languages":["python"],
+		"message":"m","severity":"ERROR","pattern":"f()"}]}}`,
+	"/palisade.scans.v1.ReportUploadsService/UploadReport":        `{"target":{"project":"name$1","ref":"refs/heads/main"},"chunk":"$report"}`,
+	"/palisade.scans.v1.ScannerProtocolService/GetScanConfig":     `{"scanRequestId":"unique-id$1"}`,
+	"/palisade.scans.v1.ScannerProtocolService/CompleteScan":      `{"scanId":"unique-id$1"}`,
+	"/palisade.scans.v1.ScannerProtocolService/ReportScanError":   `{"scanId":"unique-id$1"}`,
+	"/palisade.scans.v1.ScannerProtocolService/UploadScanResults": `{"scanId":"unique-id$1"}`,
+	"/palisade.scm.v1.ReviewCommentProductContentService/CreateReviewCommentProductContent": `{"reviewCommentProductContent":{"content":"text",
+		"productContent":{"productType":"PRODUCT_SAST"}}}`,
+	"/palisade.scm.v1.ReviewCommentProductContentService/UpdateReviewCommentProductContent": `{"reviewCommentProductContent":{"content":"text",
+		"productContent":{"productType":"PRODUCT_SAST"}}}`,
+	"/palisade.scm.v1.ScmAppsService/CompleteScmAppRequest":                `{"requestId":"request-id$1","code":"code"}`,
+	"/palisade.scm.v1.ScmAppsService/GetGitHubAppStatus":                   `{"namespace":"namespace$1"}`,
+	"/palisade.scm.v1.ScmAppsService/GetScmApp":                            `{"requestId":"request-id$1"}`,
+	"/palisade.scm.v1.ScmService/CreateScmConfig":                          `{"type":"SCM_TYPE_GITHUB","namespace":"new","scmConfigId":"0"}`,
+	"/palisade.supplychain.v1.MalwareFirewallService/CheckPackageInstalls": `{"user":"u","scanner":"s","packages":[$each({"ecosystem":"npm","package":"package#","version":"1.0.0"})]}`,
+	"/palisade.supplychain.v1.MalwareFirewallService/ImportAdvisories": `{"advisories":[$each({"id":"MAL-#","modified":"2026-01-01T00:00:00Z",
+		"affected":[{"package":{"ecosystem":"npm","name":"bad#"},"versions":["1.0.0"]}]})]}`,
+	"/palisade.supplychain.v1.MalwareFirewallService/LookUpPackage":                 `{"ecosystem":"npm","package":"package$1","version":"1.0.0"}`,
+	"/palisade.supplychain.v1.SupplyChainService/ListLockfilesForDependencies":      `{"pageSize":100}`,
+	"/palisade.supplychain.v1.SupplyChainService/ListLockfilesForDependenciesV1":    `{"pageSize":100}`,
+	"/palisade.supplychain.v1.SupplyChainService/ListRepositoriesForDependencies":   `{"pageSize":100}`,
+	"/palisade.supplychain.v1.SupplyChainService/ListRepositoriesForDependenciesV1": `{"pageSize":100}`,
+	"/palisade.workflows.v1.AgenticIssuesService/TriageIssue":                       `{"triageState":"TRIAGE_STATE_REVIEWING"}`,
+	"/palisade.workflows.v1.WorkflowCatalogService/DeleteWorkflowType":              `{"name":"name$1"}`,
+	"/palisade.workflows.v1.WorkflowCatalogService/GetWorkflowType":                 `{"name":"name$1"}`,
+	"/palisade.workflows.v1.WorkflowCatalogService/UpdateWorkflowType":              `{"name":"name$1","enabled":true}`,
+	"/palisade.workflows.v1.WorkflowRunsService/TriggerWorkflowJob":                 `{"workflowType":"absent"}`,
+	"/palisade.workflows.v1.WorkflowTasksService/CompleteWorkflowTask":              `{"claimToken":"x","result":"WORKFLOW_TASK_RESULT_SUCCEEDED"}`,
+	"/palisade.workflows.v1.WorkflowTasksService/HeartbeatWorkflowTask":             `{"claimToken":"x"}`,
+	"/palisade.workflows.v1.WorkflowTasksService/PutWorkflowArtifact":               `{"claimToken":"x","name":"a.json"}`,
+}
+
+// request makes a request of an RPC about the first row of each table, or about all rows where it takes a list of ids.
+func (f *filling) request(t *testing.T, rpc operation) *dynamicpb.Message {
+	t.Helper()
+	message := dynamicpb.NewMessage(rpc.descriptor.Input())
+	fields := rpc.descriptor.Input().Fields()
+	for i := range fields.Len() {
+		if d := fields.Get(i); isID(d) || rulesOf(d).GetRequired() {
+			f.set(message, d)
+		}
+	}
+	text, ok := rpcRequests[rpc.name]
+	if whole, only := strings.CutPrefix(text, "="); only {
+		text = whole
+		message = dynamicpb.NewMessage(rpc.descriptor.Input())
+	}
+	if ok {
+		f.merge(t, message, text)
+	}
+	return message
+}
+
+// merge adds fields in JSON to a request.
+func (f *filling) merge(t *testing.T, message *dynamicpb.Message, text string) {
+	t.Helper()
+	more := message.New().Interface()
+	text = eachRow.ReplaceAllStringFunc(text, func(each string) string {
+		items := make([]string, f.rows)
+		for i := range items {
+			items[i] = strings.ReplaceAll(eachRow.FindStringSubmatch(each)[1], "#", fmt.Sprint(f.base+1+int64(i)))
+		}
+		return strings.Join(items, ",")
+	})
+	text = strings.NewReplacer("$1", fmt.Sprint(f.base+1), "$2", fmt.Sprint(f.base+2), "$ids", f.ids(), "$slug", f.tenant.Slug,
+		"$uuid", fmt.Sprintf("0b5b1c1e-6f0e-4b60-9d31-%012d", f.base), "$report", f.report(), "$deployment", fmt.Sprint(f.tenant.DeploymentID)).Replace(text)
+	if err := protojson.Unmarshal([]byte(text), more); err != nil {
+		t.Fatalf("%s: %s: %v", message.Descriptor().FullName(), text, err)
+	}
+	more.ProtoReflect().Range(func(d protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		message.Set(d, value)
+		return true
+	})
+}
+
+// report is one with as many results as there are rows, as bytes are in JSON.
+func (f *filling) report() string {
+	results := make([]string, f.rows)
+	for i := range results {
+		results[i] = fmt.Sprintf(`{"ruleId":"r%d","message":{"text":"m"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"f%d.py"},
+			"region":{"startLine":1,"snippet":{"text":"f(%d)"}}}}]}`, i, i, i)
+	}
+	return base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"test"}},"results":[%s]}]}`,
+		strings.Join(results, ",")))
+}
+
+// eachRow matches text that stands for one of each row.
+var eachRow = regexp.MustCompile(`(?s)\$each\((.*)\)`)
+
+// isID says that a field names rows, or the deployment.
+func isID(d protoreflect.FieldDescriptor) bool {
+	name := string(d.Name())
+	return strings.HasSuffix(name, "_id") || name == "id" || d.IsList() && (strings.HasSuffix(name, "_ids") || name == "ids") || name == "deployment_slug"
+}
+
+// set gives a field a value that chooses something.
+func (f *filling) set(message protoreflect.Message, d protoreflect.FieldDescriptor) {
+	switch {
+	case d.IsMap():
+	case d.IsList():
+		list := message.Mutable(d).List()
+		rows := int64(2)
+		if isID(d) {
+			rows = f.rows
+		}
+		for i := range rows {
+			list.Append(f.value1(list.NewElement, d, i))
+		}
+	default:
+		message.Set(d, f.value1(func() protoreflect.Value { return message.NewField(d) }, d, 0))
+	}
+}
+
+// value1 is a value of a field, or of an item of it, that stands for row i.
+func (f *filling) value1(empty func() protoreflect.Value, d protoreflect.FieldDescriptor, i int64) protoreflect.Value {
+	row := f.base + 1 + i
+	switch d.Kind() {
+	case protoreflect.Int64Kind, protoreflect.Uint64Kind:
+		number := row
+		if d.Name() == "deployment_id" {
+			number = f.tenant.DeploymentID
+		} else if !isID(d) {
+			number = max(1, rulesOf(d).GetInt64().GetGte())
+		}
+		if d.Kind() == protoreflect.Uint64Kind {
+			return protoreflect.ValueOfUint64(uint64(number))
+		}
+		return protoreflect.ValueOfInt64(number)
+	case protoreflect.Int32Kind:
+		return protoreflect.ValueOfInt32(max(1, rulesOf(d).GetInt32().GetGte()))
+	case protoreflect.Uint32Kind:
+		return protoreflect.ValueOfUint32(max(1, rulesOf(d).GetUint32().GetGte()))
+	case protoreflect.DoubleKind:
+		return protoreflect.ValueOfFloat64(1)
+	case protoreflect.BoolKind:
+		return protoreflect.ValueOfBool(true)
+	case protoreflect.EnumKind:
+		return protoreflect.ValueOfEnum(d.Enum().Values().Get(min(1+int(i), d.Enum().Values().Len()-1)).Number())
+	case protoreflect.StringKind:
+		return protoreflect.ValueOfString(f.text(d, i))
+	}
+	return empty()
+}
+
+// text is a value of a field of text that stands for row i.
+func (f *filling) text(d protoreflect.FieldDescriptor, i int64) string {
+	rules := rulesOf(d).GetString()
+	if items := rulesOf(d).GetRepeated().GetItems(); items != nil {
+		rules = items.GetString()
+	}
+	allowed := slices.DeleteFunc(slices.Clone(rules.GetIn()), func(word string) bool { return word == "" })
+	row := strconv.FormatInt(f.base+1+i, 10)
+	switch {
+	case len(allowed) > 0:
+		return allowed[i%int64(len(allowed))]
+	case d.Name() == "deployment_slug":
+		return f.tenant.Slug
+	case isID(d):
+		return row
+	}
+	return "name" + row
+}
+
+func rulesOf(d protoreflect.FieldDescriptor) *validate.FieldRules {
+	rules, _ := proto.GetExtension(d.Options(), validate.E_Field).(*validate.FieldRules)
+	return rules
+}
+
+// call sends a request as an administrator, by whichever kind of credential the RPC takes. rows are those of the longest
+// list in the answer.
+func (f *filling) call(t *testing.T, rpc operation, request proto.Message) (answer *status.Status, rows int) {
+	t.Helper()
+	credential := f.admin
+	if slices.Contains(rpc.rule.GetSchemes(), optionsv1.Scheme_SCHEME_WEB_TOKEN) {
+		credential = f.tenant.Token
+	}
+	ctx := f.server.Context(t, credential)
+	if rpc.descriptor.IsStreamingClient() {
+		return status.Convert(call(ctx, f.server.Conn, rpc, request)), 0
+	}
+	response := dynamicpb.NewMessage(rpc.descriptor.Output())
+	err := f.server.Conn.Invoke(ctx, rpc.name, request, response)
+	return status.Convert(err), longest(response)
+}
+
+// longest is the length of the longest list of messages in a message, or in the messages of it.
+func longest(m protoreflect.Message) (rows int) {
+	m.Range(func(d protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		switch {
+		case d.IsMap():
+			rows = max(rows, value.Map().Len())
+		case d.IsList():
+			rows = max(rows, value.List().Len())
+		case d.Kind() == protoreflect.MessageKind:
+			rows = max(rows, longest(value.Message()))
+		}
+		return true
+	})
+	return rows
+}
