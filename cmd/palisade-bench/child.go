@@ -30,6 +30,7 @@ type child struct {
 type readiness struct {
 	HTTP  string `json:"http"`
 	GRPC  string `json:"grpc,omitempty"`
+	Token string `json:"token,omitempty"` // of a peer that makes its own
 	Error string `json:"error,omitempty"`
 }
 
@@ -44,8 +45,14 @@ func start(ctx context.Context, role string, settings childSettings, stderr io.W
 	if err != nil {
 		return nil, err
 	}
-	c := &child{role: role, cmd: exec.CommandContext(context.WithoutCancel(ctx), self, role)}
-	c.cmd.Env = append(os.Environ(), childEnv+"="+string(encoded))
+	command := exec.CommandContext(context.WithoutCancel(ctx), self, role)
+	command.Env = append(os.Environ(), childEnv+"="+string(encoded))
+	return startCommand(role, command, stderr)
+}
+
+// startCommand runs a program that says where it serves in its first line, and ends when its stdin does.
+func startCommand(role string, command *exec.Cmd, stderr io.Writer) (_ *child, err error) {
+	c := &child{role: role, cmd: command}
 	c.cmd.Stderr = stderr
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err

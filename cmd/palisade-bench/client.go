@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,14 +23,20 @@ const pageSize = 100
 
 // pageQuery chooses the findings of a page.
 type pageQuery struct {
-	Status   string `json:"status"`
+	Status   string `json:"status"`   // empty: all
 	Severity string `json:"severity"` // empty: all
 	Page     int    `json:"page"`
+	Size     int    `json:"size"`  // 0 means pageSize
 	Since    int    `json:"since"` // seconds since 1970; any low number chooses all findings, but makes another list of them
 }
 
+func (q pageQuery) size() int { return cmp.Or(q.Size, pageSize) }
+
 func (q pageQuery) encode() string {
-	values := url.Values{"status": {q.Status}, "page_size": {strconv.Itoa(pageSize)}}
+	values := url.Values{"page_size": {strconv.Itoa(q.size())}}
+	if q.Status != "" {
+		values.Set("status", q.Status)
+	}
 	if q.Severity != "" {
 		values.Set("severities", q.Severity)
 	}
@@ -68,6 +75,9 @@ func (c *client) send(ctx context.Context, method, path, encoding string, body i
 		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+c.token)
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	if encoding != "" {
 		request.Header.Set("Accept-Encoding", encoding)
 	}
@@ -124,18 +134,40 @@ type uploaded struct {
 
 // upload sends a report.
 func (c *client) upload(ctx context.Context, project, ref, category string, report []byte) (uploaded, error) {
+	return c.uploadFrom(ctx, project, ref, category, bytes.NewReader(report))
+}
+
+// uploadFrom sends a report that need not be in memory.
+func (c *client) uploadFrom(ctx context.Context, project, ref, category string, report io.Reader) (uploaded, error) {
 	var answer uploaded
 	values := url.Values{"project": {project}, "ref": {ref}}
 	if category != "" {
 		values.Set("category", category)
 	}
 	path := "/api/v1/deployments/" + deployment + "/reports?" + values.Encode()
-	response, err := c.send(ctx, http.MethodPost, path, "", bytes.NewReader(report))
+	response, err := c.send(ctx, http.MethodPost, path, "", report)
 	if err != nil {
 		return answer, err
 	}
 	defer response.Body.Close()
 	return answer, json.NewDecoder(response.Body).Decode(&answer)
+}
+
+// triage decides about findings and returns how many were changed, those on other refs included.
+func (c *client) triage(ctx context.Context, ids []int64, state string) (int, error) {
+	body, err := json.Marshal(object{"issue_type": "sast", "issue_ids": ids, "new_triage_state": state, "new_note": "looked at by the benchmark"})
+	if err != nil {
+		return 0, err
+	}
+	response, err := c.send(ctx, http.MethodPost, "/api/v1/deployments/"+deployment+"/triage", "", bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Triaged int `json:"num_triaged"`
+	}
+	return answer.Triaged, json.NewDecoder(response.Body).Decode(&answer)
 }
 
 // dial opens one gRPC connection.

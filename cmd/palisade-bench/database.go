@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -28,6 +27,14 @@ type database struct {
 }
 
 func (d *database) postgres() bool { return d.url != "" }
+
+// kind names the database for people.
+func (d *database) kind() string {
+	if d.postgres() {
+		return "PostgreSQL (its own CPU is not counted)"
+	}
+	return "SQLite"
+}
 
 // makeDatabase returns the data directory's SQLite file or, with a URL, a new database on that server. It is not opened
 // yet: the server makes the file and the tables.
@@ -65,10 +72,18 @@ func (d *database) open() (err error) {
 	if d.postgres() {
 		d.DB, err = sql.Open("pgx", d.url)
 	} else {
-		d.DB, err = sql.Open("sqlite3", sqliteDSN(filepath.Join(d.dir, sqliteFile)))
+		d.DB, err = sql.Open("sqlite3", sqliteDSN(filepath.Join(d.dir, sqliteFile), "FULL"))
+	}
+	if err == nil {
+		// As many as the server keeps: connections that come and go would lose their prepared statements.
+		d.SetMaxOpenConns(connections)
+		d.SetMaxIdleConns(connections)
 	}
 	return err
 }
+
+// connections are those of one pool.
+const connections = 8
 
 // close disconnects and removes a database that was made on a PostgreSQL server.
 func (d *database) close() error {
@@ -82,30 +97,36 @@ func (d *database) close() error {
 // sqliteFile is the server's file in its data directory.
 const sqliteFile = "palisade.db"
 
-// sqliteDSN opens a file with the settings that the server's own connections have; a comparison is fair only then.
-func sqliteDSN(path string) string {
+// sqliteDSN opens a file with the settings that the server's own connections have; a comparison is fair only then. The
+// server's writer is synchronous FULL: a commit waits for the disk.
+func sqliteDSN(path, synchronous string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() +
-		"?_journal_mode=WAL&_busy_timeout=5000&_foreign_keys=1&_synchronous=NORMAL&_cache_size=-65536&_stmt_cache_size=32&_txlock=immediate"
+		"?_journal_mode=WAL&_busy_timeout=5000&_foreign_keys=1&_cache_size=-65536&_stmt_cache_size=64&_txlock=immediate&_synchronous=" + synchronous
+}
+
+// parameter writes the parameter of that number: "?" or "$3".
+func (d *database) parameter(number int) string {
+	if d.postgres() {
+		return "$" + strconv.Itoa(number)
+	}
+	return "?"
 }
 
 // placeholders writes n parameters beginning with number from (which only PostgreSQL shows): "(?, ?)" or "($3, $4)".
 func (d *database) placeholders(from, n int) string {
 	list := make([]string, n)
 	for i := range list {
-		list[i] = "?"
-		if d.postgres() {
-			list[i] = "$" + strconv.Itoa(from+i)
-		}
+		list[i] = d.parameter(from + i)
 	}
 	return "(" + strings.Join(list, ", ") + ")"
 }
 
 // settle ends what the fill left to be done, so that nothing of it falls into the first round: write-ahead log and
-// planner statistics.
-func (d *database) settle(ctx context.Context) error {
+// planner statistics. On PostgreSQL more tables than that of findings may be named.
+func (d *database) settle(ctx context.Context, tables ...string) error {
 	statements := []string{"PRAGMA analysis_limit=1000; ANALYZE", "PRAGMA wal_checkpoint(TRUNCATE)"}
 	if d.postgres() {
-		statements = []string{"VACUUM ANALYZE findings", "CHECKPOINT"}
+		statements = []string{"VACUUM ANALYZE " + strings.Join(append(tables, "findings", "finding_events"), ", "), "CHECKPOINT"}
 	}
 	for _, statement := range statements {
 		if _, err := d.ExecContext(ctx, statement); err != nil {
@@ -115,25 +136,28 @@ func (d *database) settle(ctx context.Context) error {
 	return nil
 }
 
-// copySQLite copies the server's file as it stands; nobody may write meanwhile.
-func (d *database) copySQLite(ctx context.Context, to string) (err error) {
-	if _, err := d.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		return err
+// bytes is what the database takes on the disk, after settle.
+func (d *database) bytes(ctx context.Context) (size int64, err error) {
+	if d.postgres() {
+		return size, d.QueryRowContext(ctx, "SELECT pg_database_size(current_database())").Scan(&size)
 	}
-	hold, err := d.BeginTx(ctx, nil) // takes the write lock
-	if err != nil {
-		return err
+	files, err := filepath.Glob(filepath.Join(d.dir, sqliteFile+"*")) // with the write-ahead log
+	for _, file := range files {
+		info, statErr := os.Stat(file)
+		if statErr != nil {
+			return 0, statErr
+		}
+		size += info.Size()
 	}
-	defer func() { err = errors.Join(err, hold.Rollback()) }()
-	in, err := os.Open(filepath.Join(d.dir, sqliteFile))
-	if err != nil {
-		return err
+	return size, err
+}
+
+// checkpoint gives what is measured next an empty write-ahead log, whoever wrote before.
+func (d *database) checkpoint(ctx context.Context) error {
+	statement := "PRAGMA wal_checkpoint(TRUNCATE)"
+	if d.postgres() {
+		statement = "CHECKPOINT"
 	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	_, err := d.ExecContext(ctx, statement)
+	return err
 }

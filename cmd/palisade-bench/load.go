@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,11 +11,17 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// meter tells the CPU time that a server has used since it began.
+type meter interface {
+	cpu() (time.Duration, error)
+}
+
 // target is a server and a way to ask it, measured in rounds that take turns with those of other targets.
 type target struct {
 	what    string
-	server  *child
+	server  meter
 	workers int // requests under way at any time
+	least   int // requests in a round; 0 means minRequests
 	do      func(ctx context.Context) error
 
 	requests int    // in one round
@@ -27,14 +34,14 @@ const minRequests = 200
 
 // calibrate warms the server up and finds how many requests make it spend the CPU time of one round.
 func (t *target) calibrate(ctx context.Context, budget time.Duration) error {
-	for n := 20; ; n *= 4 {
+	for n := min(20, cmp.Or(t.least, minRequests)); ; n *= 4 {
 		waited, cpu, err := t.run(ctx, n)
 		if err != nil {
 			return err
 		}
 		if cpu >= budget/5 || n > 1_000_000 {
 			perRequest := max(cpu/time.Duration(len(waited)), time.Microsecond)
-			t.requests = max(int(budget/perRequest), minRequests)
+			t.requests = max(int(budget/perRequest), cmp.Or(t.least, minRequests))
 			return nil
 		}
 	}
@@ -106,4 +113,37 @@ func (t *target) row() row {
 func (r row) against(base *target, name string, b *bar) row {
 	r.ratio, r.base, r.bar = r.value.over(base.cpu), name, b
 	return r
+}
+
+// tail is how much longer the slowest hundredth waits than the median.
+func (t *target) tail() sample { return t.p99.over(t.p50) }
+
+// cost is what one request costs: CPU of the server on SQLite. On PostgreSQL, whose processes do most of the work and are
+// not counted, it is the median time that one client waits. Both are microseconds.
+func (b *bench) cost(ctx context.Context, server meter, requests int, do func(ctx context.Context, i int) error) (float64, error) {
+	before, err := server.cpu()
+	if err != nil {
+		return 0, err
+	}
+	var waited sample
+	for i := range requests {
+		began := time.Now()
+		if err := do(ctx, i); err != nil {
+			return 0, err
+		}
+		waited = append(waited, micros(time.Since(began)))
+	}
+	after, err := server.cpu()
+	if b.db.postgres() {
+		return waited.median(), err
+	}
+	return micros(after-before) / float64(requests), err
+}
+
+// costUnit writes what cost measures.
+func (b *bench) costUnit() func(float64) string {
+	if b.db.postgres() {
+		return waitedMicros
+	}
+	return cpuMicros
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -40,12 +41,19 @@ func main() {
 }
 
 // minFindings fill a page after the filter, and a deep one.
-const minFindings = 5000
+const (
+	minFindings = 5000
+	minGrowth   = 2000
+)
 
 // options are what a run is told.
 type options struct {
+	only     []string
 	findings int
+	growth   []int
 	results  int
+	// largeBytes is the size of the largest report that is imported.
+	largeBytes int64
 	// reportFindings are in a store of their own.
 	reportFindings int
 	rounds         int
@@ -62,22 +70,31 @@ func newCommand() *cobra.Command {
 		Long: `Starts a server on free loopback ports with an empty database in a temporary directory, uploads findings into it,
 and measures, in turns with what each is compared to:
 
-  findings page   100 findings, filtered by status and severity, with authentication and access rule: CPU of the server
-                  per request, against a net/http handler that writes the same bytes from memory, and against a small
-                  program that reads the same rows with database/sql
-  report upload   new findings, and the same report again: rows a second, against a prepared multi-row INSERT of the
-                  same rows into a copy of the database
-  deep pages      page 500 at the end of a walk and by a jump, against page 0
-  reports         over a million findings in a store of their own (SQLite): the first one, which reads them all, later ones,
-                  and one after an upload; these bars are times, not ratios
+  growth    on the way to the full store: a page, a deep page, an upload and a decision at each of the sizes of --growth,
+            and the power of the size that fits them
+  size      start to ready, memory of an idle server, bytes on disk
+  pages     100 and 3,000 findings, filtered by status and severity, over HTTP and gRPC with authentication and access rule:
+            CPU of the server per request, against a net/http handler that writes the same bytes from memory, and against
+            the plain reader, a small program that reads the finished bytes of each finding from the same database
+  deep      page 5,000 at the end of a walk, jumps to deep pages against the same skip by hand, a crawl during imports
+  filters   the documented lists and filters, alone and in pairs: 95th percentile of each
+  uploads   new findings, and the same report again: rows a second, against a prepared multi-row INSERT of the same rows
+  triage    decisions one by one, by 1 and 16 clients, and about 100,000 findings at once, against SQL by hand
+  import    readers beside an import of 100,000 findings; memory while a report of 1 GiB is imported
+  reports   over a million findings in a store of their own (SQLite): the first one, which reads them all, later ones,
+            and one after an upload; these bars are times, not ratios
 
-The table on stdout gives the median of the rounds and the range, the ratio, and the bar where there is one. Progress is
+Each table on stdout gives the median of the rounds and the range, the ratio, and the bar where there is one. Progress is
 on stderr. The exit status is 0, 1 when a bar was missed, or 2 when the measurement failed. Nothing is left behind.
 
-Compare ratios of one run only: microseconds of different machines, or of different hours, say little.`,
-		Example: `  go run ./cmd/palisade-bench                                   # everything, four minutes
-  go run ./cmd/palisade-bench --findings 10000 --rounds 3       # a quick look
-  go run ./cmd/palisade-bench --database postgres://me@127.0.0.1/postgres   # in a database of its own on that server`,
+Compare ratios of one run only: microseconds of different machines, or of different hours, say little. A full run needs
+about 8 GB in the temporary directory (TMPDIR).`,
+		Example: `  go run ./cmd/palisade-bench                                   # everything over a million findings, a quarter of an hour
+  go run ./cmd/palisade-bench --findings 50000 --rounds 3 --large-bytes 50000000 --report-findings 50000   # a quick look
+  go run ./cmd/palisade-bench --only pages,deep                 # some parts
+  go run ./cmd/palisade-bench --findings 5000000 --growth 10000,100000,1000000 --only growth   # five million
+  go run ./cmd/palisade-bench --database postgres://me@127.0.0.1/postgres   # in a database of its own on that server
+  go run ./cmd/palisade-bench peers                             # beside PocketBase and a plain program, see docs/peers.md`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -89,14 +106,17 @@ Compare ratios of one run only: microseconds of different machines, or of differ
 		},
 	}
 	flags := root.Flags()
-	flags.IntVar(&o.findings, "findings", 100_000, "findings in the store before anything is measured")
+	flags.StringSliceVar(&o.only, "only", nil, "parts to run: "+strings.Join(partNames(), ",")+" (default all)")
+	flags.IntVar(&o.findings, "findings", 1_000_000, "findings in the store before anything is measured")
+	flags.IntSliceVar(&o.growth, "growth", []int{10_000, 100_000}, "sizes of the store at which growth is measured, beside --findings")
 	flags.IntVar(&o.results, "results", 10_000, "results in an uploaded report")
+	flags.Int64Var(&o.largeBytes, "large-bytes", 1<<30, "size of the largest report that is imported, in bytes; 0 leaves it out")
 	flags.IntVar(&o.reportFindings, "report-findings", 1_000_000, "findings in the store for reports; 0 leaves them out")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds of everything; the table gives their median")
 	flags.DurationVar(&o.cpu, "cpu", time.Second, "CPU time that a server spends in one round")
 	flags.StringVar(&o.database, "database", "", "postgres:// URL of a server on which a database may be made (and is dropped at the end); empty means SQLite")
 	flags.StringVar(&o.profiles, "profiles", "", "directory for CPU profiles of page and upload, for go tool pprof")
-	root.AddCommand(newIdentityCommand())
+	root.AddCommand(newIdentityCommand(), newPeersCommand())
 	root.AddCommand(newChildCommands()...)
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
@@ -107,6 +127,10 @@ func (o options) check() error {
 	switch {
 	case o.findings < minFindings:
 		return fmt.Errorf("--findings: got %d, want at least %d", o.findings, minFindings)
+	case slices.ContainsFunc(o.growth, func(size int) bool { return size < minGrowth }):
+		return fmt.Errorf("--growth: got %v, want sizes of at least %d", o.growth, minGrowth)
+	case o.largeBytes < 0 || o.largeBytes > 1<<30:
+		return fmt.Errorf("--large-bytes: got %d, want 0 to %d (the server's limit)", o.largeBytes, 1<<30)
 	case o.reportFindings < 0:
 		return fmt.Errorf("--report-findings: got %d, want at least 0", o.reportFindings)
 	case o.results < 1:
@@ -118,5 +142,5 @@ func (o options) check() error {
 	case o.database != "" && !strings.HasPrefix(o.database, "postgres://") && !strings.HasPrefix(o.database, "postgresql://"):
 		return errors.New("--database: want a URL that begins with postgres://, or nothing for SQLite")
 	}
-	return nil
+	return o.checkOnly()
 }

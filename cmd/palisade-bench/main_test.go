@@ -22,7 +22,9 @@ func TestMain(m *testing.M) {
 }
 
 // small is a run that shows that everything works, and measures nothing worth knowing.
-var small = options{findings: minFindings, results: 300, reportFindings: 2000, rounds: 1, cpu: 5 * time.Millisecond}
+var small = options{
+	findings: minFindings, growth: []int{minGrowth}, results: 300, largeBytes: 1 << 20, reportFindings: 2000, rounds: 1, cpu: 5 * time.Millisecond,
+}
 
 func TestRun(t *testing.T) {
 	databases := map[string]string{"sqlite": ""}
@@ -40,8 +42,10 @@ func TestRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, want := range []string{
-				"bare handler, 1 connection", "page over HTTP, 8 connections", "page over gRPC", "plain reader", "gzip", "at the end of a walk",
-				"by a jump", "prepared multi-row INSERT", "upload, new findings", "upload, the same again", "≤ 25×", "≥ 0.25",
+				"### Growth", "single triage", "start to ready", "a million findings on disk", "bare handler, 1 connection", "page over gRPC", "gzip",
+				"plain reader", "p99 against p50", "a row of a large page", "at the end of a walk", "the skip by hand", "by a jump", "crawl during an import: missed",
+				"slowest list: p95", "prepared multi-row INSERT", "upload, new findings", "upload, the same again", "single triage, 16 clients", "bulk triage",
+				"readers during an import: p99", "peak memory", "≤ 2×", "≥ 0.5×", "≤ ^0.15",
 			} {
 				if !strings.Contains(table.String(), want) {
 					t.Errorf("the table has no %q:\n%s", want, &table)
@@ -71,7 +75,7 @@ func (w cancelOn) Write(p []byte) (int, error) {
 }
 
 func TestInterruptLeavesNothing(t *testing.T) {
-	for _, at := range []string{"fill: 0", "calibrate: page over HTTP"} {
+	for _, at := range []string{"fill: 0", "calibrate: bare handler"} {
 		t.Run(at, func(t *testing.T) {
 			scratch := t.TempDir()
 			t.Setenv("TMPDIR", scratch)
@@ -96,6 +100,9 @@ func nothingIn(t *testing.T, dir string) {
 func TestOptionsAreChecked(t *testing.T) {
 	for flag, args := range map[string][]string{
 		"--findings":        {"--findings", "10"},
+		"--only":            {"--only", "pages,dance"},
+		"--growth":          {"--growth", "5"},
+		"--large-bytes":     {"--large-bytes", "-1"},
 		"--results":         {"--results", "0"},
 		"--report-findings": {"--report-findings", "-1"},
 		"--rounds":          {"--rounds", "0"},

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// profile writes CPU and allocation profiles of the server under each load, for go tool pprof. It is no part of the
+// profile writes CPU and allocation profiles of the server under a load, for go tool pprof. It is no part of the
 // measurement: profiling costs, too.
-func (b *bench) profile(ctx context.Context, page, rpc *target) error {
+func (b *bench) profile(name string, load func() error) error {
 	if b.profiles == "" {
 		return nil
 	}
@@ -19,30 +19,36 @@ func (b *bench) profile(ctx context.Context, page, rpc *target) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	b.progress("profile: %s", name)
+	return b.server.profiled(filepath.Join(dir, name+".pprof"), load)
+}
+
+// profilePages asks for the same pages as the measurement.
+func (b *bench) profilePages(ctx context.Context, name string, t *target) error {
+	return b.profile(name, func() error {
+		_, _, err := t.run(ctx, 3*t.requests)
+		return err
+	})
+}
+
+// profileUploads sends a report of three times the size, twice.
+func (b *bench) profileUploads(ctx context.Context) error {
+	if b.profiles == "" {
+		return nil
+	}
 	report, err := makeReport(1<<32, 3*b.results)
 	if err != nil {
 		return err
 	}
-	pages := func(t *target) func() error {
-		return func() error {
-			_, _, err := t.run(ctx, 3*t.requests)
+	for _, name := range []string{"upload-new", "upload-again"} {
+		err := b.profile(name, func() error {
+			_, err := b.client.upload(ctx, "bench/profiled", "main", "", report)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
-	upload := func() error {
-		_, err := b.client.upload(ctx, "bench/profiled", "main", "", report)
-		return err
-	}
-	for _, p := range []struct {
-		name string
-		load func() error
-	}{
-		{"page-http.pprof", pages(page)}, {"page-grpc.pprof", pages(rpc)}, {"upload-new.pprof", upload}, {"upload-again.pprof", upload},
-	} {
-		b.progress("profile: %s", p.name)
-		if err := b.server.profiled(filepath.Join(dir, p.name), p.load); err != nil {
-			return err
-		}
-	}
+	b.stored += 3 * b.results
 	return nil
 }

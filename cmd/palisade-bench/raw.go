@@ -5,50 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 // rawBatch is how many rows one INSERT of the comparison has; more are not faster.
 const rawBatch = 100
-
-// rawStore is a copy of the server's findings and events, with the same rows, indexes and settings, into which the rows
-// of an upload are inserted as fast as SQL allows.
-type rawStore struct {
-	db     *database
-	schema string // "raw." on PostgreSQL
-}
-
-// copyTables makes the copy: of the whole file on SQLite, of the two tables on PostgreSQL.
-func copyTables(ctx context.Context, from *database, dir string) (*rawStore, error) {
-	if !from.postgres() {
-		file := filepath.Join(dir, "raw.db")
-		if err := from.copySQLite(ctx, file); err != nil {
-			return nil, fmt.Errorf("copy the database: %w", err)
-		}
-		db, err := sql.Open("sqlite3", sqliteDSN(file))
-		if err != nil {
-			return nil, err
-		}
-		db.SetMaxOpenConns(1)
-		return &rawStore{db: &database{DB: db, drop: func() error { return nil }}}, nil
-	}
-	_, err := from.ExecContext(ctx, `CREATE SCHEMA raw;
-		CREATE TABLE raw.findings (LIKE findings INCLUDING ALL); INSERT INTO raw.findings SELECT * FROM findings;
-		CREATE TABLE raw.finding_events (LIKE finding_events INCLUDING ALL); INSERT INTO raw.finding_events SELECT * FROM finding_events;
-		ANALYZE raw.findings, raw.finding_events`)
-	if err != nil {
-		return nil, fmt.Errorf("copy the tables: %w", err)
-	}
-	db, err := sql.Open("pgx", from.url)
-	if err != nil {
-		return nil, err
-	}
-	return &rawStore{db: &database{DB: db, url: from.url, drop: func() error { return nil }}, schema: "raw."}, nil
-}
-
-func (r *rawStore) close() error { return r.db.close() }
 
 // table is rows as they came out of a table.
 type table struct {
@@ -57,16 +20,18 @@ type table struct {
 	rows    [][]any
 }
 
+func (t *table) column(name string) int { return slices.Index(t.columns, name) }
+
 // rowsOf reads what a scan wrote.
-func rowsOf(ctx context.Context, from *database, scanID int64) ([]table, error) {
-	tables := []table{{name: "findings"}, {name: "finding_events"}}
-	for i, column := range []string{"first_seen_scan_id", "scan_id"} {
-		query := fmt.Sprintf("SELECT * FROM %s WHERE %s = %d ORDER BY id", tables[i].name, column, scanID)
-		if err := tables[i].read(ctx, from, query); err != nil {
-			return nil, fmt.Errorf("read %s of scan %d: %w", tables[i].name, scanID, err)
-		}
+func rowsOf(ctx context.Context, from *database, scanID int64) (findings, events *table, err error) {
+	findings, events = &table{name: "findings"}, &table{name: "finding_events"}
+	if err := findings.read(ctx, from, fmt.Sprintf("SELECT * FROM findings WHERE first_seen_scan_id = %d ORDER BY id", scanID)); err != nil {
+		return nil, nil, fmt.Errorf("read findings of scan %d: %w", scanID, err)
 	}
-	return tables, nil
+	if err := events.read(ctx, from, fmt.Sprintf("SELECT * FROM finding_events WHERE scan_id = %d ORDER BY id", scanID)); err != nil {
+		return nil, nil, fmt.Errorf("read events of scan %d: %w", scanID, err)
+	}
+	return findings, events, nil
 }
 
 func (t *table) read(ctx context.Context, from *database, query string) error {
@@ -91,26 +56,72 @@ func (t *table) read(ctx context.Context, from *database, query string) error {
 	return rows.Err()
 }
 
-// insert writes the tables in one transaction and returns how long that took, the commit included.
-func (r *rawStore) insert(ctx context.Context, tables []table) (took time.Duration, err error) {
-	began := time.Now()
-	tx, err := r.db.BeginTx(ctx, nil)
+// moved gives the rows of a scan to another project, under ids that are free.
+func moved(findings, events *table, project, shift int64) error {
+	id, owner := findings.column("id"), findings.column("project_id")
+	for _, values := range findings.rows {
+		was, ok := values[id].(int64)
+		if !ok {
+			return fmt.Errorf("findings.id: got %T, want a number", values[id])
+		}
+		values[id], values[owner] = was+shift, project
+	}
+	own := events.column("id") // let the database number them
+	events.columns = slices.Delete(events.columns, own, own+1)
+	of := events.column("finding_id")
+	for i, values := range events.rows {
+		values = slices.Delete(values, own, own+1)
+		was, ok := values[of].(int64)
+		if !ok {
+			return fmt.Errorf("finding_events.finding_id: got %T, want a number", values[of])
+		}
+		values[of], events.rows[i] = was+shift, values
+	}
+	return nil
+}
+
+// insertRaw writes what a scan wrote once more, for another project, into the same tables of the same database, as fast
+// as SQL allows: prepared statements of many rows, one transaction. It returns how long that took, the commit included.
+func (b *bench) insertRaw(ctx context.Context, scanID, project int64) (time.Duration, error) {
+	findings, events, err := rowsOf(ctx, b.db, scanID)
 	if err != nil {
 		return 0, err
 	}
-	for _, t := range tables {
-		if err := r.insertTable(ctx, tx, t); err != nil {
-			return 0, errors.Join(fmt.Errorf("insert into the copy of %s: %w", t.name, err), tx.Rollback())
+	var shift int64
+	if err := b.db.QueryRowContext(ctx, "SELECT (SELECT MAX(id) FROM findings) - MIN(id) + 1 FROM findings WHERE first_seen_scan_id = "+b.db.parameter(1), scanID).Scan(&shift); err != nil {
+		return 0, err
+	}
+	if err := moved(findings, events, project, shift); err != nil {
+		return 0, err
+	}
+	if err := b.db.checkpoint(ctx); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	tx, err := b.db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range []*table{findings, events} {
+		if err := b.db.insertTable(ctx, tx, t); err != nil {
+			return 0, errors.Join(fmt.Errorf("insert into %s: %w", t.name, err), tx.Rollback())
 		}
 	}
-	err = tx.Commit()
-	return time.Since(began), err
+	if err := tx.Commit(); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	b.stored += len(findings.rows)
+	if b.db.postgres() {
+		_, err = b.db.ExecContext(ctx, "SELECT setval(pg_get_serial_sequence('findings', 'id'), (SELECT MAX(id) FROM findings))")
+	}
+	return took, err
 }
 
-func (r *rawStore) insertTable(ctx context.Context, tx *sql.Tx, t table) error {
+func (d *database) insertTable(ctx context.Context, tx *sql.Tx, t *table) error {
 	for rows := t.rows; len(rows) > 0; {
 		size := min(rawBatch, len(rows))
-		statement, err := tx.PrepareContext(ctx, r.insertStatement(t, size))
+		statement, err := tx.PrepareContext(ctx, d.insertStatement(t, size))
 		if err != nil {
 			return err
 		}
@@ -132,12 +143,10 @@ func (r *rawStore) insertTable(ctx context.Context, tx *sql.Tx, t table) error {
 	return nil
 }
 
-func (r *rawStore) insertStatement(t table, rows int) string {
+func (d *database) insertStatement(t *table, rows int) string {
 	groups := make([]string, rows)
 	for i := range groups {
-		groups[i] = r.db.placeholders(1+i*len(t.columns), len(t.columns))
+		groups[i] = d.placeholders(1+i*len(t.columns), len(t.columns))
 	}
-	return fmt.Sprintf("INSERT INTO %s%s (%s) VALUES %s", r.schema, t.name, quoted(t.columns), strings.Join(groups, ", "))
+	return fmt.Sprintf(`INSERT INTO %s ("%s") VALUES %s`, t.name, strings.Join(t.columns, `", "`), strings.Join(groups, ", "))
 }
-
-func quoted(columns []string) string { return `"` + strings.Join(columns, `", "`) + `"` }

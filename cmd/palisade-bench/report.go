@@ -38,6 +38,15 @@ func (s sample) over(other sample) sample {
 	return ratios
 }
 
+// scaled multiplies each figure.
+func scaled(s sample, by float64) sample {
+	out := make(sample, len(s))
+	for i, v := range s {
+		out[i] = v * by
+	}
+	return out
+}
+
 // row is a line of the table.
 type row struct {
 	what  string
@@ -45,6 +54,7 @@ type row struct {
 	unit  func(value float64) string // writes a value
 	note  string                     // latencies, sizes
 
+	power bool   // ratio is an exponent
 	ratio sample // empty for what is itself the base
 	base  string // what ratio compares with
 	bar   *bar   // nil for rows that inform
@@ -54,11 +64,15 @@ type row struct {
 type bar struct {
 	limit   float64
 	atLeast bool   // else at most
-	unit    string // of the value; empty for a ratio
+	power   bool   // of an exponent
+	unit    string // of the value; empty for a ratio, a space for a plain number
 }
 
 func atMost(limit float64) *bar  { return &bar{limit: limit} }
 func atLeast(limit float64) *bar { return &bar{limit: limit, atLeast: true} }
+
+// atMostPower is the bar of an exponent.
+func atMostPower(limit float64) *bar { return &bar{limit: limit, power: true} }
 
 // within is the bar of a value that must not be higher.
 func within(limit float64, unit string) *bar { return &bar{limit: limit, unit: unit} }
@@ -73,9 +87,11 @@ func (b *bar) holds(ratio float64) bool {
 func (b *bar) String() string {
 	switch {
 	case b.unit != "":
-		return fmt.Sprintf("≤ %.4g %s", b.limit, b.unit)
+		return strings.TrimSpace(fmt.Sprintf("≤ %.4g %s", b.limit, b.unit))
+	case b.power:
+		return fmt.Sprintf("≤ ^%.4g", b.limit)
 	case b.atLeast:
-		return fmt.Sprintf("≥ %.2f", b.limit)
+		return fmt.Sprintf("≥ %.4g×", b.limit)
 	}
 	return fmt.Sprintf("≤ %.4g×", b.limit)
 }
@@ -89,6 +105,28 @@ func (r row) missed() bool {
 		judged = r.value
 	}
 	return len(judged) == 0 || !r.bar.holds(judged.median())
+}
+
+// section is a table of the report.
+type section struct {
+	title string
+	rows  []row
+}
+
+// writeSections prints the tables under their headings, and reports whether every bar holds.
+func writeSections(w io.Writer, title string, sections []section) (ok bool, err error) {
+	if _, err := fmt.Fprintf(w, "%s\n", title); err != nil {
+		return false, err
+	}
+	ok = true
+	for _, s := range sections {
+		good, err := writeTable(w, "\n### "+s.title, s.rows)
+		if err != nil {
+			return false, err
+		}
+		ok = ok && good
+	}
+	return ok, nil
 }
 
 // writeTable prints the rows as Markdown with aligned columns, and reports whether every bar holds.
@@ -105,7 +143,9 @@ func writeTable(w io.Writer, title string, rows []row) (ok bool, err error) {
 	ok = true
 	for _, r := range rows {
 		ratio, limit, verdict := "", "", ""
-		if len(r.ratio) > 0 {
+		if r.power && len(r.ratio) > 0 {
+			ratio = fmt.Sprintf("^%.2f", r.ratio.median())
+		} else if len(r.ratio) > 0 {
 			ratio = spread(r.ratio, func(v float64) string { return short(v) + "×" })
 		}
 		if r.bar != nil {
@@ -123,6 +163,9 @@ func spread(s sample, unit func(float64) string) string {
 	if len(s) == 0 {
 		return ""
 	}
+	if len(s) == 1 {
+		return unit(s[0])
+	}
 	return fmt.Sprintf("%s (%s to %s)", unit(s.median()), short(slices.Min(s)), short(slices.Max(s)))
 }
 
@@ -136,6 +179,12 @@ func short(v float64) string {
 
 // The units of values.
 func cpuMicros(v float64) string     { return fmt.Sprintf("%.0f µs CPU", v) }
+func cpuMicrosFine(v float64) string { return fmt.Sprintf("%.2f µs CPU", v) }
+func waitedMicros(v float64) string  { return fmt.Sprintf("%.0f µs", v) }
+func megabytes(v float64) string     { return fmt.Sprintf("%.0f MB", v) }
+func gigabytes(v float64) string     { return fmt.Sprintf("%.2f GB", v) }
+func plainNumber(v float64) string   { return fmt.Sprintf("%.0f", v) }
+func perSecondOf(v float64) string   { return fmt.Sprintf("%.0f/s", v) }
 func millis(v float64) string        { return fmt.Sprintf("%.1f ms", v) }
 func rowsPerSecond(v float64) string { return fmt.Sprintf("%.0f rows/s", v) }
 

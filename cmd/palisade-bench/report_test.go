@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,8 @@ func TestTableJudges(t *testing.T) {
 		{"not measured", atMost(25), nil, false},
 		{"no bar", nil, sample{1e9}, true},
 		{"a value within its bar", within(1, "ms"), nil, true},
+		{"an exponent", atMostPower(0.15), sample{0.1}, true},
+		{"a steep one", atMostPower(0.15), sample{0.2}, false},
 		{"a value above it", within(0.9, "ms"), sample{0.1}, false},
 	} {
 		var table bytes.Buffer
@@ -70,5 +73,22 @@ func TestTableJudges(t *testing.T) {
 		if got := strings.Contains(table.String(), "MISS"); got == c.ok {
 			t.Errorf("%s: MISS shown: %v\n%s", c.name, got, &table)
 		}
+	}
+}
+
+func TestExponent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, k := rapid.Float64Range(0.1, 1e4).Draw(t, "a"), rapid.Float64Range(-1, 2).Draw(t, "k")
+		sizes := []float64{1e4, 1e5, 1e6}
+		costs := sample{}
+		for _, size := range sizes {
+			costs = append(costs, a*math.Pow(size, k))
+		}
+		if got, ok := exponent(sizes, costs); !ok || math.Abs(got-k) > 1e-9 {
+			t.Fatalf("got %v %v, want %v", got, ok, k)
+		}
+	})
+	if _, ok := exponent([]float64{1e4}, sample{1}); ok {
+		t.Error("one size: got an exponent")
 	}
 }

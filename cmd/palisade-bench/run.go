@@ -22,38 +22,47 @@ type bench struct {
 	settings childSettings
 	server   *child
 	client   *client
+
+	uploads int   // that filled the store
+	stored  int   // findings in the store, however they came there
+	decided int64 // the id up to which findings were given to triage
+	weight  weight
+	plain   bool // the side table of the plain reader is there
 }
 
-// run measures everything and prints the table; it returns errMiss when a bar does not hold. The children write to
+// run measures everything and prints the tables; it returns errMiss when a bar does not hold. The children write to
 // stderr, too, at the same time.
 func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
-	dir, err := os.MkdirTemp("", "palisade-bench-")
+	b, err := newBench(ctx, o, stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{options: o, stderr: stderr, began: time.Now(), dir: dir, token: "sgp_" + rand.Text() + rand.Text()}
 	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.open(ctx); err != nil {
-		return err
-	}
-	rows, err := b.measure(ctx)
+	sections, err := b.measure(ctx)
 	if err != nil {
 		return err
 	}
-	kind := "SQLite"
-	if b.db.postgres() {
-		kind = "PostgreSQL (its own CPU is not counted)"
-	}
-	title := fmt.Sprintf("%d findings on %s; %s; %d rounds; %s", b.findings, kind, machine(), b.rounds, elapsed(b.began))
-	ok, err := writeTable(stdout, title, rows)
+	title := fmt.Sprintf("%d findings on %s; %s; %d rounds; %s", b.findings, b.db.kind(), machine(), b.rounds, elapsed(b.began))
+	ok, err := writeSections(stdout, title, sections)
 	if err == nil && !ok {
 		err = errMiss
 	}
 	return err
 }
 
-// open starts the server on an empty database.
+// newBench starts the server on an empty database in a directory of its own.
+func newBench(ctx context.Context, o options, stderr io.Writer) (_ *bench, err error) {
+	dir, err := os.MkdirTemp("", "palisade-bench-")
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{options: o, stderr: stderr, began: time.Now(), dir: dir, token: "sgp_" + rand.Text() + rand.Text()}
+	if err := b.open(ctx); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
 func (b *bench) open(ctx context.Context) (err error) {
 	data := filepath.Join(b.dir, "data")
 	if err := os.Mkdir(data, 0o700); err != nil {
@@ -63,51 +72,51 @@ func (b *bench) open(ctx context.Context) (err error) {
 		return err
 	}
 	b.settings = childSettings{Data: data, Database: b.db.url, Token: b.token}
+	if err := b.start(ctx); err != nil {
+		return err
+	}
+	return b.db.open()
+}
+
+func (b *bench) start(ctx context.Context) (err error) {
 	if b.server, err = start(ctx, rolePalisade, b.settings, b.stderr); err != nil {
 		return err
 	}
 	b.client = newClient(b.server.ready.HTTP, b.token, 1)
-	return b.db.open()
+	return nil
+}
+
+// stop ends the server.
+func (b *bench) stop() error {
+	if b.server == nil {
+		return nil
+	}
+	b.client.close()
+	server := b.server
+	b.server = nil
+	return server.stop()
+}
+
+// restart gives the server a new process, which knows nothing of what was asked before.
+func (b *bench) restart(ctx context.Context) error {
+	if err := b.stop(); err != nil {
+		return err
+	}
+	return b.start(ctx)
 }
 
 func (b *bench) close() error {
-	var errs []error
-	if b.client != nil {
-		b.client.close()
-	}
-	if b.server != nil {
-		errs = append(errs, b.server.stop())
-	}
+	errs := []error{b.stop()}
 	if b.db != nil {
 		errs = append(errs, b.db.close())
 	}
-	return errors.Join(errs...)
-}
-
-func (b *bench) measure(ctx context.Context) ([]row, error) {
-	if err := b.fill(ctx); err != nil {
-		return nil, err
-	}
-	rows, err := b.measurePages(ctx)
-	if err != nil {
-		return nil, err
-	}
-	deep, err := b.measureDeep(ctx)
-	if err != nil {
-		return nil, err
-	}
-	uploads, err := b.measureUploads(ctx)
-	if err != nil {
-		return nil, err
-	}
-	reports, err := b.measureReports(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return append(append(append(rows, deep...), uploads.rows()...), reports...), nil
+	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
 }
 
 // progress tells what is being done; an error of stderr is not worth ending a measurement for.
 func (b *bench) progress(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.stderr, "%7s  %s\n", elapsed(b.began), fmt.Sprintf(format, args...))
 }
+
+// elapsed writes a duration for people.
+func elapsed(since time.Time) string { return time.Since(since).Round(100 * time.Millisecond).String() }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 )
@@ -16,28 +18,54 @@ const suppressedEvery = 5
 
 type object map[string]any
 
-// makeReport writes a SARIF report whose results are those of seed: the same seed gives the same findings, another one
+// makeReport returns a SARIF report whose results are those of seed: the same seed gives the same findings, another one
 // gives all new ones. With its rule a finding takes about 1.5 KB on the wire.
 func makeReport(seed uint64, results int) ([]byte, error) {
-	random := rand.New(rand.NewPCG(seed, 0))
+	return makeReportOf("benchscan", seed, results)
+}
+
+// makeReportOf is a report of the named tool, which decides what its findings are: code, dependencies or secrets.
+func makeReportOf(tool string, seed uint64, results int) ([]byte, error) {
+	var report bytes.Buffer
+	_, err := writeReport(&report, tool, seed, func(n int, _ int64) bool { return n < results })
+	return report.Bytes(), err
+}
+
+// writeReport streams a report: another result for as long as more says so, which is told how many results and bytes
+// there are already. It returns the number of results.
+func writeReport(w io.Writer, tool string, seed uint64, more func(results int, bytes int64) bool) (int, error) {
+	out := bufio.NewWriterSize(w, 256<<10)
 	rules := make([]object, ruleCount)
 	for i := range rules {
 		rules[i] = makeRule(i)
 	}
-	list := make([]object, results)
-	for i := range list {
-		list[i] = makeResult(random, i)
+	head, err := json.Marshal(object{"driver": object{"name": tool, "version": "1.0.0", "rules": rules}})
+	if err != nil {
+		return 0, err
 	}
-	var report bytes.Buffer
-	err := json.NewEncoder(&report).Encode(object{
-		"version": "2.1.0",
-		"runs": []object{{
-			"tool":        object{"driver": object{"name": "benchscan", "version": "1.0.0", "rules": rules}},
-			"invocations": []object{{"executionSuccessful": true}},
-			"results":     list,
-		}},
-	})
-	return report.Bytes(), err
+	written, err := fmt.Fprintf(out, `{"version":"2.1.0","runs":[{"tool":%s,"invocations":[{"executionSuccessful":true}],"results":[`, head)
+	if err != nil {
+		return 0, err
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	results, size := 0, int64(written)
+	for ; more(results, size); results++ {
+		result, err := json.Marshal(makeResult(random, results))
+		if err != nil {
+			return results, err
+		}
+		if results > 0 {
+			result = append([]byte{','}, result...)
+		}
+		if _, err := out.Write(result); err != nil {
+			return results, err
+		}
+		size += int64(len(result))
+	}
+	if _, err := out.WriteString("]}]}"); err != nil {
+		return results, err
+	}
+	return results, out.Flush()
 }
 
 func ruleName(i int) string { return fmt.Sprintf("go.lang.security.injection.rule-%03d", i) }

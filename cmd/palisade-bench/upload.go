@@ -2,124 +2,112 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
 
-const (
-	// fillProjects, each on two refs, are the projects that fill the store.
-	fillProjects = 20
-	// fillResults is how many new findings each of the uploads that fill the store brings. So a page of one severity
-	// holds findings of several projects, as it does where many projects are scanned every night.
-	fillResults = 100
-)
-
-var fillRefs = []string{"main", "release"}
-
-// fill uploads what the store holds before anything is measured: project by project, ref by ref, and again from the
-// start. Each upload has a category of its own, so that none closes what another one found.
-func (b *bench) fill(ctx context.Context) error {
-	count := (b.findings + fillResults - 1) / fillResults
-	for n := range count {
-		if n%100 == 0 {
-			b.progress("fill: %d of %d findings", n*fillResults, count*fillResults)
-		}
-		report, err := makeReport(uint64(n/len(fillRefs)), fillResults) // the refs of a project have the same findings
-		if err != nil {
-			return err
-		}
-		project := fmt.Sprintf("bench/project-%02d", n/len(fillRefs)%fillProjects)
-		answer, err := b.client.upload(ctx, project, fillRefs[n%len(fillRefs)], fmt.Sprintf("night-%04d", n/len(fillRefs)/fillProjects), report)
-		if err != nil {
-			return err
-		}
-		if answer.Created != fillResults {
-			return fmt.Errorf("fill: want %d findings created, got %+v", fillResults, answer)
-		}
-	}
-	return b.db.settle(ctx)
-}
-
 // uploads are the figures of the rounds of uploads.
 type uploads struct {
 	first, again, raw sample // results a second
-	cpu               sample // microseconds of the server per new result
+	cpu, cpuAgain     sample // microseconds of the server per result
 	bytes             int    // of a report
 }
 
-// measureUploads sends new reports, each twice, and inserts the rows that they made into a copy of the tables.
-func (b *bench) measureUploads(ctx context.Context) (u uploads, err error) {
-	raw, err := copyTables(ctx, b.db, b.dir)
-	if err != nil {
-		return u, err
+// measureUploads sends new reports, each twice, and inserts the rows that they made once more by hand.
+func (b *bench) measureUploads(ctx context.Context) ([]row, error) {
+	if err := b.dropPlain(ctx); err != nil {
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, raw.close()) }()
+	var u uploads
 	for n := range b.rounds {
 		b.progress("uploads, round %d of %d", n+1, b.rounds)
-		if err := b.uploadRound(ctx, raw, n, &u); err != nil {
-			return u, err
+		if err := b.uploadRound(ctx, n, &u); err != nil {
+			return nil, err
 		}
 	}
-	return u, nil
+	return u.rows(), b.profileUploads(ctx)
 }
 
-func (b *bench) uploadRound(ctx context.Context, raw *rawStore, n int, u *uploads) error {
-	report, err := makeReport(uint64(1000+n), b.results)
+func (b *bench) uploadRound(ctx context.Context, n int, u *uploads) error {
+	report, err := makeReport(uint64(1<<20+n), b.results)
 	if err != nil {
 		return err
 	}
 	u.bytes = len(report)
+	twin, err := b.twin(ctx, n)
+	if err != nil {
+		return err
+	}
 	project := fmt.Sprintf("bench/upload-%02d", n)
-	before, err := b.server.cpu()
+	first, took, cpu, err := b.timedUpload(ctx, project, report)
 	if err != nil {
 		return err
 	}
-	first, took, err := b.timedUpload(ctx, project, report)
-	if err != nil {
-		return err
-	}
-	after, err := b.server.cpu()
-	if err != nil {
-		return err
-	}
-	again, tookAgain, err := b.timedUpload(ctx, project, report)
+	again, tookAgain, cpuAgain, err := b.timedUpload(ctx, project, report)
 	if err != nil {
 		return err
 	}
 	if first.Created != b.results || again.Unchanged != b.results {
 		return fmt.Errorf("upload of %d results: first %+v, again %+v", b.results, first, again)
 	}
-	tables, err := rowsOf(ctx, b.db, first.ScanID)
-	if err != nil {
-		return err
-	}
-	tookRaw, err := raw.insert(ctx, tables)
+	b.stored += b.results
+	tookRaw, err := b.insertRaw(ctx, first.ScanID, twin)
 	if err != nil {
 		return err
 	}
 	u.first = append(u.first, perSecond(b.results, took))
 	u.again = append(u.again, perSecond(b.results, tookAgain))
 	u.raw = append(u.raw, perSecond(b.results, tookRaw))
-	u.cpu = append(u.cpu, micros(after-before)/float64(b.results))
+	u.cpu = append(u.cpu, micros(cpu)/float64(b.results))
+	u.cpuAgain = append(u.cpuAgain, micros(cpuAgain)/float64(b.results))
 	return nil
 }
 
-func (b *bench) timedUpload(ctx context.Context, project string, report []byte) (uploaded, time.Duration, error) {
+// twin makes the project that gets the rows that are inserted by hand, and returns its id.
+func (b *bench) twin(ctx context.Context, n int) (id int64, err error) {
+	name := fmt.Sprintf("bench/by-hand-%02d", n)
+	report, err := makeReport(uint64(1<<21+n), 1)
+	if err != nil {
+		return 0, err
+	}
+	if err := b.create(ctx, name, "main", "", report, 1); err != nil {
+		return 0, err
+	}
+	err = b.db.QueryRowContext(ctx, "SELECT id FROM projects WHERE name = "+b.db.parameter(1), name).Scan(&id)
+	return id, err
+}
+
+// timedUpload returns how long an upload took and what it cost the server.
+func (b *bench) timedUpload(ctx context.Context, project string, report []byte) (answer uploaded, took, cpu time.Duration, err error) {
+	if err := b.db.checkpoint(ctx); err != nil {
+		return answer, 0, 0, err
+	}
+	before, err := b.server.cpu()
+	if err != nil {
+		return answer, 0, 0, err
+	}
 	began := time.Now()
-	answer, err := b.client.upload(ctx, project, "main", "", report)
-	return answer, time.Since(began), err
+	if answer, err = b.client.upload(ctx, project, "main", "", report); err != nil {
+		return answer, 0, 0, err
+	}
+	took = time.Since(began)
+	after, err := b.server.cpu()
+	return answer, took, after - before, err
 }
 
 func perSecond(n int, took time.Duration) float64 { return float64(n) / took.Seconds() }
 
 func (u uploads) rows() []row {
+	const newBar, againBar = 0.5, 3
 	return []row{
-		{what: "prepared multi-row INSERT", value: u.raw, unit: rowsPerSecond, note: "findings and their events, one transaction"},
+		{what: "prepared multi-row INSERT", value: u.raw, unit: rowsPerSecond, note: "the same findings and events, same file, one transaction"},
 		{
-			what: "upload, new findings", value: u.first, unit: rowsPerSecond, ratio: u.first.over(u.raw), base: "INSERT", bar: atLeast(0.25),
+			what: "upload, new findings", value: u.first, unit: rowsPerSecond, ratio: u.first.over(u.raw), base: "INSERT", bar: atLeast(newBar),
 			note: fmt.Sprintf("report of %.1f MB; %.0f µs CPU a row", float64(u.bytes)/1e6, u.cpu.median()),
 		},
-		{what: "upload, the same again", value: u.again, unit: rowsPerSecond, ratio: u.again.over(u.first), base: "upload, new findings"},
+		{
+			what: "upload, the same again", value: u.again, unit: rowsPerSecond, ratio: u.again.over(u.first), base: "upload, new findings", bar: atLeast(againBar),
+			note: fmt.Sprintf("%.0f µs CPU a row", u.cpuAgain.median()),
+		},
 	}
 }

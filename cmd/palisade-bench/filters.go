@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// filterBar is the highest 95th percentile of any list, in milliseconds.
+	filterBar = 50
+	// filterRequests are those of one list.
+	filterRequests = 20
+	// worstShown are the slowest lists, which have a row each.
+	worstShown = 5
+)
+
+// filterCase is a list that is asked for with a combination of its documented parameters.
+type filterCase struct {
+	path string // below the deployment
+	body string // of a POST
+	wait sample // milliseconds
+}
+
+// singleFilters are the documented parameters of the findings list, one by one.
+var singleFilters = []string{
+	"", "status=open", "status=ignored", "status=fixed", "status=reviewing", "severities=critical", "severities=low,medium",
+	"repos=bench/project-07", "repos=bench/project-01&repos=bench/project-02", "repos=bench/none", "ref=main", "ref=release",
+	"ref=_default", "ref=nothing", "policies=rule-board-block", "policies=rule-board-audit", "rules=go.lang.security.injection.rule-007",
+	"rules=nothing", "categories=security", "categories=nothing", "confidence=high", "confidence=low", "autotriage_verdict=true_positive",
+	"component_tags=payments", "click_to_fix_pr_state=open", "click_to_fix_pr_state=merged", "dedup=true", "since=4e9", "since=1",
+	"status=ignored&triage_reasons=false_positive", "issue_type=sca", "issue_type=ai_sast", "issue_type=sca&exposures=reachable",
+	"issue_type=sca&exposures=unreachable,unknown", "issue_type=sca&transitivities=direct", "issue_type=sca&is_malicious=true",
+	"issue_type=sca&is_malicious=false",
+}
+
+// pairedFilters meet each other in pairs: what people combine, and what no single index serves.
+var pairedFilters = []string{
+	"status=open", "severities=critical", "repos=bench/project-07", "ref=main", "rules=go.lang.security.injection.rule-007",
+	"confidence=high", "policies=rule-board-block", "dedup=true",
+}
+
+// rareFilters choose little or nothing out of much.
+var rareFilters = []string{
+	"status=fixed&severities=critical", "status=reviewing&severities=low&dedup=true", "repos=bench/project-07&rules=nothing",
+	"status=open&component_tags=payments&severities=critical", "status=ignored&confidence=high&severities=high&ref=release",
+	"autotriage_verdict=false_positive&status=open&repos=bench/project-03", "page=40", "page=40&status=open&severities=high", "page_size=3000&page=3",
+	"page_size=3000&status=open&severities=critical",
+}
+
+// filterCases are all lists that are measured.
+func filterCases(deploymentID int64) []*filterCase {
+	var list []*filterCase
+	findings := func(query string) {
+		if !strings.Contains(query, "page_size") {
+			query = "page_size=100&" + query
+		}
+		list = append(list, &filterCase{path: "/" + deployment + "/findings?" + strings.TrimSuffix(query, "&")})
+	}
+	for _, query := range slices.Concat(singleFilters, rareFilters) {
+		findings(query)
+	}
+	for i, one := range pairedFilters {
+		for _, other := range pairedFilters[i+1:] {
+			findings(one + "&" + other)
+		}
+	}
+	id := fmt.Sprintf("/%d", deploymentID)
+	return append(list,
+		&filterCase{path: "/" + deployment + "/projects?page_size=100"},
+		&filterCase{path: id + "/secrets?limit=100"},
+		&filterCase{path: id + "/secrets?limit=100&status=FINDING_STATUS_OPEN"},
+		&filterCase{path: id + "/secrets?limit=100&status=FINDING_STATUS_FIXED"},
+		&filterCase{path: id + "/scans/search", body: `{"limit":100}`},
+		&filterCase{path: id + "/scans/search", body: `{"limit":100,"branch":"refs/heads/release"}`},
+		&filterCase{path: id + "/scans/search", body: `{"limit":100,"branch":"nothing"}`},
+	)
+}
+
+// measureFilters asks for each list again and again, in turns, and reports the slowest.
+func (b *bench) measureFilters(ctx context.Context) ([]row, error) {
+	var deploymentID int64
+	if err := b.db.QueryRowContext(ctx, "SELECT MIN(id) FROM deployments").Scan(&deploymentID); err != nil {
+		return nil, err
+	}
+	cases := filterCases(deploymentID)
+	for n := range filterRequests {
+		if n%5 == 0 {
+			b.progress("lists, %d of %d requests each", n, filterRequests)
+		}
+		for _, c := range cases {
+			began := time.Now()
+			if err := b.client.list(ctx, c); err != nil {
+				return nil, err
+			}
+			c.wait = append(c.wait, micros(time.Since(began))/1000)
+		}
+	}
+	slices.SortFunc(cases, func(a, b *filterCase) int { return cmp.Compare(b.p95(), a.p95()) })
+	over := 0
+	for _, c := range cases {
+		if c.p95() > filterBar {
+			over++
+		}
+	}
+	rows := []row{{
+		what: "slowest list: p95", value: sample{cases[0].p95()}, unit: millis, bar: within(filterBar, "ms"),
+		note: fmt.Sprintf("of %d lists, each %d times; %d are over the bar; half of them are below %.1f ms", len(cases), filterRequests, over, cases[len(cases)/2].p95()),
+	}}
+	for _, c := range cases[:min(worstShown, len(cases))] {
+		rows = append(rows, row{what: "list: " + strings.TrimPrefix(strings.ReplaceAll(c.path, "page_size=100&", ""), "/") + c.body, value: sample{c.p95()}, unit: millis, note: "p95"})
+	}
+	return rows, nil
+}
+
+func (c *filterCase) p95() float64 {
+	sorted := slices.Sorted(slices.Values(c.wait))
+	return sorted[(len(sorted)*95+99)/100-1]
+}
+
+// list asks for a list and reads all of the answer.
+func (c *client) list(ctx context.Context, f *filterCase) error {
+	method, body := "GET", io.Reader(nil)
+	if f.body != "" {
+		method, body = "POST", strings.NewReader(f.body)
+	}
+	response, err := c.send(ctx, method, "/api/v1/deployments"+f.path, "", body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// part is a group of measurements that can be run alone.
+type part struct {
+	name, title string
+	measure     func(b *bench, ctx context.Context) ([]row, error)
+}
+
+// Names of parts that others ask for by name.
+const (
+	partGrowth  = "growth"
+	partReports = "reports"
+)
+
+// theParts are in the order in which they run: first what only reads, then what changes findings, then what adds many.
+// Growth has no function: it is measured on the way, while the store is filled.
+func theParts() []part {
+	return []part{
+		{partGrowth, "Growth with the size of the store", nil},
+		{"size", "Start and size", (*bench).measureSize},
+		{"pages", "A page of findings", (*bench).measurePages},
+		{"deep", "Deep pages", (*bench).measureDeep},
+		{"filters", "Lists and filters", (*bench).measureFilters},
+		{"uploads", "Report uploads", (*bench).measureUploads},
+		{"triage", "Triage", (*bench).measureTriage},
+		{"import", "Large imports", (*bench).measureImport},
+		{partReports, "Reports", (*bench).measureReports},
+	}
+}
+
+func partNames() []string {
+	var names []string
+	for _, p := range theParts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// wants says whether a part is to be run.
+func (o options) wants(name string) bool { return len(o.only) == 0 || slices.Contains(o.only, name) }
+
+// checkOnly refuses parts that there are not.
+func (o options) checkOnly() error {
+	for _, name := range o.only {
+		if !slices.Contains(partNames(), name) {
+			return fmt.Errorf("--only: got %q, want some of %s", name, strings.Join(partNames(), ","))
+		}
+	}
+	return nil
+}
+
+// measure fills the store and runs the parts that are wanted.
+func (b *bench) measure(ctx context.Context) ([]section, error) {
+	var sections []section
+	if !slices.Equal(b.only, []string{partReports}) { // which has a store of its own
+		grown, err := b.grow(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(grown) > 0 {
+			sections = append(sections, section{title: theParts()[0].title, rows: grown})
+		}
+	}
+	for _, p := range theParts() {
+		if p.measure == nil || !b.wants(p.name) {
+			continue
+		}
+		b.progress("%s", strings.ToLower(p.title))
+		rows, err := p.measure(b, ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		if len(rows) > 0 {
+			sections = append(sections, section{title: p.title, rows: rows})
+		}
+	}
+	return sections, nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// The plain program and the plain reader list the same findings as the server, and take the same report twice.
+// PocketBase is built from the network: the comparison itself checks that it lists the same, too.
+func TestPlainPeers(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	b, err := newBench(t.Context(), options{findings: minFindings, rounds: 1, cpu: time.Millisecond, results: 50}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &peers{bench: b, o: peersOptions{findings: minFindings, rounds: 1, cpu: time.Millisecond}}
+	defer func() {
+		if err := p.stopAll(); err != nil {
+			t.Error(err)
+		}
+		if err := b.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := p.prepareOurs(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.startReference(t.Context(), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	p.all = []*peer{p.palisade, p.plain}
+	if err := p.checkSame(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.measureInserts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.plain.inserted) != 1 || len(p.plain.again) != 1 || len(p.palisade.again) != 1 {
+		t.Errorf("got %+v and %+v", p.plain, p.palisade)
+	}
+}
+
+func TestPocketBaseBatchIsTheReport(t *testing.T) {
+	report, err := makeReport(3, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for again, method := range map[bool]string{false: "POST", true: "PUT"} {
+		body, err := pocketBaseBatch(report, 7, again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var batch struct {
+			Requests []struct {
+				Method string
+				Body   struct{ ID, Project string }
+			}
+		}
+		if err := json.Unmarshal(body, &batch); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, r := range batch.Requests {
+			if r.Method != method || len(r.Body.ID) != 15 || r.Body.Project != "bench/peer-"+strconv.Itoa(7) {
+				t.Errorf("got %+v", r)
+			}
+			seen[r.Body.ID] = true
+		}
+		if len(seen) != 20 {
+			t.Errorf("got %d records, want 20", len(seen))
+		}
+	}
+}

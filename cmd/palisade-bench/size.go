@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// The bars of start and size.
+const (
+	readyBar = 1000 // milliseconds from the start of the process until it serves
+	idleBar  = 80   // megabytes of an idle server
+	diskBar  = 2.0  // gigabytes of a million findings with all indexes
+)
+
+// idleFor is how long a server is left alone before its memory is read.
+const idleFor = 2 * time.Second
+
+// measureSize starts the server on the store again and again.
+func (b *bench) measureSize(ctx context.Context) ([]row, error) {
+	var ready, idle sample
+	for range b.rounds {
+		if err := b.stop(); err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		if err := b.start(ctx); err != nil {
+			return nil, err
+		}
+		ready = append(ready, micros(time.Since(began))/1000)
+		select {
+		case <-time.After(idleFor):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		resident, err := b.server.pid().memory("VmRSS")
+		if err != nil {
+			return nil, fmt.Errorf("memory is read from /proc, which only Linux has: %w", err)
+		}
+		idle = append(idle, resident/1e6)
+	}
+	million := sample{float64(b.weight.bytes) / 1e9 * 1e6 / float64(b.weight.findings)}
+	return []row{
+		{what: "start to ready", value: ready, unit: millis, bar: within(readyBar, "ms"), note: fmt.Sprintf("process and all, on %d findings", b.stored)},
+		{what: "idle memory (RSS)", value: idle, unit: megabytes, bar: within(idleBar, "MB"), note: fmt.Sprintf("%s after the start", idleFor)},
+		{what: "a million findings on disk", value: million, unit: gigabytes, bar: within(diskBar, "GB"), note: fmt.Sprintf("%.2f GB of %d, indexes, events and scans included", float64(b.weight.bytes)/1e9, b.weight.findings)},
+	}, nil
+}
+
+// weight is what the store takes on the disk.
+type weight struct {
+	bytes    int64
+	findings int
+}
+
+// weigh is called before findings are decorated, which rewrites many of them at once as nobody does in earnest.
+func (b *bench) weigh(ctx context.Context) error {
+	err := b.db.settle(ctx)
+	if err == nil {
+		b.weight.findings = b.stored
+		b.weight.bytes, err = b.db.bytes(ctx)
+	}
+	return err
+}
