@@ -77,6 +77,7 @@ var accepted = []struct{ rpc, table, why string }{
 	{"FindingIdentityService/ExplainMatch", "findings", "the findings of one identity, one a ref"},
 	{"MalwareFirewallService/CheckPackageInstalls", "advisories", "those of the packages that are asked about"},
 	{"MalwareFirewallService/CheckPackageInstalls", "advisory_packages", "those of the packages that are asked about"},
+	{"MalwareFirewallService/ListAdvisories", "advisories", "the rows of one page, chosen by id before"},
 	{"MalwareFirewallReportsService/", "install_checks", "what is sorted are groups; what they count is a range of an index"},
 	{"ReportsService/", "findings", "the first report of a deployment reads all that it has, once, and keeps it"},
 	{"ReportsService/", "everybody's", "the highest id of all, from the primary key"},
