@@ -13,15 +13,16 @@ import (
 const (
 	// groupSize is how many Writes share a transaction at the most.
 	groupSize = 64
-	// groupTime is for how long Writes may keep those waiting that have run before them in the same transaction.
-	groupTime = 20 * time.Millisecond
+	// groupPatience is for how long Writes may keep those waiting that have run before them in the same transaction.
+	groupPatience = 20 * time.Millisecond
 )
 
 // group lets the Writes that wait for the one writer of SQLite share a transaction, so that one sync of the disk stores
 // them all: each is a savepoint of its own, and none returns before the commit. They run one after the other, in order of
 // arrival, each on the goroutine of its caller. One that takes long has its transaction for itself.
 type group struct {
-	db *sql.DB
+	db       *sql.DB
+	patience time.Duration // groupPatience, but for tests that a slow machine must not disturb
 
 	mu      sync.Mutex
 	queue   []*turn
@@ -50,7 +51,9 @@ type ending struct {
 	took time.Duration
 }
 
-func newGroup(db *sql.DB) *group { return &group{db: db, took: map[uintptr]time.Duration{}} }
+func newGroup(db *sql.DB) *group {
+	return &group{db: db, patience: groupPatience, took: map[uintptr]time.Duration{}}
+}
 
 // kindOf tells functions apart by where they are written: how long one took says how long the next will take.
 func kindOf(fn any) uintptr { return reflect.ValueOf(fn).Pointer() }
@@ -184,13 +187,13 @@ func (g *group) next(last uint64, before int, elapsed time.Duration) (t *turn, a
 	}
 	expected, known := g.took[g.queue[0].kind]
 	if !known {
-		expected = groupTime
+		expected = g.patience
 	}
-	if before > 0 && elapsed+expected >= groupTime {
+	if before > 0 && elapsed+expected >= g.patience {
 		return nil, false
 	}
 	t = g.pop()
-	return t, before == 0 && (expected >= groupTime || len(g.queue) == 0 || g.queue[0].number > last)
+	return t, before == 0 && (expected >= g.patience || len(g.queue) == 0 || g.queue[0].number > last)
 }
 
 func (g *group) pop() *turn {

@@ -195,8 +195,9 @@ func TestOneTransactionForThoseWhoWait(t *testing.T) {
 	var ran []string
 	in := map[string]any{}
 	named := func(name string) sharer { return sharer{name: name, st: st, in: in, ran: &ran} }
+	st.group.patience = time.Minute
 	st.group.took[kindOf(named("").short)] = time.Nanosecond
-	st.group.took[kindOf(named("").long)] = groupTime
+	st.group.took[kindOf(named("").long)] = time.Minute
 	var all sync.WaitGroup
 	write := func(fn func(context.Context, *ent.Tx) error) {
 		all.Go(func() {
