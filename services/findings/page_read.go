@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/facts"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -108,7 +109,7 @@ func (s *Findings) readPage(ctx context.Context, f *filter, where []predicate.Fi
 			policyMode: mode.String, exposure: exposure.String, malicious: malicious.Bool,
 		})
 		row := &rows[len(rows)-1]
-		if !parseFacts(row.content, row.facts) {
+		if !facts.Parse(row.content, row.facts) {
 			bare = append(bare, len(rows)-1)
 		}
 		if touched == nil {

@@ -7,8 +7,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
-	"github.com/palisade/palisade/services/findings/facts"
 )
 
 // moved gives, by the number of a field of FindingContent, the number of the field of Finding that shows it, for each
@@ -194,26 +192,6 @@ func placeOf(location []byte) (path []byte, line uint64) {
 		location = location[n:]
 	}
 	return path, line
-}
-
-// parseFacts reads the facts of a content; false: it has none.
-func parseFacts(content []byte, into *storev1.FindingFacts) bool {
-	for len(content) > 0 {
-		number, wireType, n := protowire.ConsumeTag(content)
-		if n < 0 {
-			return false
-		}
-		size := protowire.ConsumeFieldValue(number, wireType, content[n:])
-		if size < 0 {
-			return false
-		}
-		if number == facts.Field {
-			encoded, _ := protowire.ConsumeBytes(content[n:])
-			return facts.Parse(encoded, into)
-		}
-		content = content[n+size:]
-	}
-	return false
 }
 
 func appendText(b []byte, number protowire.Number, text string) []byte {

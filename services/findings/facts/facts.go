@@ -8,8 +8,8 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
 
-// Field is the number of FindingContent.facts.
-const Field protowire.Number = 33
+// field is the number of FindingContent.facts.
+const field protowire.Number = 33
 
 // Stamp returns an encoded FindingContent with these facts in place of any it has. Whoever writes a row's content, or one
 // of the columns that facts repeat, stamps the content with what the row then holds.
@@ -20,30 +20,43 @@ func Stamp(content []byte, f *storev1.FindingFacts) []byte {
 		if n < 0 {
 			break // not a message: readers say so
 		}
-		if number != Field {
+		if number != field {
 			out = append(out, content[:n]...)
 		}
 		content = content[n:]
 	}
 	out = append(out, content...)
-	out = protowire.AppendTag(out, Field, protowire.BytesType)
+	out = protowire.AppendTag(out, field, protowire.BytesType)
 	var encoded [128]byte
 	return protowire.AppendBytes(out, appendFacts(encoded[:0], f))
 }
 
 // Correct is Stamp for content that may be of a version which knew no facts: that stays as it is.
 func Correct(content []byte, f *storev1.FindingFacts) []byte {
-	for rest := content; len(rest) > 0; {
-		number, _, n := protowire.ConsumeField(rest)
-		if n < 0 {
-			break
-		}
-		if number == Field {
-			return Stamp(content, f)
-		}
-		rest = rest[n:]
+	if _, ok := find(content); ok {
+		return Stamp(content, f)
 	}
 	return content
+}
+
+// find returns the encoded facts of a content.
+func find(content []byte) (encoded []byte, ok bool) {
+	for len(content) > 0 {
+		number, wireType, n := protowire.ConsumeTag(content)
+		if n < 0 {
+			return nil, false
+		}
+		size := protowire.ConsumeFieldValue(number, wireType, content[n:])
+		if size < 0 {
+			return nil, false
+		}
+		if number == field {
+			encoded, _ = protowire.ConsumeBytes(content[n:])
+			return encoded, true
+		}
+		content = content[n+size:]
+	}
+	return nil, false
 }
 
 func appendFacts(b []byte, f *storev1.FindingFacts) []byte {
@@ -56,8 +69,9 @@ func appendFacts(b []byte, f *storev1.FindingFacts) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, 6, protowire.BytesType), f.GetSeverity())
 }
 
-// Parse reads encoded facts; false: they name no project, or are none.
-func Parse(encoded []byte, into *storev1.FindingFacts) bool {
+// Parse reads the facts of an encoded FindingContent; false: it has none, or they name no project.
+func Parse(content []byte, into *storev1.FindingFacts) bool {
+	encoded, _ := find(content)
 	for len(encoded) > 0 {
 		number, wireType, n := protowire.ConsumeTag(encoded)
 		if n < 0 {
