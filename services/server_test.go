@@ -392,6 +392,27 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// TestStopWithUnusedConnections: connections that clients hold in reserve are no running requests.
+func TestStopWithUnusedConnections(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.ShutdownGrace = 5 * time.Second
+	s, _ := startServer(t, cfg, domains)
+	for range 3 {
+		conn, err := net.Dial("tcp", s.Addresses().HTTP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	if code, body := get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/healthz", ""); code != http.StatusOK {
+		t.Fatalf("%d %s", code, body) // the connections before it are accepted
+	}
+	s.Stop()
+	if err := s.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDrainEndsWithTheGracePeriod(t *testing.T) {
 	slow := &slowPing{began: make(chan struct{}), release: make(chan struct{})}
 	cfg := testConfig(t)

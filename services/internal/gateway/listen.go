@@ -3,7 +3,9 @@ package gateway
 import (
 	"crypto/tls"
 	"log/slog"
+	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -37,7 +39,7 @@ func NewHTTPServer(config ServerConfig, handler http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(config.TLS != nil)
-	return &http.Server{
+	server := &http.Server{
 		Addr:              config.Address,
 		Handler:           handler,
 		TLSConfig:         config.TLS,
@@ -47,5 +49,38 @@ func NewHTTPServer(config ServerConfig, handler http.Handler) *http.Server {
 		IdleTimeout:       orDefault(config.IdleTimeout, 2*time.Minute),
 		MaxHeaderBytes:    orDefault(config.MaxHeaderBytes, 128<<10),
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	unused := &unusedConns{conns: map[net.Conn]bool{}}
+	server.ConnState = unused.note
+	server.RegisterOnShutdown(unused.hurry)
+	return server
+}
+
+// unusedTimeout is what a connection without a request gets to send one when the server stops.
+const unusedTimeout = 500 * time.Millisecond
+
+// unusedConns are the connections that have not sent a request yet. Clients open some in reserve. Server.Shutdown waits 5
+// seconds for each, as if it were a running request.
+type unusedConns struct {
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+}
+
+func (u *unusedConns) note(conn net.Conn, state http.ConnState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if state == http.StateNew {
+		u.conns[conn] = true
+	} else {
+		delete(u.conns, conn)
+	}
+}
+
+// hurry bounds the wait for the header of a first request; the server takes the bound away when the header is there.
+func (u *unusedConns) hurry() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for conn := range u.conns {
+		_ = conn.SetReadDeadline(time.Now().Add(unusedTimeout))
 	}
 }

@@ -164,7 +164,7 @@ func TestReplaceOddInput(t *testing.T) {
 		{Ecosystem: "mix", Package: "", Version: "1"},
 	}
 	onEachStore(t, func(t *testing.T, st *store.Store) {
-		scan := Scan{DeploymentID: 1, ProjectID: 7, ScanID: 1, At: 1, Complete: true}
+		scan, list := Scan{DeploymentID: 1, ProjectID: 7, ScanID: 1, At: 1, Complete: true}, slices.Clone(list)
 		for range 5 {
 			rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			replace(t, st, scan, map[string][]Dependency{long: slices.Clone(list)})
