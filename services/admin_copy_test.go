@@ -1,6 +1,8 @@
 package services_test
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -120,4 +122,37 @@ func TestCopyRefusesRunningServers(t *testing.T) {
 		}
 		wantParts(t, err.Error(), "in use", "stop")
 	})
+}
+
+// TestHalfCopy: no server works on a database into which a copy has not ended.
+func TestHalfCopy(t *testing.T) {
+	home, database, back := t.TempDir(), pgtest.NewDatabase(t), t.TempDir()
+	var cfg services.Config
+	t.Run("source", func(t *testing.T) { cfg = apitest.Start(t, func(c *services.Config) { c.Data = home }).Config })
+	for _, step := range []struct {
+		name, from, to string
+		target         services.Config
+	}{
+		{"to PostgreSQL", "sqlite:" + home, database, services.Config{Data: t.TempDir(), Database: database}},
+		{"to SQLite", database, "sqlite:" + back, services.Config{Data: back}},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			half := cfg
+			half.Data, half.Database, half.KeyFile = step.target.Data, step.target.Database, cfg.KeyPath()
+			request := services.CopyRequest{From: step.from, To: step.to, RequeueJobs: true}
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := services.CopyDatabase(ctx, half, request, func(string, int64, int64) { cancel() })
+			if err == nil || !strings.Contains(err.Error(), "broken off") {
+				t.Fatalf("got %v, want that the copy was broken off", err)
+			}
+			running, err := services.Start(t.Context(), half, io.Discard)
+			if err == nil {
+				running.Stop()
+				t.Fatalf("a server started (%v)", running.Wait())
+			}
+			wantParts(t, err.Error(), "has not ended", "palisade migrate copy")
+			mustCopy(t, half, request)
+			apitest.Start(t, func(c *services.Config) { c.Data, c.Database, c.KeyFile = half.Data, half.Database, half.KeyFile })
+		})
+	}
 }

@@ -67,7 +67,7 @@ func redactURL(text string) string {
 		return ""
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme == "" || u.Host == "" && u.Opaque != "" {
+	if err != nil || u.Scheme == "" || u.Host == "" && u.Opaque != "" || isCutShort(u) {
 		return redacted
 	}
 	query, err := url.ParseQuery(u.RawQuery)
@@ -81,4 +81,10 @@ func redactURL(text string) string {
 		}
 	}
 	return u.Redacted()
+}
+
+// isCutShort tells that the host of a URL may be a part of a password: one with an unescaped #, / or ? in it ends there, and
+// what is left of it stands before a colon or an @ where none belongs.
+func isCutShort(u *url.URL) bool {
+	return u.Fragment != "" || strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "[") || strings.Contains(u.Path+u.RawQuery, "@")
 }

@@ -113,6 +113,17 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	})
 }
 
+// A password that is not escaped may end what is read as the host.
+func TestPasswordsThatCutAURL(t *testing.T) {
+	for _, secret := range []string{"HUNTER!G!:#Btz", "HUNTER:/Btz", "HUNTER:?Btz", "20262026#Btz", "20262026/Btz", "20262026?Btz"} {
+		c := DefaultConfig()
+		c.Database = "postgres://user:" + secret + "@host/db"
+		if shown := c.String(); strings.Contains(shown, secret[:6]) || strings.Contains(shown, "Btz") {
+			t.Errorf("%q is in: %s", secret, shown)
+		}
+	}
+}
+
 func TestRedactedConfigStillSaysWhere(t *testing.T) {
 	c := DefaultConfig()
 	c.Database = "postgres://palisade:hunter22@db.internal/palisade"

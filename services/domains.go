@@ -36,6 +36,7 @@ import (
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
+	"github.com/palisade/palisade/services/internal/traffic"
 	"github.com/palisade/palisade/services/notifications"
 	"github.com/palisade/palisade/services/notifications/channel"
 	"github.com/palisade/palisade/services/platform"
@@ -74,6 +75,7 @@ type deps struct {
 	metrics *telemetry.Metrics
 	egress  *egress.Guard
 	model   *llm.Provider
+	calls   *traffic.Calls
 }
 
 // domains is the one list of what the server serves; the functions below are its parts.
@@ -261,7 +263,7 @@ func background(d deps) []jobs.Work {
 		ai.MemoriesBackground(d.store),
 		identity.TokenRequestsBackground(d.store),
 		scans.Background(d.store, d.log),
-		scans.ScannerBackground(d.store, d.log, spoolDir(d.config), ingested(d)),
+		scans.ScannerBackground(d.store, d.log, scans.UploadOptions{SpoolDir: spoolDir(d.config), Ingested: ingested(d), Calls: d.calls}),
 		hosts(d).Background(d.log),
 		scm.IncomingBackground(hosts(d), d.log),
 		notifications.Background(senders(d), d.log),
@@ -314,6 +316,7 @@ func uploadOptions(ctx context.Context, d deps) (scans.UploadOptions, error) {
 		MaxBytes:     int64(d.config.MaxUpload),
 		RedactionKey: key,
 		Ingested:     ingested(d),
+		Calls:        d.calls,
 	}, nil
 }
 

@@ -3,6 +3,8 @@ package services_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -22,6 +24,16 @@ func quotaFields(get func(name string) string) (fields [4]string) {
 		fields[i] = get(name)
 	}
 	return fields
+}
+
+// soon is the number of seconds that is wanted when the one that was got is at most a minute less: time passes between calls.
+func soon(got, want string) string {
+	seconds, err := strconv.Atoi(strings.Trim(got, "[]"))
+	most, unwanted := strconv.Atoi(strings.Trim(want, "[]"))
+	if err == nil && unwanted == nil && seconds <= most && seconds > most-60 {
+		return want
+	}
+	return got
 }
 
 // Each answer of an operation tells the caller what he may still ask for, whatever became of the call, and over both
@@ -46,10 +58,11 @@ func TestAnswersTellTheQuota(t *testing.T) {
 		{tokens["http"], list, http.StatusTooManyRequests, [4]string{"1", "0", "10000", policy}},
 	} {
 		answer := s.Do(t, c.token, http.MethodGet, c.path, "")
-		if got := quotaFields(answer.Header.Get); answer.Status != c.status || got != c.want {
+		got := quotaFields(answer.Header.Get)
+		if got[2] = soon(got[2], c.want[2]); answer.Status != c.status || got != c.want {
 			t.Errorf("GET %s: %d %q, want %d %q", c.path, answer.Status, got, c.status, c.want)
 		}
-		if retry := answer.Header.Get("Retry-After"); (answer.Status == http.StatusTooManyRequests) != (retry == "10000") {
+		if retry := answer.Header.Get("Retry-After"); (answer.Status == http.StatusTooManyRequests) != (soon(retry, "10000") == "10000") {
 			t.Errorf("GET %s: %d with Retry-After %q", c.path, answer.Status, retry)
 		}
 	}
@@ -58,6 +71,7 @@ func TestAnswersTellTheQuota(t *testing.T) {
 		_, err := deploymentsv1.NewDeploymentsServiceClient(s.Conn).ListDeployments(s.Context(t, tokens["grpc"]),
 			&deploymentsv1.ListDeploymentsRequest{}, grpc.Header(&header))
 		got := quotaFields(func(name string) string { return fmt.Sprint(header.Get(name)) })
+		got[2] = soon(got[2], "[10000]")
 		if status.Code(err) != want || got != [4]string{"[1]", "[0]", "[10000]", "[" + policy + "]"} {
 			t.Errorf("gRPC: %v %q, want %v", err, got, want)
 		}
@@ -87,7 +101,8 @@ func TestDeploymentsHaveTheirOwnLimit(t *testing.T) {
 			t.Errorf("call %d: %d %s, want %d", i, answer.Status, answer.Body, c.status)
 		}
 		want := [4]string{"1", "0", "250", `1000;w=1;comment="credential", 1;w=250;comment="deployment"`}
-		if got := quotaFields(answer.Header.Get); got != want {
+		got := quotaFields(answer.Header.Get)
+		if got[2] = soon(got[2], want[2]); got != want {
 			t.Errorf("call %d: %q, want %q", i, got, want)
 		}
 	}

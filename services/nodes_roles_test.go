@@ -105,7 +105,7 @@ func TestRolesDivideTheWork(t *testing.T) {
 	}
 
 	worker, _ := node("worker")
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(2 * time.Minute)
 	for jobStates(t, st)["completed"] == 0 {
 		if time.Now().After(deadline) {
 			t.Fatalf("the worker does nothing: %v", jobStates(t, st))

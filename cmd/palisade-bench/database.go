@@ -124,7 +124,7 @@ func (d *database) placeholders(from, n int) string {
 // settle ends what the fill left to be done, so that nothing of it falls into the first round: write-ahead log and
 // planner statistics. On PostgreSQL more tables than that of findings may be named.
 func (d *database) settle(ctx context.Context, tables ...string) error {
-	statements := []string{"PRAGMA analysis_limit=1000; ANALYZE", "PRAGMA wal_checkpoint(TRUNCATE)"}
+	statements := []string{"ANALYZE", "PRAGMA wal_checkpoint(TRUNCATE)"}
 	if d.postgres() {
 		statements = []string{"VACUUM ANALYZE " + strings.Join(append(tables, "findings", "finding_events"), ", "), "CHECKPOINT"}
 	}

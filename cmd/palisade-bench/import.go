@@ -25,6 +25,7 @@ const (
 const (
 	peakBar     = 300 // megabytes of the server that imports the largest report
 	readP50Bar  = 1.6
+	readP95Bar  = 1.2 // what an upload of one tenant may cost another one
 	readP99Bar  = 10
 	readErrsBar = 0
 )
@@ -32,6 +33,10 @@ const (
 // measureImport reads pages while 100,000 findings are imported, and then imports the largest report that the server takes.
 func (b *bench) measureImport(ctx context.Context) ([]row, error) {
 	if err := b.dropPlain(ctx); err != nil {
+		return nil, err
+	}
+	// Bulk triage has left rows behind that the database itself would clear away within minutes.
+	if err := b.db.settle(ctx); err != nil {
 		return nil, err
 	}
 	var idle, busy waits
@@ -46,8 +51,10 @@ func (b *bench) measureImport(ctx context.Context) ([]row, error) {
 	note := fmt.Sprintf("%d readers, %d pages a second each, on cores that they share with server and import", readers, readsPerSecond)
 	rows := []row{
 		{what: "readers, idle: p50", value: idle.p50, unit: millis, note: note},
+		{what: "readers, idle: p95", value: idle.p95, unit: millis},
 		{what: "readers, idle: p99", value: idle.p99, unit: millis},
 		{what: "readers during an import: p50", value: busy.p50, unit: millis, ratio: busy.p50.over(idle.p50), base: base, bar: atMost(readP50Bar), note: fmt.Sprintf("%d findings in %.1f s", b.importResults(), took.median())},
+		{what: "readers during an import: p95", value: busy.p95, unit: millis, ratio: busy.p95.over(idle.p95), base: base, bar: atMost(readP95Bar)},
 		{what: "readers during an import: p99", value: busy.p99, unit: millis, ratio: busy.p99.over(idle.p99), base: base, bar: atMost(readP99Bar)},
 		{what: "readers during an import: errors", value: busy.failed, unit: plainNumber, bar: within(readErrsBar, " ")},
 	}
@@ -88,7 +95,7 @@ func (b *bench) importRound(ctx context.Context, n int, idle, busy *waits, took 
 }
 
 // waits are what readers waited in the rounds, in milliseconds, and how many requests failed.
-type waits struct{ p50, p99, failed sample }
+type waits struct{ p50, p95, p99, failed sample }
 
 // readWhile lets readers ask for pages until during ends.
 func (b *bench) readWhile(ctx, during context.Context, w *waits) error {
@@ -115,6 +122,7 @@ func (b *bench) readWhile(ctx, during context.Context, w *waits) error {
 	}
 	slices.Sort(all)
 	w.p50 = append(w.p50, micros(all[len(all)/2])/1000)
+	w.p95 = append(w.p95, micros(all[len(all)*95/100])/1000)
 	w.p99 = append(w.p99, micros(all[len(all)*99/100])/1000)
 	w.failed = append(w.failed, float64(failed))
 	return nil

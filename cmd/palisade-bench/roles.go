@@ -157,6 +157,7 @@ func servePalisade(ctx context.Context, s childSettings) (serving, error) {
 	if err != nil {
 		return serving{}, err
 	}
+	go server.RestWhenIdle(ctx)
 	addresses := server.Addresses()
 	return serving{http: addresses.HTTP, grpc: addresses.GRPC, stop: func() error {
 		server.Stop()

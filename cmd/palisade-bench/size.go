@@ -14,7 +14,7 @@ const (
 )
 
 // idleFor is how long a server is left alone before its memory is read.
-const idleFor = 2 * time.Second
+const idleFor = 5 * time.Second
 
 // measureSize starts the server on the store again and again.
 func (b *bench) measureSize(ctx context.Context) ([]row, error) {

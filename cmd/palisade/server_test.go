@@ -11,10 +11,14 @@ import (
 	"time"
 )
 
-// freeAddress is an address that was free a moment ago.
+// freeAddress is an address that was free a moment ago. Tests of other packages listen at 127.0.0.1, where the system may
+// give them such a port; where nothing else of 127.0.0.0/8 leads here (not on Linux), it has to do.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.2:0")
+	if err != nil {
+		listener, err = net.Listen("tcp", "127.0.0.1:0")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +36,7 @@ func startServer(t *testing.T, dir string) []string {
 	go func() {
 		ended <- run(ctx, []string{"serve", "--data", dir, "--http", address, "--grpc", "127.0.0.1:0", "--metrics", "127.0.0.1:0"},
 			streams{in: strings.NewReader(""), out: &messages, err: &messages, now: time.Now,
-				environ: []string{"PALISADE_BOOTSTRAP_TOKEN=" + testToken, "PALISADE_SHUTDOWN_GRACE=5s"}})
+				environ: []string{"PALISADE_BOOTSTRAP_TOKEN=" + testToken, "PALISADE_SHUTDOWN_GRACE=1m"}})
 	}()
 	t.Cleanup(func() {
 		cancel()

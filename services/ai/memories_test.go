@@ -284,6 +284,12 @@ func TestMemoryStatsAndRelevantIssues(t *testing.T) {
 func TestMemorySuggestions(t *testing.T) {
 	eachRemembering(t, func(t *testing.T, s *remembering) {
 		const main = "refs/heads/main"
+		until(t, "the run of the job that every server begins with", func() bool {
+			reader, _ := s.Store.DB()
+			var n int
+			err := reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM river_job WHERE kind = 'ai_suggest_memories' AND state = 'completed'").Scan(&n)
+			return err == nil && n > 0
+		})
 		first := s.finding(t, "acme/web", "py.sqli", "one", ignored("roles are\n constants", main, 100))
 		s.finding(t, "acme/web", "py.sqli", "one", ignored("roles are\n constants", "refs/heads/dev", 100)) // the same finding
 		s.finding(t, "acme/web", "py.sqli", "two", ignored("test data", main, 300))

@@ -3,9 +3,9 @@ package findings
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 
-	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
@@ -70,87 +70,108 @@ type filter struct {
 	includeHistorical bool     // secrets
 }
 
-// predicates turns the filter into conditions on findings. Names of projects and rules are looked up first, so that the
-// conditions can use the indexes by project and by rule.
+// predicates turns the filter into conditions on findings, of which the database chooses the index.
 func (f *filter) predicates(ctx context.Context, db *ent.Client) ([]predicate.Finding, error) {
-	where := []predicate.Finding{
-		finding.DeploymentID(f.deploymentID),
-		finding.IssueType(f.issueType),
+	list, err := f.conditions(ctx, db)
+	if err != nil {
+		return nil, err
 	}
+	return f.plain(list), nil
+}
+
+// plain are the conditions as they are. Among those of a few projects the findings of a ref are found along the index by
+// project, which holds the ref as well: SQLite is kept from indexes by project and ref that are in no order. It would take
+// these because refs of pull requests are small, and then sort all findings of a main branch for one page.
+func (f *filter) plain(list []condition) []predicate.Finding {
+	where := make([]predicate.Finding, 0, len(list)+2)
+	where = append(where, finding.DeploymentID(f.deploymentID), finding.IssueType(f.issueType))
+	amongProjects := slices.ContainsFunc(list, func(c condition) bool { return c.column == finding.FieldProjectID })
+	for _, c := range list {
+		if c.column == finding.FieldRef && amongProjects {
+			c.where = unindexed(c.where)
+		}
+		where = append(where, c.where)
+	}
+	return where
+}
+
+// conditions are those of the filter beside the deployment and the type. Names of projects and rules are looked up first,
+// so that the indexes by project and by rule can be used.
+func (f *filter) conditions(ctx context.Context, db *ent.Client) (list []condition, err error) {
 	if f.status != "" {
-		where = append(where, finding.Status(f.status))
+		list = append(list, isOneOf(finding.FieldStatus, f.status))
 	} else {
-		where = append(where, finding.StatusNEQ(lifecycle.Removed))
+		list = append(list, condition{where: finding.StatusNEQ(lifecycle.Removed), column: finding.FieldStatus})
 	}
 	if f.since != 0 {
-		where = append(where, finding.RelevantSinceGTE(microseconds(f.since)))
+		list = append(list, condition{where: finding.RelevantSinceGTE(microseconds(f.since)), column: finding.FieldRelevantSince})
 	}
 	if len(f.ids) > 0 {
-		where = append(where, withIDs(f.ids))
+		list = append(list, condition{where: withIDs(f.ids), column: finding.FieldID})
 	}
 	projects, err := f.projects(ctx, db.Project)
 	if err != nil {
 		return nil, err
 	}
-	where = append(where, projects...)
+	list = append(list, projects...)
 	if f.status == lifecycle.Ignored {
-		where = addIn(where, finding.FieldTriageReason, f.triageReasons)
+		list = addIn(list, finding.FieldTriageReason, f.triageReasons)
 	}
-	where = addIn(where, finding.FieldSeverity, f.severities)
-	where = addIn(where, finding.FieldComponentTag, f.componentTags)
+	list = addIn(list, finding.FieldSeverity, f.severities)
+	list = addIn(list, finding.FieldComponentTag, f.componentTags)
 	switch f.ref {
 	case "":
 	case gitref.Default:
-		where = append(where, issuefilter.OnPrimaryBranch(f.deploymentID))
+		list = append(list, condition{where: issuefilter.OnPrimaryBranch(f.deploymentID), column: finding.FieldRef})
 	default:
-		where = append(where, onRef(gitref.Full(f.ref), len(projects) > 0))
+		list = append(list, isOneOf(finding.FieldRef, gitref.Full(f.ref)))
 	}
 	rules, err := f.byRule(ctx, db.Rule)
 	if err != nil {
 		return nil, err
 	}
-	where = append(where, rules...)
-	return append(where, f.forIssueType()...), nil
+	list = append(list, rules...)
+	return append(list, f.forIssueType()...), nil
 }
 
 // forIssueType gives the conditions that apply to some issue types only.
-func (f *filter) forIssueType() (where []predicate.Finding) {
+func (f *filter) forIssueType() (list []condition) {
 	switch f.issueType {
 	case sast:
-		where = addPolicies(where, f.policies)
+		list = addPolicies(list, f.policies)
 		if f.verdict != "" {
-			where = append(where, finding.AutotriageVerdict(f.verdict))
+			list = append(list, isOneOf(finding.FieldAutotriageVerdict, f.verdict))
 		}
 	case sca:
-		where = addIn(where, finding.FieldExposure, f.exposures)
-		where = addIn(where, finding.FieldTransitivity, f.transitivities)
-		where = addIn(where, finding.FieldPackage, f.dependencies)
-		where = addIn(where, finding.FieldEpssProbability, f.epss)
+		list = addIn(list, finding.FieldExposure, f.exposures)
+		list = addIn(list, finding.FieldTransitivity, f.transitivities)
+		list = addIn(list, finding.FieldPackage, f.dependencies)
+		list = addIn(list, finding.FieldEpssProbability, f.epss)
 		if f.malicious != nil && *f.malicious {
-			where = append(where, issuefilter.IsMalicious)
+			list = append(list, condition{where: issuefilter.IsMalicious, column: finding.FieldMalicious, values: 1, named: "true"})
 		} else if f.malicious != nil {
-			where = append(where, finding.MaliciousIsNil())
+			list = append(list, condition{where: finding.MaliciousIsNil(), column: finding.FieldMalicious})
 		}
 	case secrets:
-		where = addIn(where, finding.FieldValidationState, f.validationStates)
+		list = addIn(list, finding.FieldValidationState, f.validationStates)
 		if !f.includeHistorical {
-			where = append(where, finding.HistoricalIsNil())
+			list = append(list, condition{where: finding.HistoricalIsNil(), column: finding.FieldHistorical})
 		}
 	}
 	if f.issueType == sast || f.issueType == sca {
-		where = addIn(where, finding.FieldClickToFixState, f.clickToFix)
+		list = addIn(list, finding.FieldClickToFixState, f.clickToFix)
 	}
-	return where
+	return list
 }
 
 // projects gives the conditions on the project of a finding.
-func (f *filter) projects(ctx context.Context, db *ent.ProjectClient) (where []predicate.Finding, err error) {
+func (f *filter) projects(ctx context.Context, db *ent.ProjectClient) (list []condition, err error) {
 	if len(f.repositoryIDs) > 0 {
-		where = append(where, finding.ProjectIDIn(f.repositoryIDs...))
+		list = append(list, inProjects(f.repositoryIDs))
 	}
 	if len(f.repos) == 0 && len(f.projectTags) == 0 && len(f.visibilities) == 0 {
 		if len(f.repositoryIDs) > 0 {
-			return where, nil
+			return list, nil
 		}
 		return ofFewProjects(ctx, db)
 	}
@@ -172,29 +193,13 @@ func (f *filter) projects(ctx context.Context, db *ent.ProjectClient) (where []p
 	if err != nil {
 		return nil, err
 	}
-	return append(where, inProjects(ids)), nil
-}
-
-// onRef chooses the findings on a ref. Among those of a few projects they are found along the index by project, which holds
-// the ref as well: the plus keeps SQLite from indexes by project and ref that are in no order. It would take these because
-// refs of pull requests are small, and then sort all findings of a main branch for one page.
-func onRef(ref string, amongProjects bool) predicate.Finding {
-	if !amongProjects {
-		return finding.Ref(ref)
-	}
-	return func(s *entsql.Selector) {
-		column := s.C(finding.FieldRef)
-		if s.Dialect() == dialect.SQLite {
-			column = "+" + column
-		}
-		s.Where(entsql.P(func(b *entsql.Builder) { b.WriteString(column).WriteOp(entsql.OpEQ).Arg(ref) }))
-	}
+	return append(list, inProjects(ids)), nil
 }
 
 // ofFewProjects names the projects of callers who see few: their findings are then read along the index by project. The
 // policy that limits the callers to them does not tell the database how few they are, which would read the findings of
 // all projects in the order of the list until the page is full.
-func ofFewProjects(ctx context.Context, db *ent.ProjectClient) ([]predicate.Finding, error) {
+func ofFewProjects(ctx context.Context, db *ent.ProjectClient) ([]condition, error) {
 	if _, limited := tenant.Teams(ctx); !limited {
 		return nil, nil
 	}
@@ -203,21 +208,23 @@ func ofFewProjects(ctx context.Context, db *ent.ProjectClient) ([]predicate.Find
 	if err != nil || len(ids) > few {
 		return nil, err
 	}
-	return []predicate.Finding{finding.ProjectIDIn(ids...)}, nil
+	return []condition{inProjects(ids)}, nil
 }
 
 // inProjects limits findings to projects, however many: databases cap the number of parameters.
-func inProjects(ids []int64) predicate.Finding {
+func inProjects(ids []int64) condition {
 	const few = 1000
 	if len(ids) <= few {
-		return finding.ProjectIDIn(ids...)
+		return hasID(finding.FieldProjectID, ids, finding.ProjectIDIn(ids...))
 	}
-	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldProjectID), ids)) }
+	return condition{column: finding.FieldProjectID, where: func(s *entsql.Selector) {
+		s.Where(store.InIDs(s.C(finding.FieldProjectID), ids))
+	}}
 }
 
 // byRule gives the condition on the rule of a finding. Categories and confidence are for sast, the types of secrets (the
 // names of their rules) for secrets.
-func (f *filter) byRule(ctx context.Context, db *ent.RuleClient) ([]predicate.Finding, error) {
+func (f *filter) byRule(ctx context.Context, db *ent.RuleClient) ([]condition, error) {
 	where := []predicate.Rule{rule.DeploymentID(f.deploymentID)}
 	add := func(field string, words []string) {
 		if len(words) > 0 {
@@ -246,39 +253,30 @@ func (f *filter) byRule(ctx context.Context, db *ent.RuleClient) ([]predicate.Fi
 		return nil, err
 	}
 	if len(ids) <= few {
-		return []predicate.Finding{finding.RuleIDIn(ids...)}, nil
+		return []condition{hasID(finding.FieldRuleID, ids, finding.RuleIDIn(ids...))}, nil
 	}
-	return []predicate.Finding{func(s *entsql.Selector) {
+	return []condition{{column: finding.FieldRuleID, where: func(s *entsql.Selector) {
 		rules := entsql.Dialect(s.Dialect()).Select(rule.FieldID).From(entsql.Table(rule.Table))
 		for _, p := range where {
 			p(rules)
 		}
 		s.Where(entsql.In(s.C(finding.FieldRuleID), rules))
-	}}, nil
+	}}}, nil
 }
 
 // addPolicies counts findings that no policy names as monitored.
-func addPolicies(where []predicate.Finding, modes []string) []predicate.Finding {
-	if len(modes) == 0 {
-		return where
+func addPolicies(list []condition, modes []string) []condition {
+	if !slices.Contains(modes, monitored) {
+		return addIn(list, finding.FieldPolicyMode, modes)
 	}
-	named := finding.PolicyModeIn(modes...)
-	for _, mode := range modes {
-		if mode == monitored {
-			return append(where, finding.Or(named, finding.PolicyModeIsNil()))
-		}
-	}
-	return append(where, named)
+	return append(list, condition{column: finding.FieldPolicyMode, where: finding.Or(finding.PolicyModeIn(modes...), finding.PolicyModeIsNil())})
 }
 
-func addIn(where []predicate.Finding, field string, values []string) []predicate.Finding {
-	switch len(values) {
-	case 0:
-		return where
-	case 1:
-		return append(where, entsql.FieldEQ(field, values[0]))
+func addIn(list []condition, column string, values []string) []condition {
+	if len(values) == 0 {
+		return list
 	}
-	return append(where, entsql.FieldIn(field, values...))
+	return append(list, isOneOf(column, values...))
 }
 
 // tagged limits projects to those that carry any of the tags.

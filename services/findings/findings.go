@@ -3,6 +3,7 @@ package findings
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -23,86 +24,126 @@ type Findings struct {
 	store *store.Store
 	pages *boundaries
 	shown *shown
+	sizes *sizes
 }
 
 // NewFindings serves findings from the store.
 func NewFindings(st *store.Store) *Findings {
-	return &Findings{store: st, pages: newBoundaries(), shown: newShown()}
+	return &Findings{store: st, pages: newBoundaries(), shown: newShown(), sizes: newSizes()}
 }
 
 // ListFindings is operation 11 of the contract.
 func (s *Findings) ListFindings(ctx context.Context, r *findingsv1.ListFindingsRequest) (*findingsv1.ListFindingsResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	f := listFilter(deploymentID, r)
-	where, err := f.predicates(ctx, s.store.Reader)
+	list, err := f.conditions(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
 	}
-	if r.GetDedup() {
-		where = append(where, latestOfIdentity(where))
-	}
-	rows, revision, err := s.page(ctx, r, f, where)
-	if err != nil || len(rows) == 0 {
+	page, err := s.page(ctx, r, listing{filter: f, conditions: list, dedup: r.GetDedup()})
+	if err != nil || page == nil {
 		return &findingsv1.ListFindingsResponse{}, err
 	}
-	rules, projects, err := s.shown.of(ctx, s.store.Reader, rows, revision)
+	defer page.free()
+	rules, projects, err := s.shown.of(ctx, s.store.Reader, page.rows, page.revision)
 	if err != nil {
 		return nil, err
 	}
-	return encodePage(f.issueType, rows, rules, projects)
+	return encodePage(f.issueType, page.rows, rules, projects)
+}
+
+// listing is a list that is asked for.
+type listing struct {
+	*filter
+	conditions []condition // the filter's
+	dedup      bool
+}
+
+// where gives the conditions of a list in the form that the database serves best.
+func (s *Findings) where(ctx context.Context, of listing) ([]predicate.Finding, error) {
+	where, err := s.sizes.arrange(ctx, s.store.Reader, s.store.Dialect(), of.filter, of.conditions)
+	if err == nil && of.dedup {
+		where = append(where, latestOfIdentity(of.plain(of.conditions)))
+	}
+	return where, err
 }
 
 // page reads one page. Its beginning is known when the page before was served lately; else it is counted along the index
-// that serves the list.
-func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, f *filter, where []predicate.Finding) (rows []listed, revision int64, err error) {
+// that serves the list. Nil: there is no such page.
+func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, of listing) (*pageRows, error) {
 	size, number := int64(defaultPageSize), r.GetPage()
 	if r.PageSize != nil {
 		size = r.GetPageSize()
 	}
 	caller, canonical, err := pageIdentity(ctx, r)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
+	var from []predicate.Finding
 	if number > 0 {
 		start, known := s.pages.cache.Get(s.pages.key(caller, canonical, size, number-1))
 		if !known {
-			if start, err = s.skip(ctx, where, number, size); err != nil {
-				return nil, 0, err
+			before := func(page int64) (boundary, bool) {
+				return s.pages.cache.Get(s.pages.key(caller, canonical, size, page))
+			}
+			if start, err = s.skip(ctx, of, before, number, size); err != nil {
+				return nil, err
 			}
 		}
 		if start.end {
 			if known { // a walk that has ended stays so, however far its caller goes on
 				s.pages.cache.Add(s.pages.key(caller, canonical, size, number), start)
 			}
-			return nil, 0, nil
+			return nil, nil
 		}
-		where = append(where, behind(start))
+		from = append(from, behind(start))
 	}
-	if rows, revision, err = s.readPage(ctx, f, where, int(size)); err != nil {
-		return nil, 0, err
+	where, err := s.where(ctx, of)
+	if err != nil {
+		return nil, err
 	}
-	next := boundary{end: int64(len(rows)) < size}
+	page, err := s.readPage(ctx, of.filter, append(where, from...), int(size))
+	if err != nil {
+		return nil, err
+	}
+	next := boundary{end: int64(len(page.rows)) < size}
 	if !next.end {
-		last := &rows[len(rows)-1]
+		last := &page.rows[len(page.rows)-1]
 		next = boundary{relevantSince: last.relevantSince, id: last.id}
 	}
 	s.pages.cache.Add(s.pages.key(caller, canonical, size, number), next)
-	return rows, revision, nil
+	return page, nil
 }
 
-// skip finds the last row of the page before a page.
-func (s *Findings) skip(ctx context.Context, where []predicate.Finding, page, size int64) (boundary, error) {
+// near is how far behind a page that was served a jump may go to be counted from there.
+const near = 50
+
+// skip finds the last row of the page before a page. It counts from the nearest page before it that was served lately, or
+// from the first one. The list ends where findings are older than "since", which is not asked of each row that is counted.
+func (s *Findings) skip(ctx context.Context, of listing, served func(page int64) (boundary, bool), page, size int64) (boundary, error) {
 	const far = int64(1) << 40
 	if page > far/size {
 		return boundary{end: true}, nil
+	}
+	of.conditions = slices.DeleteFunc(slices.Clone(of.conditions), func(c condition) bool { return c.column == finding.FieldRelevantSince })
+	where, err := s.where(ctx, of)
+	if err != nil {
+		return boundary{}, err
+	}
+	rows := page * size
+	for back := int64(2); back <= min(near, page); back++ {
+		if from, known := served(page - back); known && !from.end {
+			where, rows = append(where, behind(from)), (back-1)*size
+			break
+		}
 	}
 	var last []struct {
 		RelevantSince int64 `sql:"relevant_since"`
 		ID            int64 `sql:"id"`
 	}
-	err := s.store.Reader.Finding.Query().Where(where...).Order(newestFirst).
-		Offset(int(page*size)-1).Limit(1).Select(finding.FieldRelevantSince, finding.FieldID).Scan(ctx, &last)
-	if err != nil || len(last) == 0 {
+	err = s.store.Reader.Finding.Query().Where(where...).Order(newestFirst).
+		Offset(int(rows)-1).Limit(1).Select(finding.FieldRelevantSince, finding.FieldID).Scan(ctx, &last)
+	if err != nil || len(last) == 0 || of.since != 0 && last[0].RelevantSince < microseconds(of.since) {
 		return boundary{end: true}, err
 	}
 	return boundary{relevantSince: last[0].RelevantSince, id: last[0].ID}, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/hashicorp/golang-lru/v2/expirable"
 
@@ -60,13 +61,17 @@ func behind(b boundary) predicate.Finding {
 }
 
 // latestOfIdentity keeps, of findings that are the same on several refs, the newest one among those that the filter
-// chooses.
+// chooses. Its twins are found by identity: SQLite could take an index of the filter instead, of which it knows too little.
 func latestOfIdentity(where []predicate.Finding) predicate.Finding {
 	return func(s *entsql.Selector) {
 		twin := entsql.Table(finding.Table).As("twin")
 		other := entsql.Dialect(s.Dialect()).Select(twin.C(finding.FieldID)).From(twin)
-		for _, p := range where {
-			p(other)
+		if s.Dialect() == dialect.SQLite {
+			unindexed(where...)(other)
+		} else {
+			for _, p := range where {
+				p(other)
+			}
 		}
 		newer := entsql.Or(
 			entsql.ColumnsGT(twin.C(finding.FieldRelevantSince), s.C(finding.FieldRelevantSince)),
@@ -76,6 +81,7 @@ func latestOfIdentity(where []predicate.Finding) predicate.Finding {
 			),
 		)
 		other.Where(entsql.And(
+			entsql.ColumnsEQ(twin.C(finding.FieldDeploymentID), s.C(finding.FieldDeploymentID)),
 			entsql.ColumnsEQ(twin.C(finding.FieldProjectID), s.C(finding.FieldProjectID)),
 			entsql.ColumnsEQ(twin.C(finding.FieldFingerprint), s.C(finding.FieldFingerprint)),
 			newer,

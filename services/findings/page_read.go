@@ -2,16 +2,17 @@ package findings
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	entsql "entgo.io/ent/dialect/sql"
 
+	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/facts"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
@@ -20,10 +21,10 @@ import (
 // listed is what a list reads of a finding: few columns, because each costs more than its bytes do.
 type listed struct {
 	id      int64
-	content []byte // encoded FindingContent
-	facts   *storev1.FindingFacts
+	content []byte // encoded FindingContent; a part of pageRows.packed
+	facts   facts.Facts
 	history
-	policyMode, exposure string // empty: null
+	policyMode, exposure string // empty: null; the one of code, the other of packages
 	malicious            bool
 }
 
@@ -69,61 +70,110 @@ func parseHistory(column string) (h history, err error) {
 	return h, nil
 }
 
-// readPage reads one page in the order of lists, and the revision of the catalog that it goes with.
-func (s *Findings) readPage(ctx context.Context, f *filter, where []predicate.Finding, size int) (rows []listed, revision int64, err error) {
-	extra := []string{finding.FieldPolicyMode}
-	if f.issueType == sca {
-		extra = []string{finding.FieldExposure, finding.FieldMalicious}
+// pageRows are the rows of one page, in memory that the next page uses again.
+type pageRows struct {
+	rows     []listed
+	packed   []byte // what the rows were read from: their contents are parts of it
+	revision int64  // of the catalog that the rows go with
+}
+
+var pagePool = sync.Pool{New: func() any { return new(pageRows) }}
+
+// maxKeptPage keeps large pages from staying in memory, in rows.
+const maxKeptPage = 500
+
+// free gives the memory back: nothing of it may be used any more.
+func (p *pageRows) free() {
+	if cap(p.rows) <= maxKeptPage {
+		pagePool.Put(p)
 	}
-	query := s.store.Reader.Finding.Query().Where(where...).Order(newestFirst).Limit(size).Modify(func(sel *entsql.Selector) {
+}
+
+// readPage reads one page in the order of lists. The caller frees it.
+func (s *Findings) readPage(ctx context.Context, f *filter, where []predicate.Finding, size int) (*pageRows, error) {
+	page := pagePool.Get().(*pageRows)
+	page.rows, page.packed = slices.Grow(page.rows[:0], size), page.packed[:0]
+	columns := []string{finding.FieldID, historyName, finding.FieldPolicyMode}
+	if f.issueType == sca {
+		columns = []string{finding.FieldID, historyName, finding.FieldExposure, finding.FieldMalicious}
+	}
+	var err error
+	page.packed, page.revision, err = store.Packed(ctx, s.pageQuery(f.deploymentID, where, size, columns[2:]),
+		store.Packing{Values: columns, Content: finding.FieldContent, Same: revisionName}, page.packed)
+	if err != nil {
+		return nil, err
+	}
+	bare, err := page.unpack(len(columns))
+	if err == nil && len(bare) > 0 {
+		err = s.readFacts(ctx, page.rows, bare)
+	}
+	return page, err
+}
+
+// Names of expressions in pageQuery.
+const (
+	historyName  = "history"
+	revisionName = "revision"
+)
+
+func (s *Findings) pageQuery(deploymentID int64, where []predicate.Finding, size int, more []string) *ent.FindingSelect {
+	return s.store.Reader.Finding.Query().Where(where...).Order(newestFirst).Limit(size).Modify(func(sel *entsql.Selector) {
 		sel.Select(sel.C(finding.FieldID), sel.C(finding.FieldContent))
-		sel.AppendSelectExprAs(entsql.Raw(historyColumn), "history")
+		sel.AppendSelectExprAs(entsql.Raw(historyColumn), historyName)
 		sel.AppendSelectExprAs(entsql.ExprFunc(func(b *entsql.Builder) {
-			b.WriteString("(SELECT deployments.catalog_revision FROM deployments WHERE deployments.id = ").Arg(f.deploymentID).WriteByte(')')
-		}), "revision")
-		for _, column := range extra {
+			b.WriteString("(SELECT deployments.catalog_revision FROM deployments WHERE deployments.id = ").Arg(deploymentID).WriteByte(')')
+		}), revisionName)
+		for _, column := range more {
 			sel.AppendSelect(sel.C(column))
 		}
 	})
-	rows, known := make([]listed, 0, size), make([]storev1.FindingFacts, size)
-	var content, touched sql.RawBytes
-	var mode, exposure sql.NullString
-	var malicious sql.NullBool
-	var id int64
-	into := []any{&id, &content, &touched, &revision}
-	if f.issueType == sca {
-		into = append(into, &exposure, &malicious)
-	} else {
-		into = append(into, &mode)
-	}
-	contents := make([]byte, 0, size*600) // of all rows; a row keeps its part when this moves
-	var bare []int                        // rows without facts
-	err = store.EachRow(ctx, query, func(found *sql.Rows) error {
-		if err := found.Scan(into...); err != nil {
-			return err
-		}
-		begin := len(contents)
-		contents = append(contents, content...)
-		rows = append(rows, listed{
-			id: id, content: contents[begin:len(contents):len(contents)], facts: &known[len(rows)],
-			policyMode: mode.String, exposure: exposure.String, malicious: malicious.Bool,
-		})
-		row := &rows[len(rows)-1]
-		if !facts.Parse(row.content, row.facts) {
-			bare = append(bare, len(rows)-1)
-		}
-		if touched == nil {
-			row.history = untouched(row.facts.GetCreatedAt())
-			return nil
-		}
-		row.history, err = parseHistory(string(touched))
-		return err
-	})
-	if err == nil && len(bare) > 0 {
-		err = s.readFacts(ctx, rows, bare)
-	}
-	return rows, revision, err
 }
+
+// unpack reads the rows, which have so many columns before their content, and returns the places of those without facts.
+func (p *pageRows) unpack(columns int) (bare []int, err error) {
+	values := make([][]byte, columns+1)
+	for rest := p.packed; len(rest) > 0; {
+		if rest, err = store.NextPacked(rest, values); err != nil {
+			return nil, err
+		}
+		if len(p.rows) < cap(p.rows) {
+			p.rows = p.rows[:len(p.rows)+1] // its facts' texts may be those of this row
+		} else {
+			p.rows = append(p.rows, listed{})
+		}
+		row := &p.rows[len(p.rows)-1]
+		if err := row.read(values); err != nil {
+			return nil, err
+		}
+		if row.facts.ProjectID == 0 {
+			bare = append(bare, len(p.rows)-1)
+		}
+	}
+	return bare, nil
+}
+
+// read sets everything in a row from the values of its columns.
+func (l *listed) read(values [][]byte) (err error) {
+	if l.id, err = strconv.ParseInt(string(values[0]), 10, 64); err != nil {
+		return err
+	}
+	l.content = values[len(values)-1]
+	facts.Parse(l.content, &l.facts)
+	if len(values) == 4 { // code
+		l.policyMode = string(values[2])
+	} else { // packages
+		l.exposure, l.malicious = string(values[2]), isTrue(values[3])
+	}
+	if values[1] == nil {
+		l.history = untouched(l.facts.CreatedAt)
+		return nil
+	}
+	l.history, err = parseHistory(string(values[1]))
+	return err
+}
+
+// isTrue reads a boolean as the databases write it: 1 or true.
+func isTrue(value []byte) bool { return len(value) > 0 && (value[0] == '1' || value[0] == 't') }
 
 // readFacts reads the columns of rows whose content does not repeat them: an earlier version wrote it.
 func (s *Findings) readFacts(ctx context.Context, rows []listed, bare []int) error {
@@ -138,8 +188,9 @@ func (s *Findings) readFacts(ctx context.Context, rows []listed, bare []int) err
 	}
 	for _, f := range found {
 		row := &rows[at[f.ID]]
-		row.facts.ProjectId, row.facts.RuleId, row.facts.FirstSeenScanId = f.ProjectID, f.RuleID, f.FirstSeenScanID
-		row.facts.CreatedAt, row.facts.Ref, row.facts.Severity = f.CreatedAt, f.Ref, f.Severity
+		row.facts = facts.Facts{
+			ProjectID: f.ProjectID, RuleID: f.RuleID, FirstSeenScanID: f.FirstSeenScanID, CreatedAt: f.CreatedAt, Ref: f.Ref, Severity: f.Severity,
+		}
 		if row.relevantSince == 0 {
 			row.history = untouched(f.CreatedAt)
 		}

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -71,17 +72,19 @@ func mustEncode(part *findingsv1.Finding) []byte {
 func encodePage(issueType string, rows []listed, rules, projects parts) (*findingsv1.ListFindingsResponse, error) {
 	size := 0
 	for i := range rows {
-		size += len(rows[i].content) + len(rules[rows[i].facts.GetRuleId()].encoded) + 320
+		size += len(rows[i].content) + len(rules[rows[i].facts.RuleID].encoded) + 320
 	}
-	page, one := make([]byte, 0, size), make([]byte, 0, 4<<10)
+	page := make([]byte, 0, size)
 	for i := range rows {
 		row := &rows[i]
-		rule, project := rules[row.facts.GetRuleId()], projects[row.facts.GetProjectId()]
 		var err error
-		if one, err = appendFinding(one[:0], issueType, row, rule, project); err != nil {
+		page = append(page, 1<<3|byte(protowire.BytesType), 0, 0) // the length mostly takes two bytes
+		start := len(page)
+		if page, err = appendFinding(page, issueType, row, rules[row.facts.RuleID], projects[row.facts.ProjectID]); err != nil {
 			return nil, fmt.Errorf("content of finding %d: %w", row.id, err)
 		}
-		page = protowire.AppendBytes(append(page, 1<<3|byte(protowire.BytesType)), one)
+		length := protowire.AppendVarint(make([]byte, 0, 10), uint64(len(page)-start))
+		page = slices.Replace(page, start-2, start, length...)
 	}
 	response := &findingsv1.ListFindingsResponse{}
 	response.ProtoReflect().SetUnknown(page)
@@ -92,13 +95,13 @@ func encodePage(issueType string, rows []listed, rules, projects parts) (*findin
 func appendFinding(b []byte, issueType string, row *listed, rule, project shownPart) ([]byte, error) {
 	b = appendText(b, 1, issueType)
 	b = appendNumber(b, 2, uint64(row.id))
-	b = appendText(b, 3, row.facts.GetRef())
-	b = appendNumber(b, 4, uint64(row.facts.GetFirstSeenScanId()))
+	b = appendText(b, 3, row.facts.Ref)
+	b = appendNumber(b, 4, uint64(row.facts.FirstSeenScanID))
 	b = appendText(b, 11, row.triageState)
 	b = appendText(b, 12, row.state)
 	b = appendText(b, 13, row.status)
-	b = appendText(b, 14, row.facts.GetSeverity())
-	b = appendTime(b, 17, row.facts.GetCreatedAt())
+	b = appendText(b, 14, row.facts.Severity)
+	b = appendTime(b, 17, row.facts.CreatedAt)
 	b = appendTime(b, 18, row.relevantSince)
 	if row.triagedAt != 0 {
 		b = appendTime(b, 22, row.triagedAt)

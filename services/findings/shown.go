@@ -60,7 +60,7 @@ func (p parts) known(cache *lru.Cache[int64, shownPart], revision int64) (missin
 func (s *shown) of(ctx context.Context, db *ent.Client, rows []listed, revision int64) (rules, projects parts, err error) {
 	rules, projects = parts{}, parts{}
 	for i := range rows {
-		rules[rows[i].facts.GetRuleId()], projects[rows[i].facts.GetProjectId()] = shownPart{}, shownPart{}
+		rules[rows[i].facts.RuleID], projects[rows[i].facts.ProjectID] = shownPart{}, shownPart{}
 	}
 	if missing := rules.known(s.rules, revision); len(missing) > 0 {
 		if err := s.readRules(ctx, db, rules, missing, revision); err != nil {

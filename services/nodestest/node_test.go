@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,13 +17,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/apitest"
 )
 
 // token is the API token of the first deployment, acme.
 const token = "sgp_nodesnodesnodesnodesnodesnodesnodesnodes"
 
 // patience is how long anything may take on a busy machine.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // binaries holds what was built for all tests of the package.
 var binaries string
@@ -101,8 +104,9 @@ type node struct {
 
 // newNode makes a node that is not started. It has a directory of its own; nodes share the database and the key only.
 func newNode(t testing.TB, name, binary, database, keyFile string, env ...string) *node {
+	anyPort := net.JoinHostPort(apitest.OwnHost(), "0")
 	return &node{
-		t: t, name: name, binary: binary, http: "127.0.0.1:0", grpc: "127.0.0.1:0", metrics: "127.0.0.1:0", log: &output{},
+		t: t, name: name, binary: binary, http: anyPort, grpc: anyPort, metrics: anyPort, log: &output{},
 		env: append([]string{
 			"PALISADE_DATABASE=" + database, "PALISADE_KEY_FILE=" + keyFile, "PALISADE_DATA=" + t.TempDir(),
 			"PALISADE_BOOTSTRAP_TOKEN=" + token, "PALISADE_DEPLOYMENT=acme", "PALISADE_EGRESS_ALLOW=127.0.0.1",

@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
@@ -49,20 +49,10 @@ func build(t testing.TB) string {
 	return binary
 }
 
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func (p *process) start() {
 	p.t.Helper()
-	address := freeAddress(p.t)
-	p.cmd = exec.Command(p.binary, "serve", "--http", address, "--grpc", freeAddress(p.t), "--metrics", freeAddress(p.t))
+	address := apitest.FreeAddress(p.t)
+	p.cmd = exec.Command(p.binary, "serve", "--http", address, "--grpc", apitest.FreeAddress(p.t), "--metrics", apitest.FreeAddress(p.t))
 	p.cmd.Env = append(append(os.Environ(), "PALISADE_BOOTSTRAP_TOKEN="+crashToken, "PALISADE_DEPLOYMENT=acme", "PALISADE_EGRESS_ALLOW=127.0.0.1",
 		"PALISADE_RATE_LIMIT=0", "PALISADE_LOG_LEVEL=warn"), p.env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log

@@ -17,7 +17,7 @@ func (s *Reports) GetMedianOpenAgeByProductReport(ctx context.Context, q *report
 	if err != nil {
 		return nil, err
 	}
-	ages := r.columns.MedianAges(&r.Filter, byProduct, r.ends())
+	ages := r.columns.MedianAges(&r.Filter, byProduct(), r.ends())
 	out := &reportingv1.GetMedianOpenAgeByProductReportResponse{}
 	for i := range r.buckets {
 		out.Buckets = append(out.Buckets, &reportingv1.GetMedianOpenAgeByProductReportResponse_Bucket{
@@ -33,7 +33,7 @@ func (s *Reports) GetMedianOpenAgeBySeverityReport(ctx context.Context, q *repor
 	if err != nil {
 		return nil, err
 	}
-	ages := r.columns.MedianAges(&r.Filter, bySeverity, r.ends())
+	ages := r.columns.MedianAges(&r.Filter, bySeverity(), r.ends())
 	out := &reportingv1.GetMedianOpenAgeBySeverityReportResponse{}
 	for i := range r.buckets {
 		out.Buckets = append(out.Buckets, &reportingv1.GetMedianOpenAgeBySeverityReportResponse_Bucket{
@@ -49,7 +49,7 @@ func (s *Reports) GetBacklogByProductReport(ctx context.Context, q *reportingv1.
 	if err != nil {
 		return nil, err
 	}
-	open := r.columns.Backlog(&r.Filter, byProduct, r.ends())
+	open := r.columns.Backlog(&r.Filter, byProduct(), r.ends())
 	out := &reportingv1.GetBacklogByProductReportResponse{}
 	for i := range r.buckets {
 		out.Buckets = append(out.Buckets, &reportingv1.GetBacklogByProductReportResponse_Bucket{
@@ -65,7 +65,7 @@ func (s *Reports) GetBacklogBySeverityReport(ctx context.Context, q *reportingv1
 	if err != nil {
 		return nil, err
 	}
-	open := r.columns.Backlog(&r.Filter, bySeverity, r.ends())
+	open := r.columns.Backlog(&r.Filter, bySeverity(), r.ends())
 	out := &reportingv1.GetBacklogBySeverityReportResponse{}
 	for i := range r.buckets {
 		out.Buckets = append(out.Buckets, &reportingv1.GetBacklogBySeverityReportResponse_Bucket{
@@ -133,7 +133,7 @@ func (s *Reports) GetFindingsByProjectAndProductReport(ctx context.Context, q *r
 	out := &reportingv1.GetFindingsByProjectAndProductReportResponse{
 		ByProject: map[string]*reportingv1.GetFindingsByProjectAndProductReportResponse_ProjectStats{},
 	}
-	r.byProject(byProduct, func(name string, open []int32) {
+	r.byProject(byProduct(), func(name string, open []int32) {
 		out.ByProject[name] = &reportingv1.GetFindingsByProjectAndProductReportResponse_ProjectStats{Code: open[0], Sca: open[1], Secrets: open[2]}
 	})
 	return out, nil
@@ -148,7 +148,7 @@ func (s *Reports) GetFindingsByProjectAndSeverityReport(ctx context.Context, q *
 	out := &reportingv1.GetFindingsByProjectAndSeverityReportResponse{
 		ByProject: map[string]*reportingv1.GetFindingsByProjectAndSeverityReportResponse_ProjectStats{},
 	}
-	r.byProject(bySeverity, func(name string, open []int32) {
+	r.byProject(bySeverity(), func(name string, open []int32) {
 		out.ByProject[name] = &reportingv1.GetFindingsByProjectAndSeverityReportResponse_ProjectStats{
 			Low: open[0], Medium: open[1], High: open[2], Critical: open[3],
 		}

@@ -2,6 +2,7 @@ package reporting
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -93,10 +94,14 @@ func (r *report) timePeriod(i int) *reportingv1.TimePeriod {
 }
 
 // byProduct groups findings by product: code 0, sca 1, secrets 2.
-var byProduct = grouping(3, func(a columns.Attr) int32 { return int32(a.Product()) - 1 })
+var byProduct = sync.OnceValue(func() *columns.Grouping {
+	return grouping(3, func(a columns.Attr) int32 { return int32(a.Product()) - 1 })
+})
 
 // bySeverity groups findings by severity: low 0 to critical 3.
-var bySeverity = grouping(4, func(a columns.Attr) int32 { return int32(a.Severity()) - 1 })
+var bySeverity = sync.OnceValue(func() *columns.Grouping {
+	return grouping(4, func(a columns.Attr) int32 { return int32(a.Severity()) - 1 })
+})
 
 // grouping makes a grouping by Attr. What belongs to no group is left out, whatever is added for its place.
 func grouping(groups int, of func(columns.Attr) int32) *columns.Grouping {

@@ -110,6 +110,7 @@ func TestFailedRunMovesNothing(t *testing.T) {
 // Each scan keeps what it looked at; old ones are deleted, but for the newest of each analysis.
 func TestCoveragesAreKept(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		ranAtStart(t, s, "purge_scan_coverages")
 		report := sarifOf(t, run{Tool: "gosec", Files: targets("db.go"), Results: []result{sqli}}, run{Tool: "eslint", Results: []result{xss}})
 		upload(t, s, "main", report)
 		upload(t, s, "main", report)

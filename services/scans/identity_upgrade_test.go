@@ -74,6 +74,7 @@ func TestImportUpgradesIdentities(t *testing.T) {
 // The job does the same for all projects, once.
 func TestJobUpgradesIdentities(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		ranAtStart(t, s, "upgrade_identities")
 		upload(t, s, "main", testdata(t, "gosec.sarif"))
 		s.Upload(t, "acme/api", "main", testdata(t, "eslint.sarif"))
 		before := evidenceOf(t, s)

@@ -11,6 +11,7 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/traffic"
 )
 
 // batchSize is how many results are compared and written at a time.
@@ -26,6 +27,8 @@ type scanReport struct {
 	results source
 	// readAhead: reading the results needs no database, and may go on beside what is done with them.
 	readAhead bool
+	// calls go before reading and storing.
+	calls *traffic.Calls
 	// spoolDir is where results lie that are too many for the memory; empty: in the directory for temporary files.
 	spoolDir string
 	// formerNames are the present names of rules by tool and former name, as the report declares them.
@@ -47,6 +50,7 @@ type ingest struct {
 	scanReport
 	scanResult
 	tx           *ent.Tx
+	work         *traffic.Work
 	deploymentID int64
 	now          int64
 
@@ -77,7 +81,7 @@ type ingest struct {
 // the two.
 func storeResults(ctx context.Context, tx *ent.Tx, report scanReport) (*scanResult, error) {
 	in := &ingest{
-		scanReport: report, tx: tx, deploymentID: report.scan.DeploymentID, now: store.Now(),
+		scanReport: report, tx: tx, work: report.calls.Beside(), deploymentID: report.scan.DeploymentID, now: store.Now(),
 		scanResult: scanResult{counts: map[outcome]int{}, coverages: map[analysis]string{}},
 		groups:     map[analysis]*group{}, rules: map[ruleKey]storedRule{}, freshRules: map[int64]bool{}, journal: newJournal(report.spoolDir),
 	}
@@ -146,9 +150,10 @@ type group struct {
 func (in *ingest) collect(ctx context.Context) error {
 	each := in.results.each
 	if in.readAhead {
-		each = aheadOf(each)
+		each = aheadOf(in.calls, each)
 	}
 	err := each(ctx, func(i *incoming) error {
+		in.work.Yield(ctx)
 		if err := in.present(ctx, i); err != nil {
 			return err
 		}

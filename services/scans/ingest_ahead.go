@@ -3,6 +3,8 @@ package scans
 import (
 	"context"
 	"errors"
+
+	"github.com/palisade/palisade/services/internal/traffic"
 )
 
 const (
@@ -19,12 +21,12 @@ type eachResult func(ctx context.Context, yield func(*incoming) error) error
 
 // aheadOf lets a source read in a goroutine of its own while results that it has passed are worked on: a report takes as long to
 // read as its results take to be hashed. All calls of yield are made by the caller's goroutine; a panic of the source is one of the
-// caller.
-func aheadOf(each eachResult) eachResult {
+// caller. The source leaves the processor to calls.
+func aheadOf(calls *traffic.Calls, each eachResult) eachResult {
 	return func(ctx context.Context, yield func(*incoming) error) error {
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		r := &aheadReader{each: each, batches: make(chan []*incoming, aheadBatches)}
+		r := &aheadReader{each: each, work: calls.Beside(), batches: make(chan []*incoming, aheadBatches)}
 		go r.read(ctx)
 		var failed error
 		for batch := range r.batches {
@@ -48,6 +50,7 @@ func aheadOf(each eachResult) eachResult {
 
 type aheadReader struct {
 	each     eachResult
+	work     *traffic.Work
 	batches  chan []*incoming
 	err      error
 	panicked any
@@ -59,6 +62,7 @@ func (r *aheadReader) read(ctx context.Context) {
 	defer func() { r.panicked = recover() }()
 	var batch []*incoming
 	r.err = r.each(ctx, func(i *incoming) error {
+		r.work.Yield(ctx)
 		if batch == nil {
 			batch = make([]*incoming, 0, aheadBatch)
 		}

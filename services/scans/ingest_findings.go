@@ -16,6 +16,7 @@ func (in *ingest) flush(ctx context.Context) error {
 	if len(in.batch) == 0 {
 		return nil
 	}
+	in.work.Yield(ctx)
 	batch := in.batch
 	in.batch = in.batch[:0:0]
 	if err := in.nameNew(ctx, batch); err != nil {

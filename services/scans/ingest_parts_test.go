@@ -191,7 +191,7 @@ func TestHashWithoutCommit(t *testing.T) {
 func TestReadAhead(t *testing.T) {
 	const size = 1234
 	source := func(end func() error) eachResult {
-		return aheadOf(func(_ context.Context, yield func(*incoming) error) error {
+		return aheadOf(nil, func(_ context.Context, yield func(*incoming) error) error {
 			for n := range size {
 				if err := yield(&incoming{result: n}); err != nil {
 					return err

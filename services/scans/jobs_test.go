@@ -35,6 +35,21 @@ func eventually(t testing.TB, what string, yes func() bool) {
 	}
 }
 
+// ranAtStart waits for the run of a periodic job that every server begins with: what a test prepares for that job is its own
+// from then on.
+func ranAtStart(t testing.TB, s *apitest.Server, kind string) {
+	t.Helper()
+	reader, _ := s.Store.DB()
+	eventually(t, kind+" ran", func() bool {
+		var n int
+		err := reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM river_job WHERE kind = '"+kind+"' AND state = 'completed'").Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n > 0
+	})
+}
+
 // many is a report of n results.
 func many(t testing.TB, n int) []byte {
 	t.Helper()

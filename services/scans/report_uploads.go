@@ -17,6 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/traffic"
 	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/scans/sarif"
@@ -35,6 +36,8 @@ type UploadOptions struct {
 	RedactionKey []byte
 	// Ingested counts results by product and outcome (created, updated, …), for metrics.
 	Ingested func(product, outcome string, n int)
+	// Calls go before the reading and storing of results.
+	Calls *traffic.Calls
 }
 
 // ReportUploads is the service group "report uploads".
@@ -142,7 +145,7 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 		return fmt.Errorf("open scan: %w", err)
 	}
 	u.result, err = storeResults(ctx, tx, scanReport{
-		store: s.store, project: project, scan: u.scan, results: u.source, readAhead: true, spoolDir: s.options.SpoolDir, formerNames: u.source.formerNames(),
+		store: s.store, project: project, scan: u.scan, results: u.source, readAhead: true, calls: s.options.Calls, spoolDir: s.options.SpoolDir, formerNames: u.source.formerNames(),
 	})
 	if err != nil {
 		return err

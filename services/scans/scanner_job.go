@@ -56,11 +56,11 @@ func (storeScanResults) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: scansQueue, MaxAttempts: storeAttempts}
 }
 
-// ScannerBackground makes findings of what scanners sent. What is too large for the memory lies in spoolDir meanwhile.
-func ScannerBackground(st *store.Store, log *slog.Logger, spoolDir string, ingested func(product, outcome string, n int)) jobs.Work {
+// ScannerBackground makes findings of what scanners sent.
+func ScannerBackground(st *store.Store, log *slog.Logger, o UploadOptions) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
-			results := &resultsWorker{store: st, log: log, spoolDir: spoolDir, ingested: ingested}
+			results := &resultsWorker{store: st, log: log, options: o}
 			river.AddWorker(workers, results)
 			river.AddWorker(workers, &lostResultsWorker{results: results, since: time.Now()})
 		},
@@ -71,10 +71,9 @@ func ScannerBackground(st *store.Store, log *slog.Logger, spoolDir string, inges
 
 type resultsWorker struct {
 	river.WorkerDefaults[storeScanResults]
-	store    *store.Store
-	log      *slog.Logger
-	spoolDir string
-	ingested func(product, outcome string, n int)
+	store   *store.Store
+	log     *slog.Logger
+	options UploadOptions
 }
 
 // Timeout is how long an attempt may take.
@@ -122,9 +121,9 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 	if err != nil || result == nil {
 		return err
 	}
-	if w.ingested != nil {
+	if w.options.Ingested != nil {
 		for o, n := range result.counts {
-			w.ingested(o.product, o.what, n)
+			w.options.Ingested(o.product, o.what, n)
 		}
 	}
 	return nil
@@ -150,7 +149,7 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	if len(policies) > 0 {
 		results.reported = map[uint64]struct{}{}
 	}
-	result, err := storeResults(ctx, tx, scanReport{store: w.store, project: of, scan: row, results: results, spoolDir: w.spoolDir})
+	result, err := storeResults(ctx, tx, scanReport{store: w.store, project: of, scan: row, results: results, calls: w.options.Calls, spoolDir: w.options.SpoolDir})
 	if err != nil {
 		return nil, fmt.Errorf("store findings: %w", err)
 	}

@@ -3,7 +3,6 @@ package workflows_test
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -86,20 +85,10 @@ type killable struct {
 	log    bytes.Buffer
 }
 
-func anyAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func (k *killable) start(t *testing.T) {
 	t.Helper()
-	address := anyAddress(t)
-	k.cmd = exec.Command(k.binary, "serve", "--http", address, "--grpc", anyAddress(t), "--metrics", anyAddress(t))
+	address := apitest.FreeAddress(t)
+	k.cmd = exec.Command(k.binary, "serve", "--http", address, "--grpc", apitest.FreeAddress(t), "--metrics", apitest.FreeAddress(t))
 	k.cmd.Env = append(append(os.Environ(), "PALISADE_BOOTSTRAP_TOKEN="+crashToken, "PALISADE_DEPLOYMENT=acme", "PALISADE_EGRESS_ALLOW=127.0.0.1",
 		"PALISADE_RATE_LIMIT=0", "PALISADE_LOG_LEVEL=warn"), k.env...)
 	k.cmd.Stdout, k.cmd.Stderr = &k.log, &k.log

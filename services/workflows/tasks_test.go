@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -43,14 +44,18 @@ type claimOf struct {
 // claim takes a task; false without one.
 func (f flow) claim(t testing.TB, body string) (claimOf, bool) {
 	t.Helper()
-	var answer struct{ Task *claimOf }
-	if err := json.Unmarshal([]byte(f.do(t, http.MethodPost, f.path("/tasks/claim"), body, http.StatusOK)), &answer); err != nil {
-		t.Fatal(err)
+	for deadline := time.Now().Add(runPatience); ; {
+		var answer struct{ Task *claimOf }
+		if err := json.Unmarshal([]byte(f.do(t, http.MethodPost, f.path("/tasks/claim"), body, http.StatusOK)), &answer); err != nil {
+			t.Fatal(err)
+		}
+		if answer.Task != nil {
+			return *answer.Task, true
+		}
+		if !strings.Contains(body, `"waitSeconds"`) || time.Now().After(deadline) {
+			return claimOf{}, false
+		}
 	}
-	if answer.Task == nil {
-		return claimOf{}, false
-	}
-	return *answer.Task, true
 }
 
 func (c claimOf) body(more string) string { return `{"claimToken":"` + c.ClaimToken + `"` + more + `}` }

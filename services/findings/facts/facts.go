@@ -69,8 +69,18 @@ func appendFacts(b []byte, f *storev1.FindingFacts) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, 6, protowire.BytesType), f.GetSeverity())
 }
 
-// Parse reads the facts of an encoded FindingContent; false: it has none, or they name no project.
-func Parse(content []byte, into *storev1.FindingFacts) bool {
+// Facts are those of one finding, as FindingFacts says.
+type Facts struct {
+	ProjectID, RuleID, FirstSeenScanID int64
+	CreatedAt                          int64 // microseconds since 1970
+	Ref, Severity                      string
+}
+
+// Parse reads the facts of an encoded FindingContent over others, whose texts it keeps where they are the same; false: it
+// has none, or they name no project.
+func Parse(content []byte, into *Facts) bool {
+	ref, severity := into.Ref, into.Severity
+	*into = Facts{}
 	encoded, _ := find(content)
 	for len(encoded) > 0 {
 		number, wireType, n := protowire.ConsumeTag(encoded)
@@ -94,18 +104,26 @@ func Parse(content []byte, into *storev1.FindingFacts) bool {
 		encoded = encoded[n:]
 		switch number {
 		case 1:
-			into.ProjectId = int64(value)
+			into.ProjectID = int64(value)
 		case 2:
-			into.RuleId = int64(value)
+			into.RuleID = int64(value)
 		case 3:
-			into.FirstSeenScanId = int64(value)
+			into.FirstSeenScanID = int64(value)
 		case 4:
 			into.CreatedAt = int64(value)
 		case 5:
-			into.Ref = string(text)
+			into.Ref = textOf(text, ref)
 		case 6:
-			into.Severity = string(text)
+			into.Severity = textOf(text, severity)
 		}
 	}
-	return into.GetProjectId() != 0
+	return into.ProjectID != 0
+}
+
+// textOf is a text, which is often the one before.
+func textOf(text []byte, before string) string {
+	if string(text) == before {
+		return before
+	}
+	return string(text)
 }

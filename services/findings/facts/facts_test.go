@@ -28,6 +28,14 @@ func TestStamp(t *testing.T) {
 			}
 			encoded = facts.Stamp(encoded, content.GetFacts())
 		}
+		parsed := facts.Facts{Ref: rapid.SampledFrom([]string{"", "refs/heads/main", content.GetFacts().GetRef()}).Draw(t, "ref before"), Severity: "low", RuleID: 7}
+		want := facts.Facts{
+			ProjectID: content.GetFacts().GetProjectId(), RuleID: content.GetFacts().GetRuleId(), FirstSeenScanID: content.GetFacts().GetFirstSeenScanId(),
+			CreatedAt: content.GetFacts().GetCreatedAt(), Ref: content.GetFacts().GetRef(), Severity: content.GetFacts().GetSeverity(),
+		}
+		if ok := facts.Parse(encoded, &parsed); ok != (want.ProjectID != 0) || parsed != want {
+			t.Fatalf("parsed %v, want %v", parsed, want)
+		}
 		got := &storev1.FindingContent{}
 		if err := proto.Unmarshal(encoded, got); err != nil || !proto.Equal(got, content) {
 			t.Fatalf("got %v, want %v (%v)", got, content, err)

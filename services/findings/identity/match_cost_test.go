@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ func BenchmarkMatch(b *testing.B) {
 }
 
 // No report is expensive, whatever it is made of. The bound is far above what it takes, and far below what a quadratic step would.
+// It is one of computing: on a busy machine more time passes.
 func TestNoReportIsExpensive(t *testing.T) {
 	const n = 50_000
 	report := func(one func(i int) identity.Text) []identity.Text { return reportOf(n, one) }
@@ -65,14 +67,25 @@ func TestNoReportIsExpensive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			known, results := knownOf(c.before), evidenceOf(c.after)
-			start := time.Now()
+			start := computed(t)
 			checkOneToOne(t, known, identity.Match(known, results, identity.Options{}))
-			if took := time.Since(start); took > 10*time.Second {
+			took := computed(t) - start
+			if took > 10*time.Second {
 				t.Errorf("it took %v", took)
 			}
-			t.Logf("%v", time.Since(start))
+			t.Logf("%v", took)
 		})
 	}
+}
+
+// computed is the time that this process has had on a processor. No test of this package runs beside another.
+func computed(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 func reportOf(n int, one func(i int) identity.Text) []identity.Text {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,10 +41,18 @@ func openStore(t testing.TB, o store.Options) *store.Store {
 	return st
 }
 
-// clock is a time that a test moves.
-type clock struct{ offset atomic.Int64 }
+// clock is a time that only a test moves: however slow the machine is, no interval passes by itself.
+type clock struct {
+	begin  sync.Once
+	start  time.Time
+	offset atomic.Int64
+}
 
-func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.offset.Load())) }
+func (c *clock) now() time.Time {
+	c.begin.Do(func() { c.start = time.Now() })
+	return c.start.Add(time.Duration(c.offset.Load()))
+}
+
 func (c *clock) advance(d time.Duration) { c.offset.Add(int64(d)) }
 
 // server is what one node of a server has to authenticate with.

@@ -78,7 +78,7 @@ func startIn(ctx context.Context, t testing.TB, adjust func(*services.Config)) *
 	cfg.Data, cfg.Deployment, cfg.DeploymentName = t.TempDir(), "acme", "Acme Corp"
 	cfg.BootstrapToken, cfg.PublicURL = bootstrapToken, "https://palisade.acme.test"
 	cfg.LogLevel, cfg.RateLimit = "error", 0
-	cfg.ShutdownGrace = 5 * time.Second
+	cfg.ShutdownGrace = time.Minute // a busy machine stops slowly; nothing needs a tenth of it
 	if adjust != nil {
 		adjust(&cfg)
 	}

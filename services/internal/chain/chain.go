@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/inprocess"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
+	"github.com/palisade/palisade/services/internal/traffic"
 )
 
 // Link is one interceptor in both its forms.
@@ -39,6 +40,8 @@ type Deps struct {
 	// node; 0 means no limit.
 	RateLimit, DeploymentRateLimit float64
 	Uploads                        UploadLimits
+	// Calls are told of every unary call.
+	Calls *traffic.Calls
 	// RequestTimeout bounds every unary call and UploadTimeout every upload, whatever the caller asks for; 0 means no
 	// bound.
 	RequestTimeout, UploadTimeout time.Duration
@@ -63,6 +66,7 @@ func New(d Deps) ([]Link, error) {
 		requestID(d, limits),
 		accessLog(d),
 		recoverPanics(d),
+		countCalls(d.Calls),
 		mapErrors(),
 		authenticate(d),
 		resolveTenant(d, auditor),
@@ -71,6 +75,21 @@ func New(d Deps) ([]Link, error) {
 		auditor.link(),
 		validate(d.Validator),
 	}, nil
+}
+
+// countCalls lets long work know that somebody waits.
+func countCalls(calls *traffic.Calls) Link {
+	return Link{
+		Name: "traffic",
+		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			calls.Begin()
+			defer calls.End()
+			return handler(ctx, req)
+		},
+		Stream: func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+			return handler(srv, ss)
+		},
+	}
 }
 
 // Interceptors returns the links as the in-process connection takes them.

@@ -39,6 +39,7 @@ import (
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
+	"github.com/palisade/palisade/services/internal/traffic"
 )
 
 // fixture is a server with the whole chain, reached over a socket and in process, on a store with two deployments.
@@ -155,7 +156,7 @@ func newFixture(t testing.TB, change ...func(*chain.Deps)) *fixture {
 	t.Cleanup(func() { _ = authenticator.Close(context.Background()) })
 	d := chain.Deps{
 		Log: log, Metrics: f.metrics, Rules: rules, Authenticator: authenticator, Store: f.store, Trail: f.trail, Validator: validator,
-		RequestTimeout: time.Minute, UploadTimeout: time.Minute,
+		RequestTimeout: time.Minute, UploadTimeout: time.Minute, Calls: new(traffic.Calls),
 	}
 	for _, fn := range change {
 		fn(&d)

@@ -6,7 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // journalTable holds, while a copy is not complete, how far each table of the target has come.
@@ -98,6 +103,36 @@ func readJournal(ctx context.Context, target *database) (*journal, error) {
 		return nil, err
 	}
 	return j, nil
+}
+
+// Unfinished returns an error when a copy into the data directory, where nothing else is yet, was begun and has not come to
+// its end.
+func Unfinished(dataDir string) error {
+	e := Endpoint{SQLite: filepath.Join(dataDir, fileName)}
+	if _, err := os.Stat(e.SQLite); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Stat(stagedFile(e)); err != nil {
+		return nil //nolint:nilerr // none that can be gone on with
+	}
+	return fmt.Errorf("a copy into %s was begun and has not ended: finish it with the same `palisade migrate copy`, or remove %s to start without it",
+		dataDir, e.stagingDir())
+}
+
+// UnfinishedPostgres returns an error when a copy into the database was begun and has not come to its end: rows are missing.
+func UnfinishedPostgres(ctx context.Context, st *store.Store) error {
+	reader, _ := st.DB()
+	target := &database{db: reader, postgres: true, location: st.Location()}
+	exists, err := target.hasTable(ctx, journalTable)
+	if err != nil || !exists {
+		return err
+	}
+	j, err := readJournal(ctx, target)
+	if err != nil || j == nil {
+		return err
+	}
+	return fmt.Errorf("a copy of %s into %s was begun at %s UTC and has not ended: finish it with the same `palisade migrate copy`, or use another database",
+		j.heading.From, target.location, j.heading.StartedAt.UTC().Format(time.DateTime))
 }
 
 // check refuses to go on in another way than the copy began.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 // copyEnv tells this test program to be a copy that can be killed: it holds source, key file and target.
@@ -79,11 +80,13 @@ func killed(t *testing.T, f *fixture, from, to Endpoint) Result {
 	}
 	var result Result
 	var err error
-	for range 100 { // PostgreSQL notices only with the next answer that a client is gone, and frees its lock then
+	// PostgreSQL notices only with the next answer that a client is gone, and frees its lock then.
+	for deadline := time.Now().Add(2 * time.Minute); ; {
 		result, err = Run(t.Context(), Options{From: from, To: to, KeyFile: f.keyFile, BatchRows: 7})
-		if !errors.Is(err, ErrInUse) {
+		if !errors.Is(err, ErrInUse) || time.Now().After(deadline) {
 			break
 		}
+		<-time.After(20 * time.Millisecond)
 	}
 	if err != nil || !result.OK || result.ResumedFrom.IsZero() {
 		t.Fatalf("%v %v %v", err, result.OK, result.ResumedFrom)

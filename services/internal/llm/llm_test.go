@@ -239,7 +239,7 @@ func TestRetries(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	server := llmtest.New(t, llmtest.Script(llmtest.Cut()))
-	_, err := provider(t, llm.Config{URL: server.URL, Timeout: 3 * time.Second}).Ask(t.Context(), llm.Question{Prompt: "?"})
+	_, err := provider(t, llm.Config{URL: server.URL, Timeout: time.Minute}).Ask(t.Context(), llm.Question{Prompt: "?"})
 	if err == nil || llm.IsPermanent(err) || !strings.Contains(err.Error(), "could not be reached") {
 		t.Errorf("got %v", err)
 	}

@@ -18,7 +18,7 @@ import (
 const Env = "PALISADE_TEST_POSTGRES"
 
 // patience is how long one CREATE or DROP DATABASE may take on a busy machine.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 var server = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv(Env); given != "" {

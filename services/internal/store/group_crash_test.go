@@ -105,7 +105,7 @@ func TestKilledWriters(t *testing.T) {
 // killWriters lets a process write until it has told of at least so many pairs, kills it and returns all it has told.
 func killWriters(t *testing.T, dir string, enough int) (told []string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriters$", "-test.timeout=2m")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriters$", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), writersVariable+"="+dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

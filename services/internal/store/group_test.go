@@ -155,12 +155,14 @@ func queued(st *Store, n int) {
 	}
 }
 
+// sqliteStore is a store in which those who may share a transaction do, however slow the machine is.
 func sqliteStore(t *testing.T) (context.Context, *Store) {
 	t.Helper()
 	st := open(t, Options{DataDir: t.TempDir()})
 	if _, err := st.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	st.group.patience = time.Minute
 	return tenant.System(t.Context()), st
 }
 
@@ -195,7 +197,6 @@ func TestOneTransactionForThoseWhoWait(t *testing.T) {
 	var ran []string
 	in := map[string]any{}
 	named := func(name string) sharer { return sharer{name: name, st: st, in: in, ran: &ran} }
-	st.group.patience = time.Minute
 	st.group.took[kindOf(named("").short)] = time.Nanosecond
 	st.group.took[kindOf(named("").long)] = time.Minute
 	var all sync.WaitGroup

@@ -1,9 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"strings"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
@@ -14,65 +17,122 @@ type Query interface {
 	Scan(ctx context.Context, into any) error
 }
 
-// rowsKey is the context key of the receiver of rows.
-type rowsKey struct{}
+// Packing says what Packed packs: columns of the query by their names there.
+type Packing struct {
+	// Values are numbers and texts, or null.
+	Values []string
+	// Content is a column of bytes that are never null.
+	Content string
+	// Same is a number that all rows have.
+	Same string
+}
 
-// receiver takes the rows of one query.
-type receiver struct {
-	each func(rows *sql.Rows) error
+// packedKey is the context key of the packer of a query.
+type packedKey struct{}
+
+// packer lets a query be packed, and takes what comes of it.
+type packer struct {
+	Packing
+	rows []byte
+	same sql.NullInt64
 	used bool
 }
 
-// EachRow runs a query on the Reader and calls each for every row, which scans it: for lists whose rows would cost more in
-// ent's hands than in the database. The query is ent's otherwise, with its predicates and policies.
-func EachRow(ctx context.Context, query Query, each func(rows *sql.Rows) error) error {
-	r := &receiver{each: each}
+// Packed runs a query on the Reader and appends all its rows to into as one value, which the database makes: most of what
+// a short list costs is to fetch its rows and columns one by one. The query is ent's otherwise, with its predicates and
+// policies. The rows, which are in its order, are read with NextPacked. Same is 0 when there are none.
+func Packed(ctx context.Context, query Query, p Packing, into []byte) (rows []byte, same int64, err error) {
+	pack := &packer{Packing: p, rows: into}
 	var none []int64
-	if err := query.Scan(context.WithValue(ctx, rowsKey{}, r), &none); err != nil {
-		return err
+	if err := query.Scan(context.WithValue(ctx, packedKey{}, pack), &none); err != nil {
+		return into, 0, err
 	}
-	if !r.used {
-		return errors.New("EachRow: the query is not one of the Reader")
+	if !pack.used {
+		return into, 0, errors.New("Packed: the query is not one of the Reader")
 	}
-	return nil
+	return pack.rows, pack.same.Int64, nil
 }
 
-// readerDriver hands rows to a receiver in the context.
+var errPacked = errors.New("packed rows: not what the database was asked for")
+
+// NextPacked reads one row into values, which has a place for each of Packing.Values and one for the content, and returns
+// the rest. A value is a part of rows, and nil is null.
+func NextPacked(rows []byte, values [][]byte) (rest []byte, err error) {
+	for i := range values {
+		colon := bytes.IndexByte(rows, ':')
+		if colon < 0 {
+			return nil, errPacked
+		}
+		size := 0
+		for _, digit := range rows[:colon] {
+			if size = size*10 + int(digit-'0'); digit < '0' || digit > '9' || size > len(rows) {
+				return nil, errPacked
+			}
+		}
+		null := colon == 0
+		if rows = rows[colon+1:]; size > len(rows) {
+			return nil, errPacked
+		}
+		if values[i] = nil; !null {
+			values[i] = rows[:size:size]
+		}
+		rows = rows[size:]
+	}
+	return rows, nil
+}
+
+// statement wraps a query: each value becomes its length, a colon and its bytes. Null has no length: concat leaves it out.
+func (p *packer) statement(dialectName, query string) string {
+	var one strings.Builder
+	one.WriteString("concat(")
+	for _, column := range p.Values {
+		if dialectName == dialect.Postgres {
+			column += "::text"
+		}
+		fmt.Fprintf(&one, "octet_length(%[1]s), ':', %[1]s, ", column)
+	}
+	fmt.Fprintf(&one, "octet_length(%s), ':'", p.Content)
+	rest := ", MAX(" + p.Same + ") FROM (" + query + ") packed"
+	if dialectName == dialect.Postgres {
+		return "SELECT string_agg(convert_to(" + one.String() + "), 'UTF8') || " + p.Content + ", ''::bytea)" + rest
+	}
+	return "SELECT CAST(group_concat(" + one.String() + ", " + p.Content + "), '') AS BLOB)" + rest
+}
+
+// readerDriver packs the rows of a query that is to be.
 type readerDriver struct{ *entsql.Driver }
 
-// ReaderDriver is the driver of Reader over a pool: what EachRow needs.
+// ReaderDriver is the driver of Reader over a pool: what Packed needs.
 func ReaderDriver(d *entsql.Driver) dialect.Driver { return readerDriver{d} }
 
 // Query runs a query.
 func (d readerDriver) Query(ctx context.Context, query string, args, into any) error {
-	r, ok := ctx.Value(rowsKey{}).(*receiver)
+	p, ok := ctx.Value(packedKey{}).(*packer)
 	if !ok {
 		return d.Driver.Query(ctx, query, args, into)
 	}
 	var rows entsql.Rows
-	if err := d.Driver.Query(ctx, query, args, &rows); err != nil {
+	if err := d.Driver.Query(ctx, p.statement(d.Dialect(), query), args, &rows); err != nil {
 		return err
 	}
-	err := r.receive(rows)
+	err := p.receive(rows)
 	if into, ok := into.(*entsql.Rows); ok {
 		into.ColumnScanner = noRows{}
 	}
 	return err
 }
 
-func (r *receiver) receive(rows entsql.Rows) (err error) {
+func (p *packer) receive(rows entsql.Rows) (err error) {
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	r.used = true
-	found, ok := rows.ColumnScanner.(*sql.Rows)
-	if !ok {
-		return errors.New("EachRow: rows that are not those of database/sql")
-	}
-	for found.Next() {
-		if err := r.each(found); err != nil {
+	p.used = true
+	var packed sql.RawBytes
+	for rows.Next() { // once
+		if err := rows.Scan(&packed, &p.same); err != nil {
 			return err
 		}
+		p.rows = append(p.rows, packed...)
 	}
-	return found.Err()
+	return rows.Err()
 }
 
 // noRows is what is left for ent.

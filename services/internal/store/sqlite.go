@@ -13,6 +13,8 @@ import (
 
 	"entgo.io/ent/dialect"
 	_ "github.com/mattn/go-sqlite3" // driver "sqlite3"
+
+	"github.com/palisade/palisade/services/internal/cmalloc"
 )
 
 // sqliteFile is the name of the database in the data directory.
@@ -66,4 +68,31 @@ func createSQLite(ctx context.Context, path string) error {
 	db.SetMaxOpenConns(1)
 	_, err = db.ExecContext(ctx, "PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL")
 	return errors.Join(err, db.Close(), os.Chmod(path, 0o600))
+}
+
+// ReleaseMemory frees the page caches of the connections that nobody uses now; they fill again from the operating system's
+// as pages are needed. It does nothing on PostgreSQL.
+func (s *Store) ReleaseMemory(ctx context.Context) error {
+	if s.Postgres() {
+		return nil
+	}
+	var errs []error
+	for _, pool := range []*sql.DB{s.readerDB, s.writerDB} {
+		// All at once: a pool hands out the same connection again and again.
+		var idle []*sql.Conn
+		for range pool.Stats().Idle {
+			conn, err := pool.Conn(ctx)
+			if err != nil {
+				errs = append(errs, err)
+				break
+			}
+			idle = append(idle, conn)
+		}
+		for _, conn := range idle {
+			_, err := conn.ExecContext(ctx, "PRAGMA shrink_memory")
+			errs = append(errs, err, conn.Close())
+		}
+	}
+	cmalloc.Trim()
+	return errors.Join(errs...)
 }

@@ -22,7 +22,28 @@ func (s *Store) RefreshStatistics(ctx context.Context) error {
 			return fmt.Errorf("refresh planner statistics: %w", err)
 		}
 	}
+	if s.Postgres() || len(statements) == 0 {
+		return nil
+	}
+	if err := s.reloadStatistics(ctx); err != nil {
+		return fmt.Errorf("let connections read the planner statistics: %w", err)
+	}
 	return nil
+}
+
+// reloadStatistics makes the connections that are open read the statistics again: SQLite does so when the schema has changed.
+func (s *Store) reloadStatistics(ctx context.Context) error {
+	tx, err := s.writerDB.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	for _, statement := range []string{"CREATE TABLE statistics_are_new (id INTEGER)", "DROP TABLE statistics_are_new"} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
 }
 
 func (s *Store) analyses(ctx context.Context) (statements []string, err error) {
@@ -42,7 +63,11 @@ func (s *Store) analyses(ctx context.Context) (statements []string, err error) {
 		if err := s.readerDB.QueryRowContext(ctx, `SELECT COUNT(*) FROM "`+table.Name+`"`).Scan(&size); err != nil {
 			return nil, err
 		}
-		if before, ok := known[table.Name]; ok && size <= before+before/4 && size >= before-before/4 {
+		before, ok := known[table.Name]
+		if size == 0 && !ok {
+			continue
+		}
+		if ok && size <= before+before/4 && size >= before-before/4 {
 			continue
 		}
 		for _, index := range table.Indexes {

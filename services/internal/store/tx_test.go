@@ -71,8 +71,21 @@ func TestRefreshStatistics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := st.RefreshStatistics(ctx); err != nil {
-			t.Fatal(err)
+		schemas := [3]int{}
+		for i := range schemas { // the first refresh changes it, the second finds nothing to do
+			if i > 0 {
+				if err := st.RefreshStatistics(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !st.Postgres() {
+				if err := st.readerDB.QueryRowContext(ctx, "PRAGMA schema_version").Scan(&schemas[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if !st.Postgres() && (schemas[1] <= schemas[0] || schemas[2] != schemas[1]) {
+			t.Errorf("schema versions %v: want that connections are told of new statistics, and only then", schemas)
 		}
 		query := "SELECT stat FROM sqlite_stat1 WHERE tbl = 'settings' LIMIT 1"
 		if st.Postgres() {

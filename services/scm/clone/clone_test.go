@@ -197,7 +197,7 @@ func TestFailures(t *testing.T) {
 				}
 				return true
 			}
-		}, "", clone.Limits{Timeout: 20 * time.Second}, false, "status 502"},
+		}, "", clone.Limits{Timeout: 2 * time.Minute}, false, "status 502"},
 		"unpacked too large": {nil, "", clone.Limits{Inflated: 100}, true, "too large"},
 		"one file too large": {nil, "", clone.Limits{Object: 20}, true, "does not leave out"},
 		"cut off": {func(s *clonetest.Server, _ *clone.Source) {

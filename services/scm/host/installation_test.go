@@ -23,7 +23,7 @@ func TestInstallations(t *testing.T) {
 	s := hosttest.NewGitHub(t)
 	s.AppKey, s.Scopes = &key.PublicKey, nil
 	s.Repositories = []hosttest.Repository{{ID: 1, Name: "acme/web", DefaultBranch: "main", Visibility: "private"}}
-	c := client(t, egress.Limits{Timeout: 10 * time.Second})
+	c := client(t, egress.Limits{Timeout: time.Minute})
 	app := host.OpenApp(enterprise, s.URL, "4711", text, c)
 	h, err := app.InstallationIn(t.Context(), "acme")
 	if err != nil {

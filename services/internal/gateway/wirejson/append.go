@@ -44,6 +44,7 @@ type writer struct {
 	spans  []span // those of a message behind those of the message around it
 	second int64  // the latest one that was written
 	text   []byte // how: "2026-05-04T10:20:30
+	latest latest
 }
 
 var writers = sync.Pool{New: func() any { return &writer{second: math.MinInt64} }}
@@ -224,6 +225,9 @@ func (w *writer) value(b []byte, f *field, at span, wire []byte) ([]byte, error)
 	case kindBytes:
 		return jsonappend.Bytes(b, wire[at.start:at.end]), nil
 	case kindMessage:
+		if at.end-at.start >= minKept && at.end-at.start <= maxKept {
+			return w.kept(b, f.message, wire[at.start:at.end])
+		}
 		return w.message(b, f.message, wire[at.start:at.end])
 	case kindTimestamp:
 		return w.timestamp(b, wire[at.start:at.end])

@@ -1,0 +1,44 @@
+package store
+
+import (
+	"context"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+)
+
+func TestReleaseMemory(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, o Options) {
+		st := open(t, o)
+		if _, err := st.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx := tenant.System(t.Context())
+		write := func(name string) {
+			err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+				// Beside a transaction it does not wait for the end of it.
+				if err := st.ReleaseMemory(ctx); err != nil {
+					return err
+				}
+				return tx.Setting.Create().SetName(name).SetValue([]byte("x")).Exec(ctx)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("first")
+		before := st.readerDB.Stats().OpenConnections
+		if err := st.ReleaseMemory(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if after := st.readerDB.Stats(); after.OpenConnections != before || after.InUse != 0 {
+			t.Errorf("%d connections, %d in use: want %d, idle", after.OpenConnections, after.InUse, before)
+		}
+		write("second")
+		if n := st.Reader.Setting.Query().CountX(ctx); n != 2 {
+			t.Errorf("%d rows, want 2", n)
+		}
+	})
+}

@@ -1,0 +1,52 @@
+// Package traffic lets long work on a node leave the processors to callers who wait for a short answer.
+package traffic
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// stint is how long work goes on before it looks whether anybody waits.
+	stint = 200 * time.Microsecond
+	// look is how long it lets pass before it looks again.
+	look = 100 * time.Microsecond
+	// share is how long it waits at most, as a multiple of the time that it has worked: so it never stands still.
+	share = 2
+)
+
+// Calls are the short calls that a node is answering. The zero value has none, and a nil one never will.
+type Calls struct{ running atomic.Int64 }
+
+// Begin counts a call until End.
+func (c *Calls) Begin() { c.running.Add(1) }
+
+// End is what each Begin needs.
+func (c *Calls) End() { c.running.Add(-1) }
+
+// Work is one goroutine's long work beside the calls.
+type Work struct {
+	calls *Calls
+	since time.Time
+}
+
+// Beside begins long work.
+func (c *Calls) Beside() *Work { return &Work{calls: c, since: time.Now()} }
+
+// Yield waits while calls are running, if there was work since the last wait, and for no longer than twice as long as that
+// took. It is called often, between two small steps; a context that ends ends the wait.
+func (w *Work) Yield(ctx context.Context) {
+	if w.calls == nil {
+		return
+	}
+	now := time.Now()
+	worked := now.Sub(w.since)
+	if worked < stint {
+		return
+	}
+	for until := now.Add(share * worked); w.calls.running.Load() > 0 && now.Before(until) && ctx.Err() == nil; now = time.Now() {
+		time.Sleep(look)
+	}
+	w.since = now
+}

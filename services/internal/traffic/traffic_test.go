@@ -1,0 +1,45 @@
+package traffic
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestYield(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := &Calls{}
+		work := calls.Beside()
+		waited := func(worked time.Duration) time.Duration {
+			time.Sleep(worked)
+			began := time.Now()
+			work.Yield(t.Context())
+			return time.Since(began)
+		}
+		if got := waited(time.Second); got != 0 {
+			t.Errorf("nobody waits for an answer, and work waited %s", got)
+		}
+		calls.Begin()
+		if got := waited(stint / 2); got != 0 {
+			t.Errorf("work that has only begun waited %s", got)
+		}
+		if got := waited(time.Second); got < 2*time.Second || got > 3*time.Second {
+			t.Errorf("work of 1s waited %s beside a call that does not end", got)
+		}
+		time.AfterFunc(time.Second+10*time.Millisecond, calls.End)
+		if got := waited(time.Second); got < 10*time.Millisecond || got > 11*time.Millisecond {
+			t.Errorf("work waited %s for a call that ended after 10ms", got)
+		}
+		calls.Begin()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		time.Sleep(time.Hour)
+		began := time.Now()
+		if work.Yield(ctx); time.Since(began) > 0 {
+			t.Error("work that was given up waited")
+		}
+		var none *Calls
+		none.Beside().Yield(t.Context())
+	})
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package services
+
+// dropProgram does something on Linux only.
+func dropProgram() error { return nil }
