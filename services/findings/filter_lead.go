@@ -2,6 +2,7 @@ package findings
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type condition struct {
 	column string // that it looks at
 	values int    // of the column that it chooses; 0: an index does not find them
 	named  string // the values, to tell them from others of the column
+	none   bool   // it chooses nothing: what it names is not there
 }
 
 // isOneOf chooses findings by a word or more.
@@ -38,7 +40,7 @@ func isOneOf(column string, values ...string) condition {
 
 // hasID chooses findings by the ids of what they belong to; where is the condition that does.
 func hasID(column string, ids []int64, where predicate.Finding) condition {
-	return condition{where: where, column: column, values: len(ids), named: fmt.Sprint(ids)}
+	return condition{where: where, column: column, values: len(ids), named: fmt.Sprint(ids), none: len(ids) == 0}
 }
 
 // leading are the columns that an index of lists begins with, in the order in which they are taken where none is known to
@@ -74,10 +76,12 @@ func held(lead, column string) bool {
 
 // sizes remembers about how many findings a condition chooses, which says what index to read. They may be outdated: that
 // costs time and changes no answer.
-type sizes struct{ known *expirable.LRU[string, int] }
+type sizes struct {
+	known *expirable.LRU[[sha256.Size]byte, int]
+}
 
 func newSizes() *sizes {
-	return &sizes{known: expirable.NewLRU[string, int](10_000, nil, 10*time.Minute)}
+	return &sizes{known: expirable.NewLRU[[sha256.Size]byte, int](10_000, nil, 10*time.Minute)}
 }
 
 // steps are the numbers of findings that are told apart. What is found by several values has no order and is sorted, so it
@@ -88,7 +92,7 @@ const sortable = 2
 
 // of is how many of the steps a condition reaches. It is counted along the index that the condition leads.
 func (s *sizes) of(ctx context.Context, db *ent.Client, f *filter, c condition) (int, error) {
-	key := fmt.Sprintf("%d/%s/%s/%s", f.deploymentID, f.issueType, c.column, c.named)
+	key := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%s/%s", f.deploymentID, f.issueType, c.column, c.named))
 	if size, ok := s.known.Get(key); ok {
 		return size, nil
 	}

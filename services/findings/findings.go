@@ -40,6 +40,9 @@ func (s *Findings) ListFindings(ctx context.Context, r *findingsv1.ListFindingsR
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(list, func(c condition) bool { return c.none }) {
+		return &findingsv1.ListFindingsResponse{}, nil
+	}
 	page, err := s.page(ctx, r, listing{filter: f, conditions: list, dedup: r.GetDedup()})
 	if err != nil || page == nil {
 		return &findingsv1.ListFindingsResponse{}, err
@@ -119,13 +122,12 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 const near = 50
 
 // skip finds the last row of the page before a page. It counts from the nearest page before it that was served lately, or
-// from the first one. The list ends where findings are older than "since", which is not asked of each row that is counted.
+// from the first one.
 func (s *Findings) skip(ctx context.Context, of listing, served func(page int64) (boundary, bool), page, size int64) (boundary, error) {
 	const far = int64(1) << 40
 	if page > far/size {
 		return boundary{end: true}, nil
 	}
-	of.conditions = slices.DeleteFunc(slices.Clone(of.conditions), func(c condition) bool { return c.column == finding.FieldRelevantSince })
 	where, err := s.where(ctx, of)
 	if err != nil {
 		return boundary{}, err
@@ -143,7 +145,7 @@ func (s *Findings) skip(ctx context.Context, of listing, served func(page int64)
 	}
 	err = s.store.Reader.Finding.Query().Where(where...).Order(newestFirst).
 		Offset(int(rows)-1).Limit(1).Select(finding.FieldRelevantSince, finding.FieldID).Scan(ctx, &last)
-	if err != nil || len(last) == 0 || of.since != 0 && last[0].RelevantSince < microseconds(of.since) {
+	if err != nil || len(last) == 0 {
 		return boundary{end: true}, err
 	}
 	return boundary{relevantSince: last[0].RelevantSince, id: last[0].ID}, nil

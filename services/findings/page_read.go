@@ -79,12 +79,15 @@ type pageRows struct {
 
 var pagePool = sync.Pool{New: func() any { return new(pageRows) }}
 
-// maxKeptPage keeps large pages from staying in memory, in rows.
-const maxKeptPage = 500
+// Large pages do not stay in memory.
+const (
+	maxKeptRows  = 500
+	maxKeptBytes = 1 << 20
+)
 
 // free gives the memory back: nothing of it may be used any more.
 func (p *pageRows) free() {
-	if cap(p.rows) <= maxKeptPage {
+	if cap(p.rows) <= maxKeptRows && cap(p.packed) <= maxKeptBytes {
 		pagePool.Put(p)
 	}
 }

@@ -117,6 +117,33 @@ func TestJumpToAPage(t *testing.T) {
 	})
 }
 
+// A jump is counted from the nearest page before it that was served, if it is near: it belongs to the same walk.
+func TestJumpFromAServedPage(t *testing.T) {
+	const n = 730
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedMany(t, s, n, nil)
+		want := inOrder(n)
+		page := func(number, from int, more string) {
+			t.Helper()
+			got := strings.Fields(labels(t, s, fmt.Sprintf("page=%d%s", number, more)))
+			if !slices.Equal(got, want[min(from, n):min(from+100, n)]) {
+				t.Errorf("page %d%s: %v, want those from %d on", number, more, got, from)
+			}
+		}
+		for _, more := range []string{"", "&dedup=true", "&since=1", "&severities=high&severities=critical&severities=medium&severities=low"} {
+			for _, number := range []int{0, 4, 2, 6, 5, 7, 8, 90} {
+				page(number, 100*number, more)
+			}
+		}
+		page(3, 300, "&status=open")
+		l.seed(t, s, many(20, func(i int, f *fact) { f.label, f.at = fmt.Sprintf("new%d", i), int64(1+i) })...)
+		page(6, 600, "&status=open") // the walk goes on where it was
+		if got := strings.Fields(labels(t, s, "page=3&page_size=101")); !slices.Equal(got, strings.Fields(labels(t, s, "page=0&page_size=404"))[303:]) {
+			t.Errorf("a page of another size begins with %v", got[0])
+		}
+	})
+}
+
 // Where pages end is remembered for a caller and a filter: neither sees that of another.
 func TestPagesOfOthers(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

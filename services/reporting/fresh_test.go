@@ -2,6 +2,7 @@ package reporting_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -176,6 +177,52 @@ func TestOverlappingTransactions(t *testing.T) {
 			if got := w.severities(); got != "{1 1 1 6}" {
 				t.Errorf("built %v: and one more: %s", built, got)
 			}
+		}
+	})
+}
+
+// A transaction may be open whose number is above all that have ended, and PostgreSQL does not tell.
+func TestNewestTransactionStaysOpen(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		if !s.Store.Postgres() {
+			t.Skip("SQLite has one writer")
+		}
+		w := newAcme(t, s, s.AddTenant(t, "built"))
+		before := w.severities()
+		critical := func() *fact {
+			return &fact{project: "acme/web", ref: main, rule: "gosec/sqli", kind: "sast", severity: "critical", changes: history(t, "1d open")}
+		}
+		older, newer, begun, stored := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+		ended := map[string]chan error{"older": make(chan error, 1), "newer": make(chan error, 1)}
+		go func() {
+			ended["older"] <- s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+				err := tx.Setting.Create().SetName("of the older one").SetValue([]byte("x")).Exec(ctx) // which gives it its number
+				close(begun)
+				<-older
+				return errors.Join(err, w.store(ctx, tx, critical()))
+			})
+		}()
+		<-begun
+		go func() {
+			ended["newer"] <- s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+				err := w.store(ctx, tx, critical())
+				close(stored)
+				<-newer
+				return err
+			})
+		}()
+		<-stored
+		close(older)
+		if err := <-ended["older"]; err != nil {
+			t.Fatal(err)
+		}
+		between := w.severities()
+		close(newer)
+		if err := <-ended["newer"]; err != nil {
+			t.Fatal(err)
+		}
+		if after := w.severities(); between == before || after == between {
+			t.Errorf("%s, then %s, then %s: want one more each time", before, between, after)
 		}
 	})
 }

@@ -94,10 +94,10 @@ func (s *Snapshots) account(deploymentID int64, e *entry) {
 }
 
 // base is what was known when the snapshot was built: that it holds count events with ids up to highest. Transactions
-// that were open then may add to them until all below xmax have ended.
+// that were open then may add to them until all below next have ended.
 type base struct {
 	unsure        bool
-	highest, xmax int64
+	highest, next int64
 	count         int64
 }
 
@@ -122,7 +122,7 @@ func (e *entry) advance(ctx context.Context, l loader) error {
 		if count != e.base.count {
 			return e.build(ctx, l, now)
 		}
-		e.base.unsure = now.xmin < e.base.xmax
+		e.base.unsure = now.ended < e.base.next
 	}
 	if now.highest == e.mark.id {
 		return nil
@@ -155,7 +155,7 @@ func (e *entry) advance(ctx context.Context, l loader) error {
 
 // build reads everything. Events that are committed while it does so are behind the watermark, and read again.
 func (e *entry) build(ctx context.Context, l loader, now reading) (err error) {
-	began := base{unsure: now.xmin < now.xmax, highest: now.highest, xmax: now.xmax}
+	began := base{unsure: now.ended < now.next, highest: now.highest, next: now.next}
 	if began.unsure {
 		if began.count, err = l.count(ctx, began.highest); err != nil {
 			return err

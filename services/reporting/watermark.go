@@ -10,9 +10,9 @@ import (
 // watermark is how far the events are known: all with ids up to it have been seen, and none can come any more.
 //
 // On SQLite transactions commit one after another, so that is the highest id. On PostgreSQL a transaction that is still
-// open may hold lower ids than those which others have committed. So each reading of the highest id is kept with the first
-// transaction number not given away at that time; once all transactions below it have ended, the events up to that id are
-// all there are.
+// open may hold lower ids than those which others have committed. So each reading of the highest id is kept with a transaction
+// number that was given away after it; once all transactions below that have ended, the events up to that id are all there
+// are. A transaction has its number when it writes events: findings come first.
 type watermark struct {
 	id       int64
 	readings []reading
@@ -20,8 +20,10 @@ type watermark struct {
 
 // reading is what the database said at one moment.
 type reading struct {
-	highest    int64 // id of an event
-	xmin, xmax int64 // all transactions below xmin have ended; none from xmax on has begun. Both 0 on SQLite
+	highest int64 // id of an event
+	// All transactions below ended have done so, and those that may have lower events than highest are below next. Both are 0
+	// on SQLite.
+	ended, next int64
 }
 
 // maxReadings bounds what is kept while a transaction stays open for long; those that are kept do.
@@ -33,7 +35,7 @@ func (w watermark) take(r reading) watermark {
 	next := watermark{id: w.id}
 	for _, earlier := range append(w.readings[:len(w.readings):len(w.readings)], r) {
 		switch n := len(next.readings); {
-		case r.xmin >= earlier.xmax:
+		case r.ended >= earlier.next:
 			next.id = max(next.id, earlier.highest)
 		case n > 0 && next.readings[n-1].highest == earlier.highest, n == maxReadings:
 			// The one before says the same sooner.
@@ -49,8 +51,10 @@ func read(ctx context.Context, st *store.Store) (r reading, err error) {
 	reader, _ := st.DB()
 	if st.Postgres() {
 		err = reader.QueryRowContext(ctx, `SELECT COALESCE((SELECT MAX(id) FROM finding_events), 0),
-			CAST(CAST(pg_snapshot_xmin(s) AS text) AS bigint), CAST(CAST(pg_snapshot_xmax(s) AS text) AS bigint)
-			FROM pg_current_snapshot() s`).Scan(&r.highest, &r.xmin, &r.xmax)
+			CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)`).Scan(&r.highest, &r.ended)
+		if err == nil {
+			r.next, err = st.NewTransaction(ctx)
+		}
 	} else {
 		err = reader.QueryRowContext(ctx, "SELECT COALESCE(MAX(id), 0) FROM finding_events").Scan(&r.highest)
 	}

@@ -150,7 +150,7 @@ type group struct {
 func (in *ingest) collect(ctx context.Context) error {
 	each := in.results.each
 	if in.readAhead {
-		each = aheadOf(in.calls, each)
+		each = aheadOf(in.calls, in.work, each)
 	}
 	err := each(ctx, func(i *incoming) error {
 		in.work.Yield(ctx)

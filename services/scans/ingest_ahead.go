@@ -21,8 +21,9 @@ type eachResult func(ctx context.Context, yield func(*incoming) error) error
 
 // aheadOf lets a source read in a goroutine of its own while results that it has passed are worked on: a report takes as long to
 // read as its results take to be hashed. All calls of yield are made by the caller's goroutine; a panic of the source is one of the
-// caller. The source leaves the processor to calls.
-func aheadOf(calls *traffic.Calls, each eachResult) eachResult {
+// caller. The source leaves the processor to
+// calls, as does the caller with his work.
+func aheadOf(calls *traffic.Calls, work *traffic.Work, each eachResult) eachResult {
 	return func(ctx context.Context, yield func(*incoming) error) error {
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
@@ -30,6 +31,7 @@ func aheadOf(calls *traffic.Calls, each eachResult) eachResult {
 		go r.read(ctx)
 		var failed error
 		for batch := range r.batches {
+			work.Resume()
 			for _, i := range batch {
 				if failed == nil {
 					if failed = yield(i); failed != nil {
@@ -71,6 +73,7 @@ func (r *aheadReader) read(ctx context.Context) {
 		}
 		select {
 		case r.batches <- batch:
+			r.work.Resume()
 			batch = nil
 			return nil
 		case <-ctx.Done():

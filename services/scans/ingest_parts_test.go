@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/proto"
@@ -17,6 +19,7 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/internal/traffic"
 )
 
 // Rows are written without ent: no column that it knows may be forgotten.
@@ -191,7 +194,7 @@ func TestHashWithoutCommit(t *testing.T) {
 func TestReadAhead(t *testing.T) {
 	const size = 1234
 	source := func(end func() error) eachResult {
-		return aheadOf(nil, func(_ context.Context, yield func(*incoming) error) error {
+		return aheadOf(nil, new(traffic.Work), func(_ context.Context, yield func(*incoming) error) error {
 			for n := range size {
 				if err := yield(&incoming{result: n}); err != nil {
 					return err
@@ -258,4 +261,40 @@ func BenchmarkEncode(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// Beside a call that does not end, reading and storing take a few times as long as without: the two do not wait for each
+// other's waits.
+func TestReadAheadBesideACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := new(traffic.Calls)
+		took := func() time.Duration {
+			work, began, results := calls.Beside(), time.Now(), 0
+			err := aheadOf(calls, work, func(_ context.Context, yield func(*incoming) error) error {
+				for n := range 20_000 {
+					time.Sleep(10 * time.Microsecond)
+					if err := yield(&incoming{result: n}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})(t.Context(), func(*incoming) error {
+				work.Yield(t.Context())
+				if results++; results%500 == 0 {
+					time.Sleep(7500 * time.Microsecond)
+				}
+				return nil
+			})
+			if err != nil || results != 20_000 {
+				t.Fatalf("%d results, %v", results, err)
+			}
+			return time.Since(began)
+		}
+		alone := took()
+		calls.Begin()
+		if beside := took(); beside > 6*alone {
+			t.Errorf("took %s beside a call, and %s alone", beside, alone)
+		}
+		calls.End()
+	})
 }

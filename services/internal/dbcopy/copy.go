@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -342,9 +343,6 @@ func (c *copier) finish(ctx context.Context) error {
 		_, err := c.target.db.ExecContext(ctx, "DROP TABLE "+journalTable)
 		return err
 	}
-	if _, err := c.target.db.ExecContext(ctx, "DROP TABLE "+journalTable); err != nil {
-		return err
-	}
 	// Closing writes the log into the file.
 	if err := c.target.close(); err != nil {
 		return err
@@ -353,7 +351,16 @@ func (c *copier) finish(ctx context.Context) error {
 	if err := c.refreshStatistics(ctx); err != nil {
 		return err
 	}
-	return publish(stagedFile(c.To), c.To.SQLite)
+	if err := publish(stagedFile(c.To), c.To.SQLite); err != nil {
+		return err
+	}
+	// Until here the same command went on with the copy. From here on the marks mean nothing.
+	db, err := sql.Open("sqlite3", sqliteDSN(c.To.SQLite, "_locking_mode=EXCLUSIVE"))
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "DROP TABLE "+journalTable)
+	return errors.Join(err, db.Close())
 }
 
 func (c *copier) refreshStatistics(ctx context.Context) error {
@@ -378,9 +385,22 @@ func publish(staged, path string) error {
 	if err := syncFile(staged); err != nil {
 		return err
 	}
+	if err := refuseLog(path); err != nil {
+		return err
+	}
 	// A link, unlike a renaming, never replaces a file.
 	if err := os.Link(staged, path); err != nil {
 		return fmt.Errorf("the finished database is %s, but cannot get its name: %w", staged, err)
 	}
-	return errors.Join(os.RemoveAll(filepath.Dir(staged)), syncFile(filepath.Dir(path)))
+	return errors.Join(syncFile(filepath.Dir(path)), os.RemoveAll(filepath.Dir(staged)))
+}
+
+// refuseLog returns an error when the log of another database lies where that of the database at path will be: SQLite would
+// write its pages over those of the new one.
+func refuseLog(path string) error {
+	if _, err := os.Lstat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, fmt.Errorf("%w: %s-wal is the log of a database that was there before: move it away together with its %s-shm",
+			ErrNotEmpty, path, filepath.Base(path)))
+	}
+	return nil
 }

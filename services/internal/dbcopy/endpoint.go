@@ -101,7 +101,7 @@ func check(from, to Endpoint) error {
 	case err == nil:
 		return fmt.Errorf("%w: %s exists; choose another directory, or move the file away", ErrNotEmpty, to.SQLite)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return refuseLog(to.SQLite)
 	}
 	return err
 }

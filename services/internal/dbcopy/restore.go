@@ -109,7 +109,8 @@ func Replaceable(ctx context.Context, path string, force bool) error {
 	return nil
 }
 
-// Install gives a staged database its place. One that is there keeps its content under another name, which is returned.
+// Install gives a staged database its place. One that is there keeps its content under another name, which is returned; so
+// does a log without its database, which SQLite would take for that of the new one.
 func Install(ctx context.Context, dir, path string, now time.Time) (kept string, err error) {
 	staged := filepath.Join(dir, fileName)
 	if err := RefuseOpen(ctx, staged); err != nil { // which also empties the log
@@ -118,11 +119,15 @@ func Install(ctx context.Context, dir, path string, now time.Time) (kept string,
 	if err := syncFile(staged); err != nil {
 		return "", err
 	}
+	name := path + ".before-restore-" + now.UTC().Format("20060102T150405Z")
 	if _, err := os.Lstat(path); err == nil {
-		kept = path + ".before-restore-" + now.UTC().Format("20060102T150405Z")
-		if err := keep(path, kept); err != nil {
+		if err := os.Link(path, name); err != nil {
 			return "", err
 		}
+		kept = name
+	}
+	if err := keepLog(path, name); err != nil {
+		return kept, err
 	}
 	if err := os.Rename(staged, path); err != nil {
 		return kept, err
@@ -130,12 +135,8 @@ func Install(ctx context.Context, dir, path string, now time.Time) (kept string,
 	return kept, errors.Join(syncFile(filepath.Dir(path)), os.RemoveAll(dir))
 }
 
-// keep gives a database another name. A log is there only if SQLite could not put it into the file: then it must follow,
-// and must not be taken for that of the new file.
-func keep(path, kept string) error {
-	if err := os.Link(path, kept); err != nil {
-		return err
-	}
+// keepLog gives the log of a database another name. There is one where a server was killed.
+func keepLog(path, kept string) error {
 	for _, suffix := range []string{"-wal", "-shm"} {
 		if err := os.Rename(path+suffix, kept+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -29,7 +29,22 @@ func (s *Store) OpenReplica(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, replica.Close())
 	}
+	replica.primary = s
 	return replica, nil
+}
+
+// NewTransaction uses up a number for transactions of PostgreSQL and returns it: every transaction that has changed anything
+// before has a lower one. Nothing that PostgreSQL tells without that says so: pg_snapshot_xmax is behind the highest that has
+// ended, and others may be open with higher ones. On a replica it is a number of the database that it copies.
+func (s *Store) NewTransaction(ctx context.Context) (number int64, err error) {
+	db := s.readerDB
+	if s.primary != nil {
+		db = s.primary.writerDB
+	}
+	if err := db.QueryRowContext(ctx, "SELECT CAST(CAST(pg_current_xact_id() AS text) AS bigint)").Scan(&number); err != nil {
+		return 0, fmt.Errorf("ask for the number of a transaction: %w", err)
+	}
+	return number, nil
 }
 
 // schemaVersion is the number of the newest migration that was applied; 0 before the first. It may be one that this

@@ -35,6 +35,8 @@ type Store struct {
 	dialect  string
 	readerDB *sql.DB
 	writerDB *sql.DB
+	// primary is what a replica copies; nil for others.
+	primary *Store
 	// patientDB is for statements that may take long: no timeout ends them. On SQLite it is writerDB.
 	patientDB *sql.DB
 	group     *group // nil on PostgreSQL, which syncs the commits of many connections together by itself

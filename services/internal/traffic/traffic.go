@@ -14,9 +14,11 @@ const (
 	look = 100 * time.Microsecond
 	// share is how long it waits at most, as a multiple of the time that it has worked: so it never stands still.
 	share = 2
+	// longest is how long it waits at once: whoever it hands its results to, or gets them from, waits with it.
+	longest = 5 * time.Millisecond
 )
 
-// Calls are the short calls that a node is answering. The zero value has none, and a nil one never will.
+// Calls are the short calls that a node is answering: such as wait for nothing that long work holds. The zero value has none, and a nil one never will.
 type Calls struct{ running atomic.Int64 }
 
 // Begin counts a call until End.
@@ -34,8 +36,11 @@ type Work struct {
 // Beside begins long work.
 func (c *Calls) Beside() *Work { return &Work{calls: c, since: time.Now()} }
 
+// Resume says that the goroutine has been waiting until now: that was no work.
+func (w *Work) Resume() { w.since = time.Now() }
+
 // Yield waits while calls are running, if there was work since the last wait, and for no longer than twice as long as that
-// took. It is called often, between two small steps; a context that ends ends the wait.
+// took, nor than 5 ms. It is called often, between two small steps; a context that ends ends the wait.
 func (w *Work) Yield(ctx context.Context) {
 	if w.calls == nil {
 		return
@@ -45,7 +50,7 @@ func (w *Work) Yield(ctx context.Context) {
 	if worked < stint {
 		return
 	}
-	for until := now.Add(share * worked); w.calls.running.Load() > 0 && now.Before(until) && ctx.Err() == nil; now = time.Now() {
+	for until := now.Add(min(share*worked, longest)); w.calls.running.Load() > 0 && now.Before(until) && ctx.Err() == nil; now = time.Now() {
 		time.Sleep(look)
 	}
 	w.since = now

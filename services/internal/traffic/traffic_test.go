@@ -24,12 +24,19 @@ func TestYield(t *testing.T) {
 		if got := waited(stint / 2); got != 0 {
 			t.Errorf("work that has only begun waited %s", got)
 		}
-		if got := waited(time.Second); got < 2*time.Second || got > 3*time.Second {
+		if got := waited(time.Millisecond); got < 2*time.Millisecond || got > 2*(time.Millisecond+stint) {
+			t.Errorf("work of 1ms waited %s beside a call that does not end", got)
+		}
+		if got := waited(time.Second); got < longest || got > longest+look {
 			t.Errorf("work of 1s waited %s beside a call that does not end", got)
 		}
-		time.AfterFunc(time.Second+10*time.Millisecond, calls.End)
-		if got := waited(time.Second); got < 10*time.Millisecond || got > 11*time.Millisecond {
-			t.Errorf("work waited %s for a call that ended after 10ms", got)
+		time.Sleep(time.Second)
+		if work.Resume(); waited(0) != 0 {
+			t.Error("time without work counts as work")
+		}
+		time.AfterFunc(time.Second+time.Millisecond, calls.End)
+		if got := waited(time.Second); got < time.Millisecond || got > time.Millisecond+look {
+			t.Errorf("work waited %s for a call that ended after 1ms", got)
 		}
 		calls.Begin()
 		ctx, cancel := context.WithCancel(t.Context())
