@@ -210,6 +210,7 @@ func (in *ingest) putAside(ctx context.Context) error {
 		return err
 	}
 	for _, i := range in.batch {
+		in.work.Yield(ctx)
 		g := i.of
 		i.ruleID = in.rules[ruleKey{i.group.tool, i.ruleName}].id
 		text := identityText(i.ruleName, i.content)

@@ -125,6 +125,7 @@ func (in *ingest) insertFindings(ctx context.Context, rows []*ent.Finding, suffi
 			in.statements[key] = plan.statement(numbered, size) + suffix
 		}
 		for ; len(rows) >= size; rows = rows[size:] {
+			in.work.Yield(ctx)
 			if _, err := tx.ExecContext(ctx, in.statements[key], plan.arguments(rows[:size])...); err != nil {
 				return fmt.Errorf("insert %d findings: %w", size, err)
 			}
