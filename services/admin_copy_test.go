@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
@@ -69,9 +70,17 @@ func TestMoveToPostgresAndBack(t *testing.T) {
 func mustCopy(t *testing.T, cfg services.Config, req services.CopyRequest) services.CopyReport {
 	t.Helper()
 	cfg.Data = t.TempDir()
-	report, err := services.CopyDatabase(t.Context(), cfg, req, func(string, int64, int64) {})
-	if err != nil {
-		t.Fatal(err)
+	var report services.CopyReport
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		var err error
+		report, err = services.CopyDatabase(t.Context(), cfg, req, func(string, int64, int64) {})
+		if err == nil {
+			break
+		}
+		// PostgreSQL takes a moment to see that the connections of a server have ended.
+		if !strings.Contains(err.Error(), "is in use") || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
 	}
 	for _, table := range report.Tables {
 		if !table.OK {

@@ -39,7 +39,7 @@ func spool(ctx context.Context, o UploadOptions, encoding string, body io.Reader
 	case encoding == "gzip":
 		return nil, apierr.MalformedReport("the content encoding is gzip, but the report is not compressed")
 	case envelope.Match(head):
-		inner, err := unwrap(src)
+		inner, err := unwrap(ctx, o, src)
 		if err != nil {
 			return nil, err
 		}
@@ -75,14 +75,24 @@ func spoolPlain(ctx context.Context, o UploadOptions, src io.Reader) (*os.File, 
 	return file, nil
 }
 
-// unwrap takes the report out of the JSON form in which some clients send it: base64 of gzip in the field "sarif".
-func unwrap(src io.Reader) ([]byte, error) {
-	raw, err := io.ReadAll(io.LimitReader(src, maxEnvelope+1))
+// unwrap takes the report out of the JSON form in which some clients send it: base64 of gzip in the field "sarif". The body
+// ends when it is the upload's turn; those that wait lie on the disk.
+func unwrap(ctx context.Context, o UploadOptions, src io.Reader) ([]byte, error) {
+	file, err := namelessFile(o.SpoolDir, "envelope-*")
 	if err != nil {
 		return nil, err
 	}
-	if len(raw) > maxEnvelope {
+	defer func() { _ = file.Close() }() // it is gone with that
+	size, err := io.Copy(file, io.LimitReader(contextReader{ctx, src}, maxEnvelope+1))
+	if err != nil {
+		return nil, err
+	}
+	if size > maxEnvelope {
 		return nil, apierr.TooLarge("a report wrapped in JSON may have %d bytes; send the report itself as the body", maxEnvelope)
+	}
+	raw := make([]byte, size)
+	if _, err := file.ReadAt(raw, 0); err != nil {
+		return nil, err
 	}
 	var wrapped struct {
 		Sarif string `json:"sarif"`
