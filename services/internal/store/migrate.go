@@ -144,12 +144,26 @@ func (s *Store) aloneMigrating(ctx context.Context, fn func() error) (err error)
 	if _, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
 		return fmt.Errorf("prepare for migrating: %w", err)
 	}
-	// goose's own number, so that its command-line tool waits too.
-	if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", lock.DefaultLockID); err != nil {
-		return fmt.Errorf("wait for other nodes that migrate: %w", err)
+	// goose's own number, so that its command-line tool waits too. The lock is asked for again and again: a statement that
+	// waits has a snapshot, and CREATE INDEX CONCURRENTLY, in a migration of whoever has the lock, would wait for that one.
+	for {
+		var ours bool
+		if err := tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1)", lock.DefaultLockID).Scan(&ours); err != nil {
+			return fmt.Errorf("wait for other nodes that migrate: %w", err)
+		}
+		if ours {
+			return fn()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for other nodes that migrate: %w", ctx.Err())
+		case <-time.After(migrateLook):
+		}
 	}
-	return fn()
 }
+
+// migrateLook is how often a node asks whether others still migrate.
+const migrateLook = 100 * time.Millisecond
 
 func (s *Store) provider() (*goose.Provider, error) {
 	dialect, dir := goose.DialectSQLite3, "sqlite"
