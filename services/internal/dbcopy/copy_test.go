@@ -147,6 +147,11 @@ func TestRefusals(t *testing.T) {
 	refused(Options{From: there, To: newPostgres(t)}, "pg_dump")
 	refused(Options{From: Endpoint{SQLite: f.path}, To: Endpoint{SQLite: "x"}}, "palisade backup")
 	refused(Options{From: there, To: Endpoint{SQLite: filepath.Join(t.TempDir(), "other.db")}}, "other.db", "palisade.db")
+	stray := Endpoint{SQLite: filepath.Join(t.TempDir(), fileName)}
+	if err := os.WriteFile(stray.SQLite+"-wal", []byte("of another database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(Options{From: there, To: stray}, fileName+"-wal", "move it away")
 	o := f.options(there)
 	o.KeyFile = filepath.Join(t.TempDir(), "none")
 	refused(o, "--key-file")
