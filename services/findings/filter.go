@@ -148,7 +148,7 @@ func (f *filter) forIssueType() (list []condition) {
 		list = addIn(list, finding.FieldPackage, f.dependencies)
 		list = addIn(list, finding.FieldEpssProbability, f.epss)
 		if f.malicious != nil && *f.malicious {
-			list = append(list, condition{where: issuefilter.IsMalicious, column: finding.FieldMalicious, values: 1, named: "true"})
+			list = append(list, condition{where: issuefilter.IsMalicious, column: finding.FieldMalicious, values: 1, named: true})
 		} else if f.malicious != nil {
 			list = append(list, condition{where: finding.MaliciousIsNil(), column: finding.FieldMalicious})
 		}

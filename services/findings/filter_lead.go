@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -23,13 +22,13 @@ type condition struct {
 	where  predicate.Finding
 	column string // that it looks at
 	values int    // of the column that it chooses; 0: an index does not find them
-	named  string // the values, to tell them from others of the column
+	named  any    // the values, to tell them from others of the column
 	none   bool   // it chooses nothing: what it names is not there
 }
 
 // isOneOf chooses findings by a word or more.
 func isOneOf(column string, values ...string) condition {
-	c := condition{column: column, values: len(values), named: strings.Join(values, "|")}
+	c := condition{column: column, values: len(values), named: values}
 	if len(values) == 1 {
 		c.where = entsql.FieldEQ(column, values[0])
 	} else {
@@ -40,7 +39,7 @@ func isOneOf(column string, values ...string) condition {
 
 // hasID chooses findings by the ids of what they belong to; where is the condition that does.
 func hasID(column string, ids []int64, where predicate.Finding) condition {
-	return condition{where: where, column: column, values: len(ids), named: fmt.Sprint(ids), none: len(ids) == 0}
+	return condition{where: where, column: column, values: len(ids), named: ids, none: len(ids) == 0}
 }
 
 // leading are the columns that an index of lists begins with, in the order in which they are taken where none is known to
@@ -92,7 +91,7 @@ const sortable = 2
 
 // of is how many of the steps a condition reaches. It is counted along the index that the condition leads.
 func (s *sizes) of(ctx context.Context, db *ent.Client, f *filter, c condition) (int, error) {
-	key := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%s/%s", f.deploymentID, f.issueType, c.column, c.named))
+	key := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%s/%#v", f.deploymentID, f.issueType, c.column, c.named))
 	if size, ok := s.known.Get(key); ok {
 		return size, nil
 	}

@@ -82,14 +82,17 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 	if err != nil {
 		return nil, err
 	}
-	var from []predicate.Finding
+	where, err := s.where(ctx, of)
+	if err != nil {
+		return nil, err
+	}
 	if number > 0 {
 		start, known := s.pages.cache.Get(s.pages.key(caller, canonical, size, number-1))
 		if !known {
 			before := func(page int64) (boundary, bool) {
 				return s.pages.cache.Get(s.pages.key(caller, canonical, size, page))
 			}
-			if start, err = s.skip(ctx, of, before, number, size); err != nil {
+			if start, err = s.skip(ctx, where, before, number, size); err != nil {
 				return nil, err
 			}
 		}
@@ -99,13 +102,9 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 			}
 			return nil, nil
 		}
-		from = append(from, behind(start))
+		where = append(where, behind(start))
 	}
-	where, err := s.where(ctx, of)
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.readPage(ctx, of.filter, append(where, from...), int(size))
+	page, err := s.readPage(ctx, of.filter, where, int(size))
 	if err != nil {
 		return nil, err
 	}
@@ -123,14 +122,10 @@ const near = 50
 
 // skip finds the last row of the page before a page. It counts from the nearest page before it that was served lately, or
 // from the first one.
-func (s *Findings) skip(ctx context.Context, of listing, served func(page int64) (boundary, bool), page, size int64) (boundary, error) {
+func (s *Findings) skip(ctx context.Context, where []predicate.Finding, served func(page int64) (boundary, bool), page, size int64) (boundary, error) {
 	const far = int64(1) << 40
 	if page > far/size {
 		return boundary{end: true}, nil
-	}
-	where, err := s.where(ctx, of)
-	if err != nil {
-		return boundary{}, err
 	}
 	rows := page * size
 	for back := int64(2); back <= min(near, page); back++ {
@@ -143,7 +138,7 @@ func (s *Findings) skip(ctx context.Context, of listing, served func(page int64)
 		RelevantSince int64 `sql:"relevant_since"`
 		ID            int64 `sql:"id"`
 	}
-	err = s.store.Reader.Finding.Query().Where(where...).Order(newestFirst).
+	err := s.store.Reader.Finding.Query().Where(where...).Order(newestFirst).
 		Offset(int(rows)-1).Limit(1).Select(finding.FieldRelevantSince, finding.FieldID).Scan(ctx, &last)
 	if err != nil || len(last) == 0 {
 		return boundary{end: true}, err

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"time"
 
-	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/hashicorp/golang-lru/v2/expirable"
 
@@ -66,13 +65,7 @@ func latestOfIdentity(where []predicate.Finding) predicate.Finding {
 	return func(s *entsql.Selector) {
 		twin := entsql.Table(finding.Table).As("twin")
 		other := entsql.Dialect(s.Dialect()).Select(twin.C(finding.FieldID)).From(twin)
-		if s.Dialect() == dialect.SQLite {
-			unindexed(where...)(other)
-		} else {
-			for _, p := range where {
-				p(other)
-			}
-		}
+		unindexed(where...)(other)
 		newer := entsql.Or(
 			entsql.ColumnsGT(twin.C(finding.FieldRelevantSince), s.C(finding.FieldRelevantSince)),
 			entsql.And(

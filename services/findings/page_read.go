@@ -139,11 +139,7 @@ func (p *pageRows) unpack(columns int) (bare []int, err error) {
 		if rest, err = store.NextPacked(rest, values); err != nil {
 			return nil, err
 		}
-		if len(p.rows) < cap(p.rows) {
-			p.rows = p.rows[:len(p.rows)+1] // its facts' texts may be those of this row
-		} else {
-			p.rows = append(p.rows, listed{})
-		}
+		p.rows = p.rows[:len(p.rows)+1] // there is room for a page; the texts of what was there before may be those of this row
 		row := &p.rows[len(p.rows)-1]
 		if err := row.read(values); err != nil {
 			return nil, err

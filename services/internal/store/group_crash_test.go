@@ -67,10 +67,7 @@ func insertPair(ctx context.Context, st *Store, tx *ent.Tx, name string, fail bo
 func TestKilledWriters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	st := open(t, Options{DataDir: dir})
-	if _, err := st.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	st := openMigrated(t, Options{DataDir: dir})
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -107,10 +107,7 @@ func (a *attempt) check(t interface{ Errorf(string, ...any) }, stored bool, post
 func TestWritesTogether(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, o Options) {
-		st := open(t, o)
-		if _, err := st.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		st := openMigrated(t, o)
 		ctx, round := tenant.System(t.Context()), 0
 		rapid.Check(t, func(r *rapid.T) {
 			round++
@@ -158,10 +155,7 @@ func queued(st *Store, n int) {
 // sqliteStore is a store in which those who may share a transaction do, however slow the machine is.
 func sqliteStore(t *testing.T) (context.Context, *Store) {
 	t.Helper()
-	st := open(t, Options{DataDir: t.TempDir()})
-	if _, err := st.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	st := openMigrated(t, Options{DataDir: t.TempDir()})
 	st.group.patience = time.Minute
 	return tenant.System(t.Context()), st
 }

@@ -35,6 +35,16 @@ func open(t testing.TB, o Options) *Store {
 	return st
 }
 
+// openMigrated opens a store with the newest schema.
+func openMigrated(t testing.TB, o Options) *Store {
+	t.Helper()
+	st := open(t, o)
+	if _, err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
 // migrations returns how many there are and how many of them are pending.
 func migrations(t testing.TB, st *Store) (total, pending int) {
 	t.Helper()

@@ -11,10 +11,7 @@ import (
 func TestReleaseMemory(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, o Options) {
-		st := open(t, o)
-		if _, err := st.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		st := openMigrated(t, o)
 		ctx := tenant.System(t.Context())
 		write := func(name string) {
 			err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {

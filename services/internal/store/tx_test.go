@@ -60,10 +60,7 @@ func TestTxIsTheTransactionOfWrite(t *testing.T) {
 func TestRefreshStatistics(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, o Options) {
-		st := open(t, o)
-		if _, err := st.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		st := openMigrated(t, o)
 		ctx := tenant.System(t.Context())
 		err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			return tx.Setting.Create().SetName("one").SetValue([]byte("x")).Exec(ctx)
@@ -101,10 +98,7 @@ func TestRefreshStatistics(t *testing.T) {
 func TestBeforeCommitAndOnEnd(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, o Options) {
-		st := open(t, o)
-		if _, err := st.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		st := openMigrated(t, o)
 		ctx := tenant.System(t.Context())
 		if _, ok := CurrentTransaction(ctx); ok {
 			t.Error("there is a transaction outside of Write")
