@@ -47,6 +47,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
+	"github.com/palisade/palisade/ent/pendingimport"
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
@@ -154,6 +155,8 @@ type Client struct {
 	OnboardingTask *OnboardingTaskClient
 	// PackageManagerConfig is the client for interacting with the PackageManagerConfig builders.
 	PackageManagerConfig *PackageManagerConfigClient
+	// PendingImport is the client for interacting with the PendingImport builders.
+	PendingImport *PendingImportClient
 	// ProductFeedback is the client for interacting with the ProductFeedback builders.
 	ProductFeedback *ProductFeedbackClient
 	// Project is the client for interacting with the Project builders.
@@ -262,6 +265,7 @@ func (c *Client) init() {
 	c.NotificationWebhook = NewNotificationWebhookClient(c.config)
 	c.OnboardingTask = NewOnboardingTaskClient(c.config)
 	c.PackageManagerConfig = NewPackageManagerConfigClient(c.config)
+	c.PendingImport = NewPendingImportClient(c.config)
 	c.ProductFeedback = NewProductFeedbackClient(c.config)
 	c.Project = NewProjectClient(c.config)
 	c.ProjectTag = NewProjectTagClient(c.config)
@@ -419,6 +423,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		NotificationWebhook:  NewNotificationWebhookClient(cfg),
 		OnboardingTask:       NewOnboardingTaskClient(cfg),
 		PackageManagerConfig: NewPackageManagerConfigClient(cfg),
+		PendingImport:        NewPendingImportClient(cfg),
 		ProductFeedback:      NewProductFeedbackClient(cfg),
 		Project:              NewProjectClient(cfg),
 		ProjectTag:           NewProjectTagClient(cfg),
@@ -503,6 +508,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		NotificationWebhook:  NewNotificationWebhookClient(cfg),
 		OnboardingTask:       NewOnboardingTaskClient(cfg),
 		PackageManagerConfig: NewPackageManagerConfigClient(cfg),
+		PendingImport:        NewPendingImportClient(cfg),
 		ProductFeedback:      NewProductFeedbackClient(cfg),
 		Project:              NewProjectClient(cfg),
 		ProjectTag:           NewProjectTagClient(cfg),
@@ -571,13 +577,13 @@ func (c *Client) Use(hooks ...Hook) {
 		c.FindingEvent, c.FindingMatch, c.IdentityChange, c.InstallCheck,
 		c.InstallScan, c.Invitation, c.Membership, c.Notification, c.NotificationEvent,
 		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
-		c.OnboardingTask, c.PackageManagerConfig, c.ProductFeedback, c.Project,
-		c.ProjectTag, c.RemediationPolicy, c.ReviewCommentContent, c.Rule, c.RuleAlias,
-		c.RuleDocument, c.RuleVersion, c.Scan, c.ScanCoverage, c.ScanPayload, c.ScmApp,
-		c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember,
-		c.TeamProject, c.Token, c.TokenRequest, c.User, c.WebhookReceipt, c.Workflow,
-		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
-		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
+		c.OnboardingTask, c.PackageManagerConfig, c.PendingImport, c.ProductFeedback,
+		c.Project, c.ProjectTag, c.RemediationPolicy, c.ReviewCommentContent, c.Rule,
+		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Scan, c.ScanCoverage,
+		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team,
+		c.TeamMember, c.TeamProject, c.Token, c.TokenRequest, c.User, c.WebhookReceipt,
+		c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding,
+		c.WorkflowFork, c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Use(hooks...)
 	}
@@ -594,13 +600,13 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.FindingEvent, c.FindingMatch, c.IdentityChange, c.InstallCheck,
 		c.InstallScan, c.Invitation, c.Membership, c.Notification, c.NotificationEvent,
 		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
-		c.OnboardingTask, c.PackageManagerConfig, c.ProductFeedback, c.Project,
-		c.ProjectTag, c.RemediationPolicy, c.ReviewCommentContent, c.Rule, c.RuleAlias,
-		c.RuleDocument, c.RuleVersion, c.Scan, c.ScanCoverage, c.ScanPayload, c.ScmApp,
-		c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember,
-		c.TeamProject, c.Token, c.TokenRequest, c.User, c.WebhookReceipt, c.Workflow,
-		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
-		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
+		c.OnboardingTask, c.PackageManagerConfig, c.PendingImport, c.ProductFeedback,
+		c.Project, c.ProjectTag, c.RemediationPolicy, c.ReviewCommentContent, c.Rule,
+		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Scan, c.ScanCoverage,
+		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team,
+		c.TeamMember, c.TeamProject, c.Token, c.TokenRequest, c.User, c.WebhookReceipt,
+		c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding,
+		c.WorkflowFork, c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -675,6 +681,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.OnboardingTask.mutate(ctx, m)
 	case *PackageManagerConfigMutation:
 		return c.PackageManagerConfig.mutate(ctx, m)
+	case *PendingImportMutation:
+		return c.PendingImport.mutate(ctx, m)
 	case *ProductFeedbackMutation:
 		return c.ProductFeedback.mutate(ctx, m)
 	case *ProjectMutation:
@@ -5166,6 +5174,140 @@ func (c *PackageManagerConfigClient) mutate(ctx context.Context, m *PackageManag
 	}
 }
 
+// PendingImportClient is a client for the PendingImport schema.
+type PendingImportClient struct {
+	config
+}
+
+// NewPendingImportClient returns a client for the PendingImport from the given config.
+func NewPendingImportClient(c config) *PendingImportClient {
+	return &PendingImportClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `pendingimport.Hooks(f(g(h())))`.
+func (c *PendingImportClient) Use(hooks ...Hook) {
+	c.hooks.PendingImport = append(c.hooks.PendingImport, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `pendingimport.Intercept(f(g(h())))`.
+func (c *PendingImportClient) Intercept(interceptors ...Interceptor) {
+	c.inters.PendingImport = append(c.inters.PendingImport, interceptors...)
+}
+
+// Create returns a builder for creating a PendingImport entity.
+func (c *PendingImportClient) Create() *PendingImportCreate {
+	mutation := newPendingImportMutation(c.config, OpCreate)
+	return &PendingImportCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of PendingImport entities.
+func (c *PendingImportClient) CreateBulk(builders ...*PendingImportCreate) *PendingImportCreateBulk {
+	return &PendingImportCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PendingImportClient) MapCreateBulk(slice any, setFunc func(*PendingImportCreate, int)) *PendingImportCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PendingImportCreateBulk{err: fmt.Errorf("calling to PendingImportClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PendingImportCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PendingImportCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for PendingImport.
+func (c *PendingImportClient) Update() *PendingImportUpdate {
+	mutation := newPendingImportMutation(c.config, OpUpdate)
+	return &PendingImportUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PendingImportClient) UpdateOne(_m *PendingImport) *PendingImportUpdateOne {
+	mutation := newPendingImportMutation(c.config, OpUpdateOne, withPendingImport(_m))
+	return &PendingImportUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PendingImportClient) UpdateOneID(id int64) *PendingImportUpdateOne {
+	mutation := newPendingImportMutation(c.config, OpUpdateOne, withPendingImportID(id))
+	return &PendingImportUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for PendingImport.
+func (c *PendingImportClient) Delete() *PendingImportDelete {
+	mutation := newPendingImportMutation(c.config, OpDelete)
+	return &PendingImportDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PendingImportClient) DeleteOne(_m *PendingImport) *PendingImportDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PendingImportClient) DeleteOneID(id int64) *PendingImportDeleteOne {
+	builder := c.Delete().Where(pendingimport.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PendingImportDeleteOne{builder}
+}
+
+// Query returns a query builder for PendingImport.
+func (c *PendingImportClient) Query() *PendingImportQuery {
+	return &PendingImportQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePendingImport},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a PendingImport entity by its id.
+func (c *PendingImportClient) Get(ctx context.Context, id int64) (*PendingImport, error) {
+	return c.Query().Where(pendingimport.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PendingImportClient) GetX(ctx context.Context, id int64) *PendingImport {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PendingImportClient) Hooks() []Hook {
+	hooks := c.hooks.PendingImport
+	return append(hooks[:len(hooks):len(hooks)], pendingimport.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *PendingImportClient) Interceptors() []Interceptor {
+	return c.inters.PendingImport
+}
+
+func (c *PendingImportClient) mutate(ctx context.Context, m *PendingImportMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PendingImportCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PendingImportUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PendingImportUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PendingImportDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown PendingImport mutation op: %q", m.Op())
+	}
+}
+
 // ProductFeedbackClient is a client for the ProductFeedback schema.
 type ProductFeedbackClient struct {
 	config
@@ -9463,12 +9605,13 @@ type (
 		Dependency, Deployment, Finding, FindingEvent, FindingMatch, IdentityChange,
 		InstallCheck, InstallScan, Invitation, Membership, Notification,
 		NotificationEvent, NotificationRule, NotificationSeen, NotificationWebhook,
-		OnboardingTask, PackageManagerConfig, ProductFeedback, Project, ProjectTag,
-		RemediationPolicy, ReviewCommentContent, Rule, RuleAlias, RuleDocument,
-		RuleVersion, Scan, ScanCoverage, ScanPayload, ScmApp, ScmConfig, Setting,
-		SigningKey, Tag, Team, TeamMember, TeamProject, Token, TokenRequest, User,
-		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
-		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Hook
+		OnboardingTask, PackageManagerConfig, PendingImport, ProductFeedback, Project,
+		ProjectTag, RemediationPolicy, ReviewCommentContent, Rule, RuleAlias,
+		RuleDocument, RuleVersion, Scan, ScanCoverage, ScanPayload, ScmApp, ScmConfig,
+		Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Token, TokenRequest,
+		User, WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt,
+		WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
+		WorkflowVersion []ent.Hook
 	}
 	inters struct {
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
@@ -9477,12 +9620,13 @@ type (
 		Dependency, Deployment, Finding, FindingEvent, FindingMatch, IdentityChange,
 		InstallCheck, InstallScan, Invitation, Membership, Notification,
 		NotificationEvent, NotificationRule, NotificationSeen, NotificationWebhook,
-		OnboardingTask, PackageManagerConfig, ProductFeedback, Project, ProjectTag,
-		RemediationPolicy, ReviewCommentContent, Rule, RuleAlias, RuleDocument,
-		RuleVersion, Scan, ScanCoverage, ScanPayload, ScmApp, ScmConfig, Setting,
-		SigningKey, Tag, Team, TeamMember, TeamProject, Token, TokenRequest, User,
-		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
-		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Interceptor
+		OnboardingTask, PackageManagerConfig, PendingImport, ProductFeedback, Project,
+		ProjectTag, RemediationPolicy, ReviewCommentContent, Rule, RuleAlias,
+		RuleDocument, RuleVersion, Scan, ScanCoverage, ScanPayload, ScmApp, ScmConfig,
+		Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Token, TokenRequest,
+		User, WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt,
+		WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
+		WorkflowVersion []ent.Interceptor
 	}
 )
 

@@ -45,6 +45,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
+	"github.com/palisade/palisade/ent/pendingimport"
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
@@ -170,6 +171,7 @@ func checkColumn(t, c string) error {
 			notificationwebhook.Table:  notificationwebhook.ValidColumn,
 			onboardingtask.Table:       onboardingtask.ValidColumn,
 			packagemanagerconfig.Table: packagemanagerconfig.ValidColumn,
+			pendingimport.Table:        pendingimport.ValidColumn,
 			productfeedback.Table:      productfeedback.ValidColumn,
 			project.Table:              project.ValidColumn,
 			projecttag.Table:           projecttag.ValidColumn,

@@ -44,6 +44,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
+	"github.com/palisade/palisade/ent/pendingimport"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
@@ -121,6 +122,7 @@ const (
 	TypeNotificationWebhook  = "NotificationWebhook"
 	TypeOnboardingTask       = "OnboardingTask"
 	TypePackageManagerConfig = "PackageManagerConfig"
+	TypePendingImport        = "PendingImport"
 	TypeProductFeedback      = "ProductFeedback"
 	TypeProject              = "Project"
 	TypeProjectTag           = "ProjectTag"
@@ -32202,6 +32204,461 @@ func (m *PackageManagerConfigMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *PackageManagerConfigMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown PackageManagerConfig edge %s", name)
+}
+
+// PendingImportMutation represents an operation that mutates the PendingImport nodes in the graph.
+type PendingImportMutation struct {
+	config
+	op                Op
+	typ               string
+	id                *int64
+	deployment_id     *int64
+	adddeployment_id  *int64
+	relevant_since    *int64
+	addrelevant_since *int64
+	clearedFields     map[string]struct{}
+	done              bool
+	oldValue          func(context.Context) (*PendingImport, error)
+	predicates        []predicate.PendingImport
+}
+
+var _ ent.Mutation = (*PendingImportMutation)(nil)
+
+// pendingimportOption allows management of the mutation configuration using functional options.
+type pendingimportOption func(*PendingImportMutation)
+
+// newPendingImportMutation creates new mutation for the PendingImport entity.
+func newPendingImportMutation(c config, op Op, opts ...pendingimportOption) *PendingImportMutation {
+	m := &PendingImportMutation{
+		config:        c,
+		op:            op,
+		typ:           TypePendingImport,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withPendingImportID sets the ID field of the mutation.
+func withPendingImportID(id int64) pendingimportOption {
+	return func(m *PendingImportMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *PendingImport
+		)
+		m.oldValue = func(ctx context.Context) (*PendingImport, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().PendingImport.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withPendingImport sets the old PendingImport of the mutation.
+func withPendingImport(node *PendingImport) pendingimportOption {
+	return func(m *PendingImportMutation) {
+		m.oldValue = func(context.Context) (*PendingImport, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m PendingImportMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m PendingImportMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of PendingImport entities.
+func (m *PendingImportMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *PendingImportMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *PendingImportMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().PendingImport.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *PendingImportMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *PendingImportMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the PendingImport entity.
+// If the PendingImport object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PendingImportMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *PendingImportMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *PendingImportMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *PendingImportMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRelevantSince sets the "relevant_since" field.
+func (m *PendingImportMutation) SetRelevantSince(i int64) {
+	m.relevant_since = &i
+	m.addrelevant_since = nil
+}
+
+// RelevantSince returns the value of the "relevant_since" field in the mutation.
+func (m *PendingImportMutation) RelevantSince() (r int64, exists bool) {
+	v := m.relevant_since
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRelevantSince returns the old "relevant_since" field's value of the PendingImport entity.
+// If the PendingImport object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PendingImportMutation) OldRelevantSince(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRelevantSince is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRelevantSince requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRelevantSince: %w", err)
+	}
+	return oldValue.RelevantSince, nil
+}
+
+// AddRelevantSince adds i to the "relevant_since" field.
+func (m *PendingImportMutation) AddRelevantSince(i int64) {
+	if m.addrelevant_since != nil {
+		*m.addrelevant_since += i
+	} else {
+		m.addrelevant_since = &i
+	}
+}
+
+// AddedRelevantSince returns the value that was added to the "relevant_since" field in this mutation.
+func (m *PendingImportMutation) AddedRelevantSince() (r int64, exists bool) {
+	v := m.addrelevant_since
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRelevantSince resets all changes to the "relevant_since" field.
+func (m *PendingImportMutation) ResetRelevantSince() {
+	m.relevant_since = nil
+	m.addrelevant_since = nil
+}
+
+// Where appends a list predicates to the PendingImportMutation builder.
+func (m *PendingImportMutation) Where(ps ...predicate.PendingImport) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the PendingImportMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *PendingImportMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.PendingImport, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *PendingImportMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *PendingImportMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (PendingImport).
+func (m *PendingImportMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *PendingImportMutation) Fields() []string {
+	fields := make([]string, 0, 2)
+	if m.deployment_id != nil {
+		fields = append(fields, pendingimport.FieldDeploymentID)
+	}
+	if m.relevant_since != nil {
+		fields = append(fields, pendingimport.FieldRelevantSince)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *PendingImportMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case pendingimport.FieldDeploymentID:
+		return m.DeploymentID()
+	case pendingimport.FieldRelevantSince:
+		return m.RelevantSince()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *PendingImportMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case pendingimport.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case pendingimport.FieldRelevantSince:
+		return m.OldRelevantSince(ctx)
+	}
+	return nil, fmt.Errorf("unknown PendingImport field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PendingImportMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case pendingimport.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case pendingimport.FieldRelevantSince:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRelevantSince(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PendingImport field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *PendingImportMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, pendingimport.FieldDeploymentID)
+	}
+	if m.addrelevant_since != nil {
+		fields = append(fields, pendingimport.FieldRelevantSince)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *PendingImportMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case pendingimport.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case pendingimport.FieldRelevantSince:
+		return m.AddedRelevantSince()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PendingImportMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case pendingimport.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case pendingimport.FieldRelevantSince:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRelevantSince(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PendingImport numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *PendingImportMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *PendingImportMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *PendingImportMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown PendingImport nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *PendingImportMutation) ResetField(name string) error {
+	switch name {
+	case pendingimport.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case pendingimport.FieldRelevantSince:
+		m.ResetRelevantSince()
+		return nil
+	}
+	return fmt.Errorf("unknown PendingImport field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *PendingImportMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *PendingImportMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *PendingImportMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *PendingImportMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *PendingImportMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *PendingImportMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *PendingImportMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown PendingImport unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *PendingImportMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown PendingImport edge %s", name)
 }
 
 // ProductFeedbackMutation represents an operation that mutates the ProductFeedback nodes in the graph.

@@ -80,6 +80,8 @@ type Tx struct {
 	OnboardingTask *OnboardingTaskClient
 	// PackageManagerConfig is the client for interacting with the PackageManagerConfig builders.
 	PackageManagerConfig *PackageManagerConfigClient
+	// PendingImport is the client for interacting with the PendingImport builders.
+	PendingImport *PendingImportClient
 	// ProductFeedback is the client for interacting with the ProductFeedback builders.
 	ProductFeedback *ProductFeedbackClient
 	// Project is the client for interacting with the Project builders.
@@ -308,6 +310,7 @@ func (tx *Tx) init() {
 	tx.NotificationWebhook = NewNotificationWebhookClient(tx.config)
 	tx.OnboardingTask = NewOnboardingTaskClient(tx.config)
 	tx.PackageManagerConfig = NewPackageManagerConfigClient(tx.config)
+	tx.PendingImport = NewPendingImportClient(tx.config)
 	tx.ProductFeedback = NewProductFeedbackClient(tx.config)
 	tx.Project = NewProjectClient(tx.config)
 	tx.ProjectTag = NewProjectTagClient(tx.config)

@@ -405,6 +405,18 @@ func (f PackageManagerConfigFunc) Mutate(ctx context.Context, m ent.Mutation) (e
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PackageManagerConfigMutation", m)
 }
 
+// The PendingImportFunc type is an adapter to allow the use of ordinary
+// function as PendingImport mutator.
+type PendingImportFunc func(context.Context, *ent.PendingImportMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f PendingImportFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.PendingImportMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PendingImportMutation", m)
+}
+
 // The ProductFeedbackFunc type is an adapter to allow the use of ordinary
 // function as ProductFeedback mutator.
 type ProductFeedbackFunc func(context.Context, *ent.ProductFeedbackMutation) (ent.Value, error)

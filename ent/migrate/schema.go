@@ -1262,6 +1262,25 @@ var (
 			},
 		},
 	}
+	// PendingImportsColumns holds the columns for the "pending_imports" table.
+	PendingImportsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "relevant_since", Type: field.TypeInt64},
+	}
+	// PendingImportsTable holds the schema information for the "pending_imports" table.
+	PendingImportsTable = &schema.Table{
+		Name:       "pending_imports",
+		Columns:    PendingImportsColumns,
+		PrimaryKey: []*schema.Column{PendingImportsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "pending_imports_by_place",
+				Unique:  false,
+				Columns: []*schema.Column{PendingImportsColumns[1], PendingImportsColumns[2]},
+			},
+		},
+	}
 	// ProductFeedbacksColumns holds the columns for the "product_feedbacks" table.
 	ProductFeedbacksColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -2371,6 +2390,7 @@ var (
 		NotificationWebhooksTable,
 		OnboardingTasksTable,
 		PackageManagerConfigsTable,
+		PendingImportsTable,
 		ProductFeedbacksTable,
 		ProjectsTable,
 		ProjectTagsTable,

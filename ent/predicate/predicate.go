@@ -105,6 +105,9 @@ type OnboardingTask func(*sql.Selector)
 // PackageManagerConfig is the predicate function for packagemanagerconfig builders.
 type PackageManagerConfig func(*sql.Selector)
 
+// PendingImport is the predicate function for pendingimport builders.
+type PendingImport func(*sql.Selector)
+
 // ProductFeedback is the predicate function for productfeedback builders.
 type ProductFeedback func(*sql.Selector)
 

@@ -903,6 +903,30 @@ func (f PackageManagerConfigMutationRuleFunc) EvalMutation(ctx context.Context, 
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.PackageManagerConfigMutation", m)
 }
 
+// The PendingImportQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type PendingImportQueryRuleFunc func(context.Context, *ent.PendingImportQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f PendingImportQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.PendingImportQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.PendingImportQuery", q)
+}
+
+// The PendingImportMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type PendingImportMutationRuleFunc func(context.Context, *ent.PendingImportMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f PendingImportMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.PendingImportMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.PendingImportMutation", m)
+}
+
 // The ProductFeedbackQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type ProductFeedbackQueryRuleFunc func(context.Context, *ent.ProductFeedbackQuery) error
@@ -1772,6 +1796,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.PackageManagerConfigQuery:
 		return q.Filter(), nil
+	case *ent.PendingImportQuery:
+		return q.Filter(), nil
 	case *ent.ProductFeedbackQuery:
 		return q.Filter(), nil
 	case *ent.ProjectQuery:
@@ -1908,6 +1934,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.OnboardingTaskMutation:
 		return m.Filter(), nil
 	case *ent.PackageManagerConfigMutation:
+		return m.Filter(), nil
+	case *ent.PendingImportMutation:
 		return m.Filter(), nil
 	case *ent.ProductFeedbackMutation:
 		return m.Filter(), nil

@@ -38,6 +38,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
+	"github.com/palisade/palisade/ent/pendingimport"
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
@@ -821,6 +822,19 @@ func init() {
 	packagemanagerconfigDescCredentialKind := packagemanagerconfigFields[8].Descriptor()
 	// packagemanagerconfig.DefaultCredentialKind holds the default value on creation for the credential_kind field.
 	packagemanagerconfig.DefaultCredentialKind = packagemanagerconfigDescCredentialKind.Default.(string)
+	pendingimportMixin := schema.PendingImport{}.Mixin()
+	pendingimport.Policy = privacy.NewPolicies(pendingimportMixin[0], schema.PendingImport{})
+	pendingimport.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := pendingimport.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	pendingimportMixinHooks0 := pendingimportMixin[0].Hooks()
+
+	pendingimport.Hooks[1] = pendingimportMixinHooks0[0]
 	productfeedbackMixin := schema.ProductFeedback{}.Mixin()
 	productfeedback.Policy = privacy.NewPolicies(productfeedbackMixin[0], schema.ProductFeedback{})
 	productfeedback.Hooks[0] = func(next ent.Mutator) ent.Mutator {

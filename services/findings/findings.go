@@ -21,10 +21,11 @@ const defaultPageSize = 100
 // Findings is the service group "findings".
 type Findings struct {
 	findingsv1.UnimplementedFindingsServiceServer
-	store *store.Store
-	pages *boundaries
-	shown *shown
-	sizes *sizes
+	store   *store.Store
+	pages   *boundaries
+	shown   *shown
+	sizes   *sizes
+	imports pendingImports
 }
 
 // NewFindings serves findings from the store.
@@ -52,7 +53,7 @@ func (s *Findings) ListFindings(ctx context.Context, r *findingsv1.ListFindingsR
 	if err != nil {
 		return nil, err
 	}
-	return encodePage(f.issueType, page.rows, rules, projects)
+	return encodePage(ctx, f.issueType, page.rows, rules, projects)
 }
 
 // listing is a list that is asked for.
@@ -86,8 +87,10 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 	if err != nil {
 		return nil, err
 	}
+	var start boundary
 	if number > 0 {
-		start, known := s.pages.cache.Get(s.pages.key(caller, canonical, size, number-1))
+		var known bool
+		start, known = s.pages.cache.Get(s.pages.key(caller, canonical, size, number-1))
 		if !known {
 			before := func(page int64) (boundary, bool) {
 				return s.pages.cache.Get(s.pages.key(caller, canonical, size, page))
@@ -102,9 +105,8 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 			}
 			return nil, nil
 		}
-		where = append(where, behind(start))
 	}
-	page, err := s.readPage(ctx, of.filter, where, int(size))
+	page, err := s.readPage(ctx, of.filter, where, start, int(size))
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +140,7 @@ func (s *Findings) skip(ctx context.Context, where []predicate.Finding, served f
 		RelevantSince int64 `sql:"relevant_since"`
 		ID            int64 `sql:"id"`
 	}
-	err := s.store.Reader.Finding.Query().Where(where...).Order(newestFirst).
+	err := s.store.Reader.Finding.Query().Where(where...).Order(newest(int(rows))).
 		Offset(int(rows)-1).Limit(1).Select(finding.FieldRelevantSince, finding.FieldID).Scan(ctx, &last)
 	if err != nil || len(last) == 0 {
 		return boundary{end: true}, err

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"strconv"
@@ -92,50 +93,91 @@ func (p *pageRows) free() {
 	}
 }
 
-// readPage reads one page in the order of lists. The caller frees it.
-func (s *Findings) readPage(ctx context.Context, f *filter, where []predicate.Finding, size int) (*pageRows, error) {
+// readPage reads one page in the order of lists, which begins behind start. The caller frees it.
+func (s *Findings) readPage(ctx context.Context, f *filter, where []predicate.Finding, start boundary, size int) (*pageRows, error) {
 	page := pagePool.Get().(*pageRows)
-	page.rows, page.packed = slices.Grow(page.rows[:0], size), page.packed[:0]
+	var bare []int
+	for known := s.imports.of(f.deploymentID); ; known = nil {
+		page.rows, page.packed, bare = slices.Grow(page.rows[:0], size), page.packed[:0], bare[:0]
+		var pending []int64
+		for _, part := range around(known, start) {
+			found, err := s.readPart(ctx, page, f, append(slices.Clip(where), part...), size)
+			if err != nil {
+				return nil, err
+			}
+			bare, pending = append(bare, found.bare...), found.pending
+			if len(page.rows) == size {
+				break
+			}
+		}
+		s.imports.learn(f.deploymentID, pending)
+		if !slices.ContainsFunc(known, func(since int64) bool { return !slices.Contains(pending, since) }) {
+			break
+		} // one was committed in the meantime: its findings belong into the page
+	}
+	if len(bare) == 0 {
+		return page, nil
+	}
+	return page, s.readFacts(ctx, page.rows, bare)
+}
+
+// pagePart is what is known of a part of a page beside its rows.
+type pagePart struct {
+	bare    []int   // places of rows without facts
+	pending []int64 // large imports that were not committed when it was read
+}
+
+// readPart appends those rows to a page for which there is room in its size.
+func (s *Findings) readPart(ctx context.Context, page *pageRows, f *filter, where []predicate.Finding, size int) (part pagePart, err error) {
 	columns := []string{finding.FieldID, historyName, finding.FieldPolicyMode}
 	if f.issueType == sca {
 		columns = []string{finding.FieldID, historyName, finding.FieldExposure, finding.FieldMalicious}
 	}
-	var err error
-	page.packed, page.revision, err = store.Packed(ctx, s.pageQuery(f.deploymentID, where, size, columns[2:]),
-		store.Packing{Values: columns, Content: finding.FieldContent, Same: revisionName}, page.packed)
+	packing := store.Packing{Values: columns, Content: finding.FieldContent, Once: []string{revisionQuery}, OnceArg: f.deploymentID}
+	if s.store.Postgres() {
+		packing.Once = []string{revisionQuery, pendingQuery}
+	}
+	before := len(page.packed)
+	var once []sql.NullString
+	page.packed, once, err = store.Packed(ctx, s.pageQuery(where, size-len(page.rows), columns[2:]), packing, page.packed)
 	if err != nil {
-		return nil, err
+		return part, err
 	}
-	bare, err := page.unpack(len(columns))
-	if err == nil && len(bare) > 0 {
-		err = s.readFacts(ctx, page.rows, bare)
+	if once[0].Valid {
+		if page.revision, err = strconv.ParseInt(once[0].String, 10, 64); err != nil {
+			return part, err
+		}
 	}
-	return page, err
+	if len(once) > 1 {
+		if part.pending, err = parsePending(once[1].String); err != nil {
+			return part, err
+		}
+	}
+	part.bare, err = page.unpack(page.packed[before:], len(columns))
+	return part, err
 }
 
-// Names of expressions in pageQuery.
-const (
-	historyName  = "history"
-	revisionName = "revision"
-)
+// historyName is that of historyColumn in pageQuery.
+const historyName = "history"
 
-func (s *Findings) pageQuery(deploymentID int64, where []predicate.Finding, size int, more []string) *ent.FindingSelect {
-	return s.store.Reader.Finding.Query().Where(where...).Order(newestFirst).Limit(size).Modify(func(sel *entsql.Selector) {
+// revisionQuery reads the catalog's revision of a deployment.
+const revisionQuery = "SELECT catalog_revision FROM deployments WHERE id = ?"
+
+// pageQuery names one column before it replaces them, or ent would quote the names of all.
+func (s *Findings) pageQuery(where []predicate.Finding, size int, more []string) *ent.FindingSelect {
+	return s.store.Reader.Finding.Query().Where(where...).Order(newest(size)).Limit(size).Select(finding.FieldID).Modify(func(sel *entsql.Selector) {
 		sel.Select(sel.C(finding.FieldID), sel.C(finding.FieldContent))
 		sel.AppendSelectExprAs(entsql.Raw(historyColumn), historyName)
-		sel.AppendSelectExprAs(entsql.ExprFunc(func(b *entsql.Builder) {
-			b.WriteString("(SELECT deployments.catalog_revision FROM deployments WHERE deployments.id = ").Arg(deploymentID).WriteByte(')')
-		}), revisionName)
 		for _, column := range more {
 			sel.AppendSelect(sel.C(column))
 		}
 	})
 }
 
-// unpack reads the rows, which have so many columns before their content, and returns the places of those without facts.
-func (p *pageRows) unpack(columns int) (bare []int, err error) {
+// unpack reads packed rows, which have so many columns before their content, and returns the places of those without facts.
+func (p *pageRows) unpack(rest []byte, columns int) (bare []int, err error) {
 	values := make([][]byte, columns+1)
-	for rest := p.packed; len(rest) > 0; {
+	for len(rest) > 0 {
 		if rest, err = store.NextPacked(rest, values); err != nil {
 			return nil, err
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"log/slog"
 
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scans/sarif"
 )
 
 // PurgeCoverages is what a periodic job does.
@@ -13,4 +15,9 @@ var PurgeCoverages = purgeCoverages
 // UpgradeIdentities is what a job does after a start.
 func UpgradeIdentities(ctx context.Context, st *store.Store, log *slog.Logger) error {
 	return (&upgradeWorker{store: st, log: log}).Work(ctx, nil)
+}
+
+// Store reads and stores a report as UploadReport does once the report lies in a file.
+func (s *ReportUploads) Store(ctx context.Context, target *scansv1.UploadReportTarget, report *sarif.Report) (*scansv1.UploadReportResponse, error) {
+	return s.ingest(ctx, target, report)
 }

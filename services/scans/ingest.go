@@ -2,8 +2,8 @@ package scans
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
@@ -11,7 +11,6 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/internal/traffic"
 )
 
 // batchSize is how many results are compared and written at a time.
@@ -19,20 +18,15 @@ const batchSize = 500
 
 // scanReport is one scan with its results.
 type scanReport struct {
+	// preparation has the results. It is used up, and released by who made it at the latest.
+	*preparation
 	store *store.Store
 	// project is held by the transaction: see holdProject.
 	project *ent.Project
-	// scan is stored already. Its ref and commit count, and whether it is a full scan.
-	scan    *ent.Scan
-	results source
-	// readAhead: reading the results needs no database, and may go on beside what is done with them.
-	readAhead bool
-	// calls go before reading and storing.
-	calls *traffic.Calls
-	// spoolDir is where results lie that are too many for the memory; empty: in the directory for temporary files.
-	spoolDir string
-	// formerNames are the present names of rules by tool and former name, as the report declares them.
-	formerNames map[string]map[string]string
+	// scan is stored already. Its ref counts, and whether it is a full scan; its commit is that of the preparation.
+	scan *ent.Scan
+	// skipped are more files that the scan did not look at: those that only the stored findings tell.
+	skipped map[analysis][]string
 }
 
 // outcome is what became of a result or of a stored finding: created, updated, unchanged, reopened, fixed or removed.
@@ -50,23 +44,14 @@ type ingest struct {
 	scanReport
 	scanResult
 	tx           *ent.Tx
-	work         *traffic.Work
 	deploymentID int64
 	now          int64
 
-	names  *ruleNames
-	groups map[analysis]*group
-	rules  map[ruleKey]storedRule
 	// newProject: it had no finding before this scan.
 	newProject bool
 	// freshRules are the ids of rules that this scan made.
 	freshRules map[int64]bool
-	journal    *journal
-	memory     memory
-	batch      []*incoming
-	hasher     identity.Hasher
-	// encoding and statements are used again and again.
-	encoding   []byte
+	// statements are used again and again.
 	statements map[statementKey]string
 	// recognised are findings that this scan makes, but that other refs have in another form. Their events follow those of
 	// their creation.
@@ -76,23 +61,22 @@ type ingest struct {
 // storeResults is the only way in for results: it stores findings, their events, how they were recognised and what was looked
 // at, and closes what is gone. It does not change the row of the scan (see setCounts), nor does it tell others about it.
 //
-// It reads the results once: their evidence is collected and matched with what is stored, while what they would be stored as is put
-// aside; then those are written that bring news. The transaction holds the project, so that nobody else changes its findings between
-// the two.
+// The results were read before, without the transaction: see prepare. Here their evidence is matched with what is stored; then those
+// are written that bring news. The transaction holds the project, so that nobody else changes its findings between the two.
 func storeResults(ctx context.Context, tx *ent.Tx, report scanReport) (*scanResult, error) {
 	in := &ingest{
-		scanReport: report, tx: tx, work: report.calls.Beside(), deploymentID: report.scan.DeploymentID, now: store.Now(),
-		scanResult: scanResult{counts: map[outcome]int{}, coverages: map[analysis]string{}},
-		groups:     map[analysis]*group{}, rules: map[ruleKey]storedRule{}, freshRules: map[int64]bool{}, journal: newJournal(report.spoolDir),
+		scanReport: report, tx: tx, deploymentID: report.scan.DeploymentID, now: store.Now(),
+		scanResult: scanResult{counts: map[outcome]int{}}, freshRules: map[int64]bool{},
 	}
-	defer in.release()
+	defer in.release() // so that a large report does not fill the memory until it is committed
+	in.work.Resume()
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error
 	}{
-		{"rule aliases", in.readNames},
+		{"rule aliases", in.settleNames},
 		{"upgrade identities", in.upgradeIdentities},
-		{"read results", in.collect},
+		{"store rules", in.storeRules},
 		{"match findings", in.match},
 		{"write findings", in.writeFindings},
 		{"record created findings", in.recordCreated},
@@ -104,17 +88,8 @@ func storeResults(ctx context.Context, tx *ent.Tx, report scanReport) (*scanResu
 		}
 	}
 	result := in.scanResult
+	result.coverages = in.covered
 	return &result, nil
-}
-
-// release lets go of all that the import held, on disk and in memory.
-func (in *ingest) release() {
-	for _, g := range in.groups {
-		g.traces.close()
-	}
-	in.journal.close()
-	in.groups, in.rules, in.batch = nil, nil, nil
-	in.memory.release()
 }
 
 // group is one analysis on its way in.
@@ -125,6 +100,7 @@ type group struct {
 	previous *previousCoverage
 	rules    map[uint64]string // present names by hash
 	traces   *traces           // of the results
+	places   []place           // of the results, sorted; until they are matched
 	names    *identity.Assigner
 
 	// joined are the findings of this ref that the results are, by id; 0: none.
@@ -146,93 +122,6 @@ type group struct {
 	next int // result of the journal
 }
 
-// collect reads the results.
-func (in *ingest) collect(ctx context.Context) error {
-	each := in.results.each
-	if in.readAhead {
-		each = aheadOf(in.calls, in.work, each)
-	}
-	err := each(ctx, func(i *incoming) error {
-		in.work.Yield(ctx)
-		if err := in.present(ctx, i); err != nil {
-			return err
-		}
-		i.of = in.groupOf(i.group)
-		in.memory.add()
-		if in.batch = append(in.batch, i); len(in.batch) < batchSize {
-			return nil
-		}
-		return in.putAside(ctx)
-	})
-	if err != nil {
-		return err
-	}
-	if err := in.putAside(ctx); err != nil {
-		return err
-	}
-	in.journal.spill.seal()
-	for _, g := range in.groups {
-		g.traces.done()
-		g.names = nil
-	}
-	coverages, err := in.results.coverages()
-	if err != nil {
-		return err
-	}
-	for key, covered := range coverages {
-		if err := in.presentRules(ctx, key.tool, covered); err != nil {
-			return err
-		}
-		in.groupOf(key).coverage, in.scanResult.coverages[key] = covered, covered.words()
-	}
-	return nil
-}
-
-func (in *ingest) groupOf(key analysis) *group {
-	g := in.groups[key]
-	if g == nil {
-		g = &group{
-			analysis: key, coverage: unknownCoverage(), rules: map[uint64]string{}, late: map[int64]bool{}, rungs: map[int]string{},
-			considered: map[int][]*storev1.FindingMatchCandidate{}, named: map[int]*foreignJoin{}, taken: map[string]bool{},
-			traces: newTraces(in.spoolDir), names: identity.NewAssigner(),
-		}
-		in.groups[key] = g
-	}
-	return g
-}
-
-// putAside makes of the results of the batch what their findings will be, and keeps their traces.
-func (in *ingest) putAside(ctx context.Context) error {
-	if len(in.batch) == 0 {
-		return nil
-	}
-	if err := in.storeRules(ctx, in.batch); err != nil {
-		return err
-	}
-	for _, i := range in.batch {
-		in.work.Yield(ctx)
-		g := i.of
-		i.ruleID = in.rules[ruleKey{i.group.tool, i.ruleName}].id
-		text := identityText(i.ruleName, i.content)
-		t := trace{Evidence: in.hasher.EvidenceOf(text), product: productNumber(i.product), muted: i.suppressed}
-		if _, known := g.rules[t.Rule]; !known {
-			g.rules[t.Rule] = i.ruleName
-		}
-		i.path = i.content.GetLocation().GetFilePath()
-		i.identify(g.names.Assign(i.group.tool, text))
-		var err error
-		if in.encoding, err = i.encode(in.encoding[:0], in.scan.Commit); err != nil {
-			return err
-		}
-		t.contentHash, t.hasPath = i.contentHash, i.path != ""
-		g.traces.add(t)
-		in.journal.add(i)
-	}
-	clear(in.batch) // so that nothing of the results stays
-	in.batch = in.batch[:0]
-	return in.spillError()
-}
-
 // match decides which finding each result is.
 func (in *ingest) match(ctx context.Context) error {
 	known, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID)).Exist(ctx)
@@ -240,6 +129,10 @@ func (in *ingest) match(ctx context.Context) error {
 		return err
 	}
 	in.newProject = !known
+	for key, files := range in.skipped {
+		covered := in.groupOf(key).coverage
+		covered.Skipped = slices.Concat(covered.Skipped, files)
+	}
 	for _, g := range in.inOrder() {
 		if err := in.readPrevious(ctx, g); err != nil {
 			return err
@@ -265,6 +158,9 @@ func (in *ingest) writeFindings(ctx context.Context) error {
 	if !open {
 		return nil
 	}
+	if err := in.announce(ctx); err != nil {
+		return err
+	}
 	err := in.journal.each(func(g *group) (int, bool) {
 		g.next++
 		return g.next - 1, !g.settled.has(g.next - 1)
@@ -282,15 +178,6 @@ func (in *ingest) writeFindings(ctx context.Context) error {
 		return err
 	}
 	return in.spillError()
-}
-
-// spillError is why what was put aside could not be read or written.
-func (in *ingest) spillError() error {
-	failed := in.journal.spill.failed
-	for _, g := range in.groups {
-		failed = errors.Join(failed, g.traces.spill.failed)
-	}
-	return failed
 }
 
 // total is how many findings or results came to one outcome.

@@ -12,14 +12,50 @@ import (
 // aliasOfReport is the source of an alias that a tool declared; what users declare goes before it.
 const aliasOfReport = "report"
 
-// ruleNames are the present names of rules, by tool and former name.
+// ruleNames are the present names of rules.
 type ruleNames struct {
-	byTool map[string]map[string]string
+	db *ent.Client
+	// declared is what a report says about former names, by tool, which is not stored yet.
+	declared map[string]map[string]string
+	byTool   map[string]map[string]string // by tool and former name
+}
+
+func newRuleNames(db *ent.Client, declared map[string]map[string]string) *ruleNames {
+	return &ruleNames{db: db, declared: declared, byTool: map[string]map[string]string{}}
+}
+
+// of reads the names of a tool, once.
+func (n *ruleNames) of(ctx context.Context, tool string) (map[string]string, error) {
+	if names, known := n.byTool[tool]; known {
+		return names, nil
+	}
+	stored, err := aliasesOf(ctx, n.db, tool)
+	if err != nil {
+		return nil, err
+	}
+	stored.declare(n.declared[tool])
+	names := make(map[string]string, len(stored))
+	for name, a := range stored {
+		names[name] = a.canonical
+	}
+	n.byTool[tool] = names
+	return names, nil
+}
+
+// covers reports whether all that others read of the names is so here, too.
+func (n *ruleNames) covers(ctx context.Context, others *ruleNames) (bool, error) {
+	for _, tool := range slices.Sorted(maps.Keys(others.byTool)) {
+		names, err := n.of(ctx, tool)
+		if err != nil || !maps.Equal(names, others.byTool[tool]) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // present gives the rule of a result the name that it has now.
-func (in *ingest) present(ctx context.Context, i *incoming) error {
-	names, err := in.namesOf(ctx, i.group.tool)
+func (p *preparation) present(ctx context.Context, i *incoming) error {
+	names, err := p.names.of(ctx, i.group.tool)
 	if err != nil {
 		return err
 	}
@@ -31,8 +67,8 @@ func (in *ingest) present(ctx context.Context, i *incoming) error {
 }
 
 // presentRules gives the rules of a coverage the names that they have now.
-func (in *ingest) presentRules(ctx context.Context, tool string, c *coverage) error {
-	names, err := in.namesOf(ctx, tool)
+func (p *preparation) presentRules(ctx context.Context, tool string, c *coverage) error {
+	names, err := p.names.of(ctx, tool)
 	if err != nil {
 		return err
 	}
@@ -46,68 +82,56 @@ func (in *ingest) presentRules(ctx context.Context, tool string, c *coverage) er
 	return nil
 }
 
-// namesOf reads the aliases of a tool, once.
+// namesOf are the present names of a tool's rules, by former name.
 func (in *ingest) namesOf(ctx context.Context, tool string) (map[string]string, error) {
-	if names, known := in.names.byTool[tool]; known {
-		return names, nil
-	}
-	rows, err := in.tx.RuleAlias.Query().Where(rulealias.Tool(tool)).Select(rulealias.FieldName, rulealias.FieldCanonical).All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	names := make(map[string]string, len(rows))
-	for _, row := range rows {
-		names[row.Name] = row.Canonical
-	}
-	in.names.byTool[tool] = names
-	return names, nil
+	return in.names.of(ctx, tool)
 }
 
-// readNames stores the aliases that the report declares, before any of its results is looked at.
-func (in *ingest) readNames(ctx context.Context) error {
-	in.names = &ruleNames{byTool: map[string]map[string]string{}}
+// settleNames stores the aliases that the report declares. Should rules have other names now than those under which the report was
+// read, it is read again: nobody changes what this transaction has written and read of them.
+func (in *ingest) settleNames(ctx context.Context) error {
 	for _, tool := range slices.Sorted(maps.Keys(in.formerNames)) {
 		if err := in.declare(ctx, tool, in.formerNames[tool]); err != nil {
 			return err
 		}
-		delete(in.names.byTool, tool) // to be read again
 	}
-	return nil
-}
-
-// declare stores what a tool says about former names of its rules, unless it contradicts what a user said.
-func (in *ingest) declare(ctx context.Context, tool string, declared map[string]string) error {
-	rows, err := in.tx.RuleAlias.Query().Where(rulealias.Tool(tool)).All(ctx)
+	names := newRuleNames(in.tx.Client(), nil)
+	same, err := names.covers(ctx, in.names)
 	if err != nil {
 		return err
 	}
-	stored, canonical := map[string]*ent.RuleAlias{}, map[string]bool{}
-	for _, row := range rows {
-		stored[row.Name] = row
-		canonical[row.Canonical] = true
+	if same {
+		in.names = names
+		return nil
 	}
+	return in.read(ctx, in.tx.Client(), names)
+}
+
+// declare stores what a tool says about former names of its rules.
+func (in *ingest) declare(ctx context.Context, tool string, declared map[string]string) error {
+	stored, err := aliasesOf(ctx, in.tx.Client(), tool)
+	if err != nil {
+		return err
+	}
+	now := maps.Clone(stored)
+	now.declare(declared)
+	renamed := map[string][]string{} // by the new canonical name
 	var fresh []*ent.RuleAliasCreate
-	for _, former := range slices.Sorted(maps.Keys(declared)) {
-		now := declared[former]
-		if row := stored[now]; row != nil {
-			now = row.Canonical // a present name that a user, or another version of the tool, gave another one
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		a := now[name]
+		switch before, known := stored[name]; {
+		case !known:
+			fresh = append(fresh, in.tx.RuleAlias.Create().SetDeploymentID(in.deploymentID).SetTool(tool).SetName(name).
+				SetCanonical(a.canonical).SetSource(a.source).SetCreatedAt(in.now))
+		case before.canonical != a.canonical:
+			renamed[a.canonical] = append(renamed[a.canonical], name)
 		}
-		switch row := stored[former]; {
-		case now == former, row != nil && (row.Source != aliasOfReport || row.Canonical == now):
-		case row != nil:
-			if err := row.Update().SetCanonical(now).Exec(ctx); err != nil {
+	}
+	for _, canonical := range slices.Sorted(maps.Keys(renamed)) {
+		for part := range slices.Chunk(renamed[canonical], batchSize) {
+			if err := in.tx.RuleAlias.Update().Where(rulealias.Tool(tool), rulealias.NameIn(part...)).SetCanonical(canonical).Exec(ctx); err != nil {
 				return err
 			}
-		default:
-			if canonical[former] { // it had former names itself
-				err := in.tx.RuleAlias.Update().Where(rulealias.Tool(tool), rulealias.Canonical(former)).SetCanonical(now).Exec(ctx)
-				if err != nil {
-					return err
-				}
-			}
-			canonical[now] = true
-			fresh = append(fresh, in.tx.RuleAlias.Create().SetDeploymentID(in.deploymentID).SetTool(tool).SetName(former).
-				SetCanonical(now).SetSource(aliasOfReport).SetCreatedAt(in.now))
 		}
 	}
 	for part := range slices.Chunk(fresh, batchSize) {
@@ -117,4 +141,59 @@ func (in *ingest) declare(ctx context.Context, tool string, declared map[string]
 		}
 	}
 	return nil
+}
+
+// aliases are those of one tool by former name.
+type aliases map[string]alias
+
+type alias struct{ canonical, source string }
+
+func aliasesOf(ctx context.Context, db *ent.Client, tool string) (aliases, error) {
+	rows, err := db.RuleAlias.Query().Where(rulealias.Tool(tool)).
+		Select(rulealias.FieldName, rulealias.FieldCanonical, rulealias.FieldSource).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make(aliases, len(rows))
+	for _, row := range rows {
+		list[row.Name] = alias{row.Canonical, row.Source}
+	}
+	return list, nil
+}
+
+// declare adds what a tool says about former names of its rules, unless it contradicts what a user said. It keeps the aliases flat:
+// none leads to another, so that whoever reads one reads once.
+func (a aliases) declare(declared map[string]string) {
+	if len(declared) == 0 {
+		return
+	}
+	for _, former := range slices.Sorted(maps.Keys(declared)) {
+		now := a.end(declared[former]) // a user, or another version of the tool, may have given it another name
+		old, known := a[former]
+		if now == former || known && (old.source != aliasOfReport || a.end(former) == now) {
+			continue
+		}
+		a[former] = alias{now, aliasOfReport}
+	}
+	for name := range a {
+		a.end(name) // what led to a name that is a former one now
+	}
+}
+
+// end is where the way from a name ends. It makes the way short for all that lie on it.
+func (a aliases) end(name string) string {
+	last := name
+	for range len(a) + 1 {
+		next, known := a[last]
+		if !known {
+			for name != last {
+				on := a[name]
+				a[name] = alias{last, on.source}
+				name = on.canonical
+			}
+			return last
+		}
+		last = next.canonical
+	}
+	return name // a ring has no end
 }

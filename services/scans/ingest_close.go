@@ -2,10 +2,12 @@ package scans
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	entsql "entgo.io/ent/dialect/sql"
 
+	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/services/findings/lifecycle"
@@ -15,18 +17,42 @@ import (
 // closePart is how many findings that were not seen are looked at together.
 const closePart = 10 * batchSize
 
-// recordCreated writes an event for each finding that this scan made, with one statement.
+// createdPart is how many events of findings that a scan made are written at once on SQLite, whose work is that of the node.
+const createdPart = 1000
+
+// recordCreated writes an event for each finding that this scan made.
 func (in *ingest) recordCreated(ctx context.Context) error {
 	if in.total("created") == 0 {
 		return nil
 	}
-	err := in.store.Exec(ctx, in.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
-		SELECT deployment_id, id, CASE WHEN triage_state = ? THEN 'created' ELSE 'triage_inherited' END, '', status, COALESCE(triage_reason, ''), '', 'scan', first_seen_scan_id, first_seen_scan_id, created_at
-		FROM findings WHERE deployment_id = ? AND first_seen_scan_id = ?`, lifecycle.Untriaged, in.deploymentID, in.scan.ID)
-	if err != nil {
-		return err
+	for after, last := int64(0), int64(0); last != math.MaxInt64; after = last {
+		var err error
+		if last, err = in.endOfPart(ctx, after); err != nil {
+			return err
+		}
+		err = in.store.Exec(ctx, in.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
+			SELECT deployment_id, id, CASE WHEN triage_state = ? THEN 'created' ELSE 'triage_inherited' END, '', status, COALESCE(triage_reason, ''), '', 'scan', first_seen_scan_id, first_seen_scan_id, created_at
+			FROM findings WHERE deployment_id = ? AND first_seen_scan_id = ? AND id > ? AND id <= ?`, lifecycle.Untriaged, in.deploymentID, in.scan.ID, after, last)
+		if err != nil {
+			return err
+		}
+		in.work.Yield(ctx)
 	}
 	return in.recordRecognised(ctx)
+}
+
+// endOfPart is the last of the next findings that get their events together: all of them on PostgreSQL, whose index of a scan's
+// findings is not in their order.
+func (in *ingest) endOfPart(ctx context.Context, after int64) (int64, error) {
+	if in.store.Postgres() {
+		return math.MaxInt64, nil
+	}
+	last, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), finding.FirstSeenScanID(in.scan.ID), finding.IDGT(after)).
+		Order(ent.Asc(finding.FieldID)).Offset(createdPart - 1).Limit(1).IDs(ctx)
+	if err != nil || len(last) == 0 {
+		return math.MaxInt64, err
+	}
+	return last[0], nil
 }
 
 // closeMissing decides about what earlier scans found and this one did not, by coverage: only of the same ref, tool and category.

@@ -32,14 +32,18 @@ func placeKey(e *identity.Evidence) uint64 {
 	return uint64(e.Key()) + uint64(e.Line)*0x9e3779b97f4a7c15 + uint64(e.Column)*0xff51afd7ed558ccd
 }
 
-func newEquals(traces *traces) *equals {
-	q := &equals{traces: traces, places: make([]place, traces.size), joined: make([]int64, traces.size)}
-	for n := range q.places {
+func placesOf(traces *traces) []place {
+	places := make([]place, traces.size)
+	for n := range places {
 		t := traces.at(n)
-		q.places[n] = place{placeKey(&t.Evidence), int32(n)}
+		places[n] = place{placeKey(&t.Evidence), int32(n)}
 	}
-	slices.SortFunc(q.places, func(a, b place) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.result, b.result)) })
-	return q
+	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.result, b.result)) })
+	return places
+}
+
+func newEquals(g *group) *equals {
+	return &equals{traces: g.traces, places: g.places, joined: make([]int64, g.traces.size)}
 }
 
 // take finds the result of a finding, or leaves it.
@@ -114,13 +118,13 @@ func (in *ingest) joinEqual(ctx context.Context, g *group, former map[uint64]uin
 	var q *equals
 	there := entsql.And(entsql.EQ(finding.FieldRef, in.scan.Ref), entsql.In(finding.FieldState, lifecycle.Unresolved, lifecycle.Muted))
 	err = in.eachKnown(ctx, g.analysis, former, there, false, func() yieldKnown {
-		q = newEquals(g.traces)
+		q = newEquals(g)
 		return func(k *identity.Known, _, _ []byte, about *stored) { q.take(*k, about) }
 	})
 	if err != nil {
 		return nil, err
 	}
-	g.joined, g.settled = q.joined, q.settled
+	g.joined, g.settled, g.places = q.joined, q.settled, nil
 	slices.SortFunc(q.left, func(a, b identity.Known) int { return cmp.Compare(a.ID, b.ID) })
 	return q.left, nil
 }

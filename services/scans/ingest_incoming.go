@@ -35,10 +35,10 @@ type analysis struct{ tool, category string }
 
 // source is where the results of a scan come from: a SARIF report, or what a scanner sent.
 type source interface {
-	// each passes all results in one order. It is called once; yield may keep and change what it gets.
+	// each passes all results in one order, and may be called again; yield may keep and change what it gets.
 	each(ctx context.Context, yield func(*incoming) error) error
-	// coverages say what each analysis of the scan looked at, those without a result included. It is called once, after
-	// each has come to its end.
+	// coverages say what each analysis of the scan looked at, those without a result included. It is called after each has
+	// come to its end.
 	coverages() (map[analysis]*coverage, error)
 }
 
@@ -120,6 +120,12 @@ func (i *incoming) encode(buffer []byte, commit string) (_ []byte, err error) {
 	if i.encoded, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(buffer, i.content); err != nil {
 		return nil, err
 	}
+	i.contentHash = i.hash()
+	return i.encoded, nil
+}
+
+// hash is that of the encoded content, of the id of its rule, and of the columns.
+func (i *incoming) hash() int64 {
 	start, end := commitIn(i.encoded)
 	h := xxhash.New()
 	_, _ = h.Write(i.encoded[:start]) // a hash never fails
@@ -129,8 +135,7 @@ func (i *incoming) encode(buffer []byte, commit string) (_ []byte, err error) {
 	binary.LittleEndian.PutUint64(id[:], uint64(i.ruleID))
 	_, _ = h.Write(id[:])
 	_, _ = h.WriteString(i.columns())
-	i.contentHash = int64(h.Sum64())
-	return i.encoded, nil
+	return int64(h.Sum64())
 }
 
 // commitIn says where the commit is in an encoded content. Fields stand in the order of their numbers.

@@ -27,6 +27,8 @@ type ruleUse struct {
 	rule *incomingRule
 	name string // present name
 	id   int64
+	// hashed is the id with which the contents of the results were hashed.
+	hashed int64
 }
 
 type ruleUseKey struct {
@@ -54,7 +56,7 @@ func (j *journal) add(i *incoming) {
 	if !known {
 		use = len(j.rules)
 		j.known[key] = use
-		j.rules = append(j.rules, &ruleUse{i.of, i.rule, i.ruleName, i.ruleID})
+		j.rules = append(j.rules, &ruleUse{of: i.of, rule: i.rule, name: i.ruleName, id: i.ruleID, hashed: i.ruleID})
 	}
 	start := len(j.spill.open)
 	b := append(j.spill.open, 0, 0, 0, 0)
@@ -152,7 +154,9 @@ func (j *journal) decode(i *incoming, use *ruleUse, record []byte) bool {
 		}
 		record = record[size:]
 	}
-	i.encoded = record
+	if i.encoded = record; use.id != use.hashed {
+		i.contentHash = i.hash()
+	}
 	return true
 }
 

@@ -40,7 +40,8 @@ func (m *memory) add() {
 // release puts things back when the import has ended and nothing holds its results any more. Without a collection the next one
 // would wait until the heap is a multiple of what the import held.
 func (m *memory) release() {
-	if m.results < manyResults {
+	many := m.results >= manyResults
+	if m.results = 0; !many {
 		return
 	}
 	largeImports.Lock()

@@ -2,9 +2,10 @@ package scans
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"maps"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -14,95 +15,114 @@ import (
 
 type ruleKey struct{ tool, name string }
 
-type storedRule struct {
-	id      int64
-	content []byte
+// byToolAndName is the order in which everybody writes rules, so that two uploads that bring the same ones cannot wait for each other
+// in a ring.
+func byToolAndName(a, b ruleKey) int {
+	return cmp.Or(cmp.Compare(a.tool, b.tool), cmp.Compare(a.name, b.name))
 }
 
-// storeRules makes sure that the rules of a batch are stored with their present text.
-func (in *ingest) storeRules(ctx context.Context, batch []*incoming) error {
-	wanted := map[ruleKey]*incoming{}
-	for _, i := range batch {
-		key := ruleKey{i.group.tool, i.ruleName}
-		if _, known := in.rules[key]; !known && wanted[key] == nil {
-			wanted[key] = i
+// storeRules makes sure that the rules of the report are stored with their present text, and tells the journal their ids.
+func (in *ingest) storeRules(ctx context.Context) error {
+	first := map[ruleKey]*ruleUse{} // its text is taken
+	for _, use := range in.journal.rules {
+		if first[use.key()] == nil {
+			first[use.key()] = use
 		}
 	}
-	if len(wanted) == 0 {
-		return nil
+	keys := slices.SortedFunc(maps.Keys(first), byToolAndName)
+	ids := make(map[ruleKey]int64, len(keys))
+	for part := range slices.Chunk(keys, batchSize) {
+		in.work.Yield(ctx)
+		if err := in.storeRulePart(ctx, part, first, ids); err != nil {
+			return err
+		}
 	}
-	if err := in.readRules(ctx, wanted); err != nil {
+	for _, use := range in.journal.rules {
+		use.id = ids[use.key()]
+	}
+	return nil
+}
+
+func (in *ingest) storeRulePart(ctx context.Context, keys []ruleKey, uses map[ruleKey]*ruleUse, ids map[ruleKey]int64) error {
+	rows, err := findRules(ctx, in.tx.Client(), keys)
+	if err != nil {
 		return err
 	}
-	missing := make([]ruleKey, 0, len(wanted))
-	for key, i := range wanted {
-		content, err := i.ruleContent()
+	stored := make(map[ruleKey]*ent.Rule, len(rows))
+	for _, row := range rows {
+		stored[ruleKey{row.Tool, row.Name}] = row
+	}
+	var missing []ruleKey
+	var fresh []*ent.RuleCreate
+	for _, key := range keys {
+		use, row := uses[key], stored[key]
+		content, err := use.content()
 		if err != nil {
 			return err
 		}
-		known, ok := in.rules[key]
 		switch {
-		case !ok:
+		case row == nil:
 			missing = append(missing, key)
-		case !bytes.Equal(known.content, content) && !i.rule.stub && i.rule.name == i.ruleName: // a former name has a former text
-			err := in.tx.Rule.UpdateOneID(known.id).SetContent(content).SetCategory(i.rule.text.GetCategory()).SetConfidence(i.rule.text.GetConfidence()).Exec(ctx)
+			fresh = append(fresh, in.tx.Rule.Create().SetDeploymentID(in.deploymentID).SetTool(key.tool).SetName(key.name).
+				SetCategory(use.rule.text.GetCategory()).SetConfidence(use.rule.text.GetConfidence()).SetContent(content))
+			continue
+		case !bytes.Equal(row.Content, content) && !use.rule.stub && use.rule.name == key.name: // a former name has a former text
+			err := in.tx.Rule.UpdateOneID(row.ID).SetContent(content).SetCategory(use.rule.text.GetCategory()).SetConfidence(use.rule.text.GetConfidence()).Exec(ctx)
 			if err != nil {
 				return err
 			}
 		}
+		ids[key] = row.ID
 	}
-	return in.createRules(ctx, wanted, missing)
+	return in.createRules(ctx, missing, fresh, ids)
 }
 
-// createRules adds rules in one order, so that two uploads that bring the same ones cannot wait for each other in a ring.
-func (in *ingest) createRules(ctx context.Context, wanted map[ruleKey]*incoming, missing []ruleKey) error {
+// createRules adds rules, and reads their ids: others may have added them meanwhile.
+func (in *ingest) createRules(ctx context.Context, missing []ruleKey, fresh []*ent.RuleCreate, ids map[ruleKey]int64) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	slices.SortFunc(missing, func(a, b ruleKey) int { return strings.Compare(a.tool+"\x00"+a.name, b.tool+"\x00"+b.name) })
-	rows := make([]*ent.RuleCreate, len(missing))
-	for n, key := range missing {
-		i := wanted[key]
-		content, err := i.ruleContent()
-		if err != nil {
-			return err
-		}
-		rows[n] = in.tx.Rule.Create().SetDeploymentID(in.deploymentID).SetTool(key.tool).SetName(key.name).
-			SetCategory(i.rule.text.GetCategory()).SetConfidence(i.rule.text.GetConfidence()).SetContent(content)
-	}
-	err := in.tx.Rule.CreateBulk(rows...).OnConflictColumns(rule.FieldDeploymentID, rule.FieldTool, rule.FieldName).Ignore().Exec(ctx)
+	err := in.tx.Rule.CreateBulk(fresh...).OnConflictColumns(rule.FieldDeploymentID, rule.FieldTool, rule.FieldName).Ignore().Exec(ctx)
 	if err != nil {
 		return err
 	}
-	if err := in.readRules(ctx, wanted); err != nil {
-		return err
-	}
-	for _, key := range missing {
-		in.freshRules[in.rules[key].id] = true
-	}
-	return nil
-}
-
-func (in *ingest) readRules(ctx context.Context, wanted map[ruleKey]*incoming) error {
-	var tools, names []string
-	for key := range wanted {
-		tools, names = append(tools, key.tool), append(names, key.name)
-	}
-	rows, err := in.tx.Rule.Query().Where(rule.ToolIn(slices.Compact(slices.Sorted(slices.Values(tools)))...), rule.NameIn(names...)).All(ctx)
+	rows, err := findRules(ctx, in.tx.Client(), missing, rule.FieldID, rule.FieldTool, rule.FieldName)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		in.rules[ruleKey{row.Tool, row.Name}] = storedRule{row.ID, row.Content}
+		ids[ruleKey{row.Tool, row.Name}] = row.ID
+	}
+	for _, key := range missing {
+		in.freshRules[ids[key]] = true
 	}
 	return nil
 }
 
-func (i *incoming) ruleContent() ([]byte, error) {
-	text := i.rule.text
-	if text.GetName() != i.ruleName {
+// findRules reads rules that are stored, and maybe some more: names that several tools have. Without fields, it reads all of them.
+func findRules(ctx context.Context, db *ent.Client, keys []ruleKey, fields ...string) ([]*ent.Rule, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	var tools, names []string
+	for _, key := range keys {
+		tools, names = append(tools, key.tool), append(names, key.name)
+	}
+	query := db.Rule.Query().Where(rule.ToolIn(slices.Compact(slices.Sorted(slices.Values(tools)))...), rule.NameIn(names...))
+	if len(fields) > 0 {
+		return query.Select(fields...).All(ctx)
+	}
+	return query.All(ctx)
+}
+
+func (u *ruleUse) key() ruleKey { return ruleKey{u.of.tool, u.name} }
+
+// content is the text of the rule as it is stored, under its present name.
+func (u *ruleUse) content() ([]byte, error) {
+	text := u.rule.text
+	if text.GetName() != u.name {
 		text = proto.CloneOf(text)
-		text.Name = i.ruleName
+		text.Name = u.name
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(text)
 }

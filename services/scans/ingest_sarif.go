@@ -35,17 +35,16 @@ type seenInRun struct {
 }
 
 func newSARIFSource(report *sarif.Report, category string) *sarifSource {
-	s := &sarifSource{report: report, category: category, rules: map[ruleKey]*incomingRule{}}
-	for _, run := range report.Runs {
-		artifacts, _ := run.Artifacts()
-		s.seen = append(s.seen, seenInRun{rules: map[string]bool{}, files: map[string]bool{}, listsFiles: len(artifacts) > 0})
-		s.skippedOf = append(s.skippedOf, 0)
-	}
-	return s
+	return &sarifSource{report: report, category: category, rules: map[ruleKey]*incomingRule{}}
 }
 
 // each passes the results of all runs in file order, and notes what is skipped, and what has results.
 func (s *sarifSource) each(ctx context.Context, yield func(*incoming) error) error {
+	s.seen, s.skipped, s.skippedOf = make([]seenInRun, len(s.report.Runs)), nil, make([]int, len(s.report.Runs))
+	for n, run := range s.report.Runs {
+		artifacts, _ := run.Artifacts()
+		s.seen[n] = seenInRun{rules: map[string]bool{}, files: map[string]bool{}, listsFiles: len(artifacts) > 0}
+	}
 	return s.report.Results(ctx, func(r *sarif.Result) error {
 		s.seen[r.Run].note(r)
 		return yield(s.incoming(r))

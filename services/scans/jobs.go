@@ -10,6 +10,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/pendingimport"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/tenant"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
@@ -84,8 +85,11 @@ type abandonedWorker struct {
 	log   *slog.Logger
 }
 
-// Work marks the abandoned scans of all deployments.
+// Work marks the abandoned scans of all deployments, and forgets the announcements of imports whose node has died.
 func (w *abandonedWorker) Work(ctx context.Context, _ *river.Job[abandonedScans]) error {
+	if err := forgetImports(ctx, w.store, time.Now().Add(-abandonedAfter)); err != nil {
+		return err
+	}
 	n, err := giveUpScans(ctx, w.store, time.Now().Add(-abandonedAfter))
 	if err == nil && n > 0 {
 		w.log.InfoContext(ctx, "scans that never finished were given up", "scans", n)
@@ -108,6 +112,16 @@ func giveUpScans(ctx context.Context, st *store.Store, startedBefore time.Time) 
 		return err
 	})
 	return n, err
+}
+
+// forgetImports deletes what imports of any deployment announced before a time.
+func forgetImports(ctx context.Context, st *store.Store, before time.Time) error {
+	return st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+		_, err := tx.PendingImport.Delete().Where(pendingimport.RelevantSinceLT(store.Micros(before)), func(s *entsql.Selector) {
+			s.Where(isDeployment(s, pendingimport.FieldDeploymentID))
+		}).Exec(ctx)
+		return err
+	})
 }
 
 // ofEveryDeployment is always true. It names the first column of the index scans_search_status, without which the

@@ -53,7 +53,7 @@ func NewReportUploads(st *store.Store, queue *jobs.Jobs, o UploadOptions) *Repor
 	return &ReportUploads{store: st, jobs: queue, options: o}
 }
 
-// UploadReport reads the whole report before it changes anything, and then stores it in one transaction.
+// UploadReport reads the whole report, twice, before it changes anything, and then stores it in one transaction.
 func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.UploadReportRequest, scansv1.UploadReportResponse]) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
@@ -87,15 +87,24 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 
 // upload is one report on its way in.
 type upload struct {
-	target *scansv1.UploadReportTarget
-	source *sarifSource
-	scan   *ent.Scan
-	result *scanResult
+	target  *scansv1.UploadReportTarget
+	source  *sarifSource
+	results *preparation
+	scan    *ent.Scan
+	result  *scanResult
 }
 
 func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReportTarget, report *sarif.Report) (*scansv1.UploadReportResponse, error) {
 	u := &upload{target: target, source: newSARIFSource(report, target.GetCategory())}
-	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	var err error
+	u.results, err = prepare(ctx, s.store.Reader, reading{
+		results: u.source, commit: target.GetCommit(), readAhead: true, calls: s.options.Calls, spoolDir: s.options.SpoolDir, formerNames: u.source.formerNames(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer u.results.release()
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if err := s.storeUpload(ctx, tx, u); err != nil {
 			return err
 		}
@@ -144,9 +153,7 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 	if err != nil {
 		return fmt.Errorf("open scan: %w", err)
 	}
-	u.result, err = storeResults(ctx, tx, scanReport{
-		store: s.store, project: project, scan: u.scan, results: u.source, readAhead: true, calls: s.options.Calls, spoolDir: s.options.SpoolDir, formerNames: u.source.formerNames(),
-	})
+	u.result, err = storeResults(ctx, tx, scanReport{preparation: u.results, store: s.store, project: project, scan: u.scan})
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ const failedLeftOut = "some findings could not be stored"
 
 // scannerResults are the stored results of a scanner, as a source of findings.
 type scannerResults struct {
-	tx       *ent.Tx
+	db       *ent.Client
 	scan     *ent.Scan
 	kept     *storev1.ScannerScan
 	messages map[string]string // of the deployment's rules, as they are written
@@ -44,10 +44,8 @@ type scannerResults struct {
 
 	rules    map[string]*knownRule
 	coverage *storev1.ScannerCoverage
-	// unresolved are files of findings in subprojects whose dependencies the scanner could not find out.
-	unresolved []string
-	previous   map[string]struct{} // rules of which an old version ran along
-	reported   map[uint64]struct{} // ids of what was reported, hashed; nil: nobody will ask
+	previous map[string]struct{} // rules of which an old version ran along
+	reported map[uint64]struct{} // ids of what was reported, hashed; nil: nobody will ask
 }
 
 // knownRule is what findings of a rule share.
@@ -57,24 +55,25 @@ type knownRule struct {
 	rule     *incomingRule
 }
 
-func newScannerResults(ctx context.Context, tx *ent.Tx, row *ent.Scan, kept *storev1.ScannerScan) (*scannerResults, error) {
-	messages, err := ruleMessages(ctx, tx.Client(), "")
+func newScannerResults(ctx context.Context, db *ent.Client, row *ent.Scan, kept *storev1.ScannerScan) (*scannerResults, error) {
+	messages, err := ruleMessages(ctx, db, "")
 	if err != nil {
 		return nil, err
 	}
-	secretRules, err := ruleMessages(ctx, tx.Client(), secrets)
+	secretRules, err := ruleMessages(ctx, db, secrets)
 	if err != nil {
 		return nil, err
 	}
 	return &scannerResults{
-		tx: tx, scan: row, kept: kept, messages: messages, secrets: secretRules, rules: map[string]*knownRule{},
-		coverage: &storev1.ScannerCoverage{}, previous: map[string]struct{}{},
+		db: db, scan: row, kept: kept, messages: messages, secrets: secretRules, rules: map[string]*knownRule{},
 	}, nil
 }
 
 // each implements source.
 func (r *scannerResults) each(ctx context.Context, yield func(*incoming) error) error {
-	err := scanner.Read(&payload{ctx: ctx, tx: r.tx, scanID: r.scan.ID}, func(frame *storev1.ScannerFrame) error {
+	r.coverage, r.previous = &storev1.ScannerCoverage{}, map[string]struct{}{}
+	clear(r.reported)
+	return scanner.Read(&payload{ctx: ctx, db: r.db, scanID: r.scan.ID}, func(frame *storev1.ScannerFrame) error {
 		if coverage := frame.GetCoverage(); coverage != nil {
 			r.coverage = coverage
 		}
@@ -93,20 +92,19 @@ func (r *scannerResults) each(ctx context.Context, yield func(*incoming) error) 
 		}
 		return yield(i)
 	})
-	if err == nil && r.unresolved == nil && len(r.coverage.GetSkippedSubprojects()) > 0 {
-		r.unresolved, err = r.unresolvedFiles(ctx)
-	}
-	return err
 }
 
 // reportedKey is the hash of what the scanner knows a finding by: its match-based id, or else the tool fingerprint that is
 // made of its syntactic id.
 func reportedKey(id string) uint64 { return xxhash.Sum64String(id) }
 
-// unresolvedFiles are the files of stored supply-chain findings below the directories of the subprojects that were skipped:
-// nobody knows whether they are gone.
-func (r *scannerResults) unresolvedFiles(ctx context.Context) ([]string, error) {
-	files, err := r.tx.Finding.Query().Where(finding.ProjectID(r.scan.ProjectID), finding.Ref(r.scan.Ref), finding.Tool(scannerTool),
+// unresolvedFiles are the files of stored supply-chain findings below the directories of the subprojects that were skipped, since
+// the scanner could not find their dependencies out: nobody knows whether they are gone. The transaction holds the project.
+func (r *scannerResults) unresolvedFiles(ctx context.Context, tx *ent.Tx) ([]string, error) {
+	if len(r.coverage.GetSkippedSubprojects()) == 0 {
+		return nil, nil
+	}
+	files, err := tx.Finding.Query().Where(finding.ProjectID(r.scan.ProjectID), finding.Ref(r.scan.Ref), finding.Tool(scannerTool),
 		finding.IssueType(sca), finding.StateIn(lifecycle.Unresolved, lifecycle.Muted), finding.FilePathNotNil()).
 		Unique(true).Select(finding.FieldFilePath).Strings(ctx)
 	if err != nil {
@@ -133,7 +131,7 @@ func (r *scannerResults) coverages() (map[analysis]*coverage, error) {
 	c := &coverage{
 		ScanCoverage: &storev1.ScanCoverage{
 			RulesKnown: true, Rules: r.coverage.GetRuleIds(), FilesKnown: true, Files: r.coverage.GetSearchedPaths(),
-			Skipped: slices.Concat(r.coverage.GetSkippedPaths(), r.unresolved), Renamed: r.coverage.GetRenamedPaths(),
+			Skipped: r.coverage.GetSkippedPaths(), Renamed: r.coverage.GetRenamedPaths(),
 		},
 		products: r.kept.GetProducts(), listsAll: r.scan.IsFullScan,
 	}
@@ -285,7 +283,7 @@ func orWord(word, otherwise string) string {
 // payload reads what is stored of a scan's results, part by part.
 type payload struct {
 	ctx    context.Context
-	tx     *ent.Tx
+	db     *ent.Client
 	scanID int64
 	next   int32
 	rest   []byte
@@ -294,7 +292,7 @@ type payload struct {
 // Read implements io.Reader.
 func (p *payload) Read(b []byte) (int, error) {
 	for len(p.rest) == 0 {
-		row, err := p.tx.ScanPayload.Query().Where(scanpayload.ScanID(p.scanID), scanpayload.PositionGTE(p.next)).
+		row, err := p.db.ScanPayload.Query().Where(scanpayload.ScanID(p.scanID), scanpayload.PositionGTE(p.next)).
 			Order(ent.Asc(scanpayload.FieldPosition)).First(p.ctx)
 		if ent.IsNotFound(err) {
 			return 0, io.EOF

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"entgo.io/ent/dialect"
@@ -23,8 +24,10 @@ type Packing struct {
 	Values []string
 	// Content is a column of bytes that are never null.
 	Content string
-	// Same is a number that all rows have.
-	Same string
+	// Once are subqueries of one value each, read beside the rows at the same moment. Each has one placeholder, ?.
+	Once []string
+	// OnceArg is the value of all these placeholders.
+	OnceArg any
 }
 
 // packedKey is the context key of the packer of a query.
@@ -34,23 +37,24 @@ type packedKey struct{}
 type packer struct {
 	Packing
 	rows []byte
-	same sql.NullInt64
+	once []sql.NullString
 	used bool
 }
 
 // Packed runs a query on the Reader and appends all its rows to into as one value, which the database makes: most of what
 // a short list costs is to fetch its rows and columns one by one. The query is ent's otherwise, with its predicates and
-// policies. The rows, which are in its order, are read with NextPacked. Same is 0 when there are none.
-func Packed(ctx context.Context, query Query, p Packing, into []byte) (rows []byte, same int64, err error) {
-	pack := &packer{Packing: p, rows: into}
+// policies. The rows, which are in its order, are read with NextPacked. Once has what p.Once asks for, also when there are no
+// rows; it passes the policies by.
+func Packed(ctx context.Context, query Query, p Packing, into []byte) (rows []byte, once []sql.NullString, err error) {
+	pack := &packer{Packing: p, rows: into, once: make([]sql.NullString, len(p.Once))}
 	var none []int64
 	if err := query.Scan(context.WithValue(ctx, packedKey{}, pack), &none); err != nil {
-		return into, 0, err
+		return into, nil, err
 	}
 	if !pack.used {
-		return into, 0, errors.New("Packed: the query is not one of the Reader")
+		return into, nil, errors.New("Packed: the query is not one of the Reader")
 	}
-	return pack.rows, pack.same.Int64, nil
+	return pack.rows, pack.once, nil
 }
 
 var errPacked = errors.New("packed rows: not what the database was asked for")
@@ -82,7 +86,8 @@ func NextPacked(rows []byte, values [][]byte) (rest []byte, err error) {
 }
 
 // statement wraps a query: each value becomes its length, a colon and its bytes. Null has no length: concat leaves it out.
-func (p *packer) statement(dialectName, query string) string {
+// What is read once comes behind it, so that its placeholders do.
+func (p *packer) statement(dialectName, query string, args int) string {
 	var one strings.Builder
 	one.WriteString("concat(")
 	for _, column := range p.Values {
@@ -92,11 +97,21 @@ func (p *packer) statement(dialectName, query string) string {
 		fmt.Fprintf(&one, "octet_length(%[1]s), ':', %[1]s, ", column)
 	}
 	fmt.Fprintf(&one, "octet_length(%s), ':'", p.Content)
-	rest := ", MAX(" + p.Same + ") FROM (" + query + ") packed"
+	packed := "CAST(group_concat(" + one.String() + ", " + p.Content + "), '') AS BLOB)"
 	if dialectName == dialect.Postgres {
-		return "SELECT string_agg(convert_to(" + one.String() + "), 'UTF8') || " + p.Content + ", ''::bytea)" + rest
+		packed = "string_agg(convert_to(" + one.String() + "), 'UTF8') || " + p.Content + ", ''::bytea)"
 	}
-	return "SELECT CAST(group_concat(" + one.String() + ", " + p.Content + "), '') AS BLOB)" + rest
+	var whole strings.Builder
+	whole.WriteString("WITH packed AS (SELECT " + packed + " AS packed_rows FROM (" + query + ") AS page) SELECT packed_rows")
+	for _, once := range p.Once {
+		args++
+		placeholder := "?"
+		if dialectName == dialect.Postgres {
+			placeholder = "$" + strconv.Itoa(args)
+		}
+		whole.WriteString(", (" + strings.Replace(once, "?", placeholder, 1) + ")")
+	}
+	return whole.String() + " FROM packed"
 }
 
 // readerDriver packs the rows of a query that is to be.
@@ -111,8 +126,16 @@ func (d readerDriver) Query(ctx context.Context, query string, args, into any) e
 	if !ok {
 		return d.Driver.Query(ctx, query, args, into)
 	}
+	list, ok := args.([]any)
+	if !ok {
+		return fmt.Errorf("the arguments of a query are %T", args)
+	}
+	statement := p.statement(d.Dialect(), query, len(list))
+	for range p.Once {
+		list = append(list, p.OnceArg)
+	}
 	var rows entsql.Rows
-	if err := d.Driver.Query(ctx, p.statement(d.Dialect(), query), args, &rows); err != nil {
+	if err := d.Driver.Query(ctx, statement, list, &rows); err != nil {
 		return err
 	}
 	err := p.receive(rows)
@@ -126,8 +149,12 @@ func (p *packer) receive(rows entsql.Rows) (err error) {
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	p.used = true
 	var packed sql.RawBytes
+	into := append(make([]any, 0, 1+len(p.once)), &packed)
+	for i := range p.once {
+		into = append(into, &p.once[i])
+	}
 	for rows.Next() { // once
-		if err := rows.Scan(&packed, &p.same); err != nil {
+		if err := rows.Scan(into...); err != nil {
 			return err
 		}
 		p.rows = append(p.rows, packed...)

@@ -179,6 +179,14 @@ func (s *Store) Exec(ctx context.Context, tx *ent.Tx, query string, args ...any)
 	return err
 }
 
+// ExecAside runs a statement on PostgreSQL in a transaction of its own, also from inside of another one: it takes a connection
+// of the pool that has no limit, so that transactions that hold all others cannot wait for each other. Like Exec it passes
+// the policies by.
+func (s *Store) ExecAside(ctx context.Context, query string, args ...any) error {
+	_, err := s.patientDB.ExecContext(ctx, numbered(query), args...)
+	return err
+}
+
 // numbered turns the placeholders of SQLite into those of PostgreSQL.
 func numbered(query string) string {
 	var b strings.Builder

@@ -1,0 +1,55 @@
+package scans
+
+import (
+	"context"
+	"time"
+
+	"github.com/palisade/palisade/ent/pendingimport"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const (
+	// announceFrom is how many findings an import has to make to be announced: lists step over fewer in a moment.
+	announceFrom = 1000
+	// announcePatience is how long an import waits for it.
+	announcePatience = 2 * time.Second
+)
+
+// announce tells lists the time that the findings of this import have while they are not committed (see ent.PendingImport). It
+// goes round the transaction, which takes it back when it is committed. Where it fails, lists are slower and nothing else, so
+// that an import does not.
+func (in *ingest) announce(ctx context.Context) error {
+	current, ok := store.CurrentTransaction(ctx)
+	if !ok || !in.store.Postgres() || in.unknown() < announceFrom {
+		return nil
+	}
+	if !in.aside(ctx, "INSERT INTO pending_imports (deployment_id, relevant_since) VALUES (?, ?)") {
+		return nil
+	}
+	current.OnEnd(func(committed bool) {
+		if !committed {
+			in.aside(context.WithoutCancel(ctx), "DELETE FROM pending_imports WHERE deployment_id = ? AND relevant_since = ?")
+		}
+	})
+	_, err := in.tx.PendingImport.Delete().Where(pendingimport.DeploymentID(in.deploymentID), pendingimport.RelevantSince(in.now)).Exec(ctx)
+	return err
+}
+
+// aside runs a statement about the import outside of its transaction, and reports whether it did.
+func (in *ingest) aside(ctx context.Context, query string) bool {
+	ctx, cancel := context.WithTimeout(ctx, announcePatience)
+	defer cancel()
+	return in.store.ExecAside(ctx, query, in.deploymentID, in.now) == nil
+}
+
+// unknown is how many results are no finding of this ref yet.
+func (in *ingest) unknown() (n int) {
+	for _, g := range in.groups {
+		for _, id := range g.joined {
+			if id == 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
