@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -87,6 +88,7 @@ func (s *Server) RestWhenIdle(ctx context.Context) {
 // cost of a few milliseconds in all.
 func (s *Server) giveBack(ctx context.Context) {
 	err := s.store.ReleaseMemory(ctx)
+	runtime.GC() // what pools hold stays for one collection more
 	debug.FreeOSMemory()
 	if err = errors.Join(err, dropProgram()); err != nil && ctx.Err() == nil {
 		s.log.Debug("not all memory could be given back", "error", err)

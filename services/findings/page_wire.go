@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/internal/reply"
 )
 
 // moved gives, by the number of a field of FindingContent, the number of the field of Finding that shows it, for each
@@ -68,31 +70,32 @@ func mustEncode(part *findingsv1.Finding) []byte {
 }
 
 // encodePage makes a ListFindingsResponse of a page. Its findings are in the response as they are sent, without having
-// been messages: gRPC sends them so, and the gateway turns them into JSON.
-func encodePage(issueType string, rows []listed, rules, projects parts) (*findingsv1.ListFindingsResponse, error) {
+// been messages: gRPC sends them so, and the gateway turns them into JSON. What the response is in belongs to the call.
+func encodePage(ctx context.Context, issueType string, rows []listed, rules, projects parts) (*findingsv1.ListFindingsResponse, error) {
 	size := 0
 	for i := range rows {
-		size += len(rows[i].content) + len(rules[rows[i].facts.RuleID].encoded) + 320
+		size += len(rows[i].content) + len(rules[i].encoded) + 320
 	}
-	page := make([]byte, 0, size)
+	buffer := reply.Take(size)
+	page := *buffer
 	for i := range rows {
-		row := &rows[i]
 		var err error
 		page = append(page, 1<<3|byte(protowire.BytesType), 0, 0) // the length mostly takes two bytes
 		start := len(page)
-		if page, err = appendFinding(page, issueType, row, rules[row.facts.RuleID], projects[row.facts.ProjectID]); err != nil {
-			return nil, fmt.Errorf("content of finding %d: %w", row.id, err)
+		if page, err = appendFinding(page, issueType, &rows[i], rules[i], projects[i]); err != nil {
+			return nil, fmt.Errorf("content of finding %d: %w", rows[i].id, err)
 		}
 		length := protowire.AppendVarint(make([]byte, 0, 10), uint64(len(page)-start))
 		page = slices.Replace(page, start-2, start, length...)
 	}
+	*buffer = page
 	response := &findingsv1.ListFindingsResponse{}
-	response.ProtoReflect().SetUnknown(page)
+	reply.Encoded(ctx, response, buffer)
 	return response, nil
 }
 
 // appendFinding appends an encoded Finding.
-func appendFinding(b []byte, issueType string, row *listed, rule, project shownPart) ([]byte, error) {
+func appendFinding(b []byte, issueType string, row *listed, rule, project *shownPart) ([]byte, error) {
 	b = appendText(b, 1, issueType)
 	b = appendNumber(b, 2, uint64(row.id))
 	b = appendText(b, 3, row.facts.Ref)

@@ -18,11 +18,12 @@ import (
 // shown is what findings show of their rules and projects, as parts of encoded findings. A part is kept for as long as the
 // catalog of its deployment has the same revision: a changed text shows at once, whichever node changed it.
 type shown struct {
-	rules    *lru.Cache[int64, shownPart]
-	projects *lru.Cache[int64, shownPart]
+	rules    *lru.Cache[int64, *shownPart]
+	projects *lru.Cache[int64, *shownPart]
 }
 
-// shownPart is a part of an encoded Finding: what its rule, or its project, says.
+// shownPart is a part of an encoded Finding: what its rule, or its project, says. It is shared by requests, and never
+// changed.
 type shownPart struct {
 	revision int64
 	encoded  []byte
@@ -31,57 +32,77 @@ type shownPart struct {
 
 func newShown() *shown {
 	s := &shown{}
-	for _, cache := range []**lru.Cache[int64, shownPart]{&s.rules, &s.projects} {
+	for _, cache := range []**lru.Cache[int64, *shownPart]{&s.rules, &s.projects} {
 		var err error
-		if *cache, err = lru.New[int64, shownPart](5000); err != nil {
+		if *cache, err = lru.New[int64, *shownPart](5000); err != nil {
 			panic(err) // the size is not positive
 		}
 	}
 	return s
 }
 
-// parts are those of one page, by the id of the rule or project.
-type parts map[int64]shownPart
+// parts are those of one page, by the place of the row.
+type parts []*shownPart
 
-// known takes from a cache what is current, and returns the ids that must be read.
-func (p parts) known(cache *lru.Cache[int64, shownPart], revision int64) (missing []int64) {
-	for id := range p {
-		if part, ok := cache.Get(id); ok && part.revision >= revision {
-			p[id] = part
-			continue
-		}
-		missing = append(missing, id)
-	}
-	return missing
-}
+func rowsRule(row *listed) int64    { return row.facts.RuleID }
+func rowsProject(row *listed) int64 { return row.facts.ProjectID }
 
 // of returns the parts of a page, with at most one query for the rules and one for the projects. What was deleted
 // meanwhile is shown as empty: clients index into it.
 func (s *shown) of(ctx context.Context, db *ent.Client, rows []listed, revision int64) (rules, projects parts, err error) {
-	rules, projects = parts{}, parts{}
-	for i := range rows {
-		rules[rows[i].facts.RuleID], projects[rows[i].facts.ProjectID] = shownPart{}, shownPart{}
-	}
-	if missing := rules.known(s.rules, revision); len(missing) > 0 {
-		if err := s.readRules(ctx, db, rules, missing, revision); err != nil {
+	both := make(parts, 2*len(rows))
+	rules, projects = both[:len(rows):len(rows)], both[len(rows):]
+	if missing := rules.fill(s.rules, rows, rowsRule, revision); len(missing) > 0 {
+		if err := s.readRules(ctx, db, missing, revision); err != nil {
 			return nil, nil, err
 		}
+		rules.complete(rows, rowsRule, missing)
 	}
-	if missing := projects.known(s.projects, revision); len(missing) > 0 {
-		if err := s.readProjects(ctx, db, projects, missing, revision); err != nil {
+	if missing := projects.fill(s.projects, rows, rowsProject, revision); len(missing) > 0 {
+		if err := s.readProjects(ctx, db, missing, revision); err != nil {
 			return nil, nil, err
 		}
+		projects.complete(rows, rowsProject, missing)
 	}
 	return rules, projects, nil
 }
 
-func (s *shown) readRules(ctx context.Context, db *ent.Client, into parts, ids []int64, revision int64) error {
-	found, err := db.Rule.Query().Where(func(sel *entsql.Selector) { sel.Where(store.InIDs(sel.C(rule.FieldID), ids)) }).
+// fill takes from a cache what is current, and returns the ids that must be read, for their parts.
+func (p parts) fill(cache *lru.Cache[int64, *shownPart], rows []listed, id func(*listed) int64, revision int64) (missing map[int64]*shownPart) {
+	for i := range rows {
+		wanted := id(&rows[i])
+		if i > 0 && id(&rows[i-1]) == wanted {
+			p[i] = p[i-1]
+		} else if part, ok := cache.Get(wanted); ok && part.revision >= revision {
+			p[i] = part
+		}
+		if p[i] != nil {
+			continue
+		}
+		if missing == nil {
+			missing = map[int64]*shownPart{}
+		}
+		missing[wanted] = nil
+	}
+	return missing
+}
+
+// complete takes what was read.
+func (p parts) complete(rows []listed, id func(*listed) int64, read map[int64]*shownPart) {
+	for i := range rows {
+		if p[i] == nil {
+			p[i] = read[id(&rows[i])]
+		}
+	}
+}
+
+func (s *shown) readRules(ctx context.Context, db *ent.Client, into map[int64]*shownPart, revision int64) error {
+	found, err := db.Rule.Query().Where(func(sel *entsql.Selector) { sel.Where(store.InIDs(sel.C(rule.FieldID), keys(into))) }).
 		Select(rule.FieldID, rule.FieldContent).All(ctx)
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
+	for id := range into {
 		if into[id], err = rulePart(&findingsv1.FindingRule{}, revision); err != nil {
 			return err
 		}
@@ -99,22 +120,22 @@ func (s *shown) readRules(ctx context.Context, db *ent.Client, into parts, ids [
 	return nil
 }
 
-func rulePart(about *findingsv1.FindingRule, revision int64) (shownPart, error) {
+func rulePart(about *findingsv1.FindingRule, revision int64) (*shownPart, error) {
 	part := &findingsv1.Finding{Confidence: about.GetConfidence(), RuleName: about.GetName(), Rule: about}
 	if about.GetCategory() != "" {
 		part.Categories = []string{about.GetCategory()}
 	}
 	encoded, err := proto.Marshal(part)
-	return shownPart{revision: revision, encoded: encoded}, err
+	return &shownPart{revision: revision, encoded: encoded}, err
 }
 
-func (s *shown) readProjects(ctx context.Context, db *ent.Client, into parts, ids []int64, revision int64) error {
-	found, err := db.Project.Query().Where(func(sel *entsql.Selector) { sel.Where(store.InIDs(sel.C(project.FieldID), ids)) }).
+func (s *shown) readProjects(ctx context.Context, db *ent.Client, into map[int64]*shownPart, revision int64) error {
+	found, err := db.Project.Query().Where(func(sel *entsql.Selector) { sel.Where(store.InIDs(sel.C(project.FieldID), keys(into))) }).
 		Select(project.FieldID, project.FieldName, project.FieldURL, project.FieldScmType).All(ctx)
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
+	for id := range into {
 		if into[id], err = projectPart(&ent.Project{}, revision); err != nil {
 			return err
 		}
@@ -128,7 +149,7 @@ func (s *shown) readProjects(ctx context.Context, db *ent.Client, into parts, id
 	return nil
 }
 
-func projectPart(row *ent.Project, revision int64) (shownPart, error) {
+func projectPart(row *ent.Project, revision int64) (*shownPart, error) {
 	encoded, err := proto.Marshal(&findingsv1.Finding{Repository: &findingsv1.FindingRepository{Name: row.Name, Url: row.URL}})
-	return shownPart{revision: revision, encoded: encoded, links: codehost.NewRepository(row.ScmType, row.URL)}, err
+	return &shownPart{revision: revision, encoded: encoded, links: codehost.NewRepository(row.ScmType, row.URL)}, err
 }

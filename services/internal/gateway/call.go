@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
 	"github.com/palisade/palisade/services/internal/quota"
+	"github.com/palisade/palisade/services/internal/reply"
 )
 
 // writeGrace is how long a client may take to read the answer after the request's own limit.
@@ -35,6 +36,8 @@ type call struct {
 	notModified bool
 	// buffer holds the body of the answer; nil when it is not to be used again.
 	buffer *[]byte
+	// encoded is what the answer was in before it became JSON.
+	encoded reply.Memory
 }
 
 type callKey struct{}
@@ -72,7 +75,8 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 			_ = control.SetWriteDeadline(time.Now().Add(timeout + writeGrace))
 		}
 		c := &call{route: rt, ifNoneMatch: r.Header.Get("If-None-Match")}
-		ctx, cancel := context.WithTimeout(quota.NewContext(context.WithValue(r.Context(), callKey{}, c), &c.quota), timeout)
+		ctx := reply.NewContext(quota.NewContext(context.WithValue(r.Context(), callKey{}, c), &c.quota), &c.encoded)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		r = r.WithContext(ctx)
 		if !rt.upload {

@@ -51,6 +51,7 @@ func (m *marshaler) Marshal(value any) ([]byte, error) {
 	var buffer *[]byte
 	if to, ok := value.(answer); ok {
 		value, buffer = to.message, to.call.buffer
+		defer to.call.encoded.Free(to.message)
 	}
 	message, ok := value.(proto.Message)
 	if !ok {

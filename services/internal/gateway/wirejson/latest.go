@@ -10,7 +10,7 @@ import (
 const (
 	minKept = 128
 	maxKept = 4 << 10
-	places  = 256
+	places  = 512
 )
 
 // latest are messages that were written lately, each in the place that its hash gives it.
@@ -23,9 +23,16 @@ type keptMessage struct {
 
 var seed = maphash.MakeSeed()
 
+// place is that of a message. Its ends and its length tell most messages apart; where they do not, one takes the other's place.
+func place(wire []byte) uint64 {
+	const end = 32 // minKept is twice that at least
+	head, tail := maphash.Bytes(seed, wire[:end]), maphash.Bytes(seed, wire[len(wire)-end:])
+	return (head ^ tail*31 ^ uint64(len(wire))) % places
+}
+
 // kept writes a message, or copies what was written of equal bytes before.
 func (w *writer) kept(b []byte, p *plan, wire []byte) ([]byte, error) {
-	k := &w.latest[maphash.Bytes(seed, wire)%places]
+	k := &w.latest[place(wire)]
 	if k.plan == p && bytes.Equal(k.wire, wire) {
 		return append(b, k.json...), nil
 	}
