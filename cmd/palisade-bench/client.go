@@ -51,9 +51,10 @@ func (q pageQuery) encode() string {
 
 // client calls one server over HTTP with a fixed number of connections.
 type client struct {
-	http  *http.Client
-	base  string
-	token string
+	http       *http.Client
+	base       string
+	token      string
+	deployment string // slug
 }
 
 func newClient(address, token string, connections int) *client {
@@ -62,13 +63,13 @@ func newClient(address, token string, connections int) *client {
 			MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections,
 			DisableCompression: true, // asked for where it is measured
 		}},
-		base: "http://" + address, token: token,
+		base: "http://" + address, token: token, deployment: deployment,
 	}
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// send returns an answer with status 200; its body is the caller's to close.
+// send returns an answer with status 200 or 201; its body is the caller's to close.
 func (c *client) send(ctx context.Context, method, path, encoding string, body io.Reader) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -85,7 +86,7 @@ func (c *client) send(ctx context.Context, method, path, encoding string, body i
 	if err != nil {
 		return nil, err
 	}
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusCreated {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 2000))
 		_ = response.Body.Close()
 		return nil, fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text)
@@ -93,13 +94,16 @@ func (c *client) send(ctx context.Context, method, path, encoding string, body i
 	return response, nil
 }
 
-func findingsPath(q pageQuery) string {
-	return "/api/v1/deployments/" + deployment + "/findings?" + q.encode()
+// path of something in the client's deployment.
+func (c *client) path(below string) string {
+	return "/api/v1/deployments/" + c.deployment + "/" + below
 }
+
+func (c *client) findingsPath(q pageQuery) string { return c.path("findings?" + q.encode()) }
 
 // page reads one page of findings.
 func (c *client) page(ctx context.Context, q pageQuery) ([]byte, error) {
-	response, err := c.send(ctx, http.MethodGet, findingsPath(q), "", nil)
+	response, err := c.send(ctx, http.MethodGet, c.findingsPath(q), "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -144,13 +148,21 @@ func (c *client) uploadFrom(ctx context.Context, project, ref, category string, 
 	if category != "" {
 		values.Set("category", category)
 	}
-	path := "/api/v1/deployments/" + deployment + "/reports?" + values.Encode()
-	response, err := c.send(ctx, http.MethodPost, path, "", report)
+	response, err := c.send(ctx, http.MethodPost, c.path("reports?"+values.Encode()), "", report)
 	if err != nil {
 		return answer, err
 	}
 	defer response.Body.Close()
 	return answer, json.NewDecoder(response.Body).Decode(&answer)
+}
+
+// create uploads a report of so many new findings.
+func (c *client) create(ctx context.Context, project, ref, category string, report []byte, results int) error {
+	answer, err := c.upload(ctx, project, ref, category, report)
+	if err == nil && answer.Created != results {
+		err = fmt.Errorf("upload to %s: want %d findings created, got %+v", project, results, answer)
+	}
+	return err
 }
 
 // triage decides about findings and returns how many were changed, those on other refs included.
@@ -159,7 +171,7 @@ func (c *client) triage(ctx context.Context, ids []int64, state string) (int, er
 	if err != nil {
 		return 0, err
 	}
-	response, err := c.send(ctx, http.MethodPost, "/api/v1/deployments/"+deployment+"/triage", "", bytes.NewReader(body))
+	response, err := c.send(ctx, http.MethodPost, c.path("triage"), "", bytes.NewReader(body))
 	if err != nil {
 		return 0, err
 	}

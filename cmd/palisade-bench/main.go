@@ -76,11 +76,13 @@ and measures, in turns with what each is compared to:
   pages     100 and 3,000 findings, filtered by status and severity, over HTTP and gRPC with authentication and access rule:
             CPU of the server per request, against a net/http handler that writes the same bytes from memory, and against
             the plain reader, a small program that reads the finished bytes of each finding from the same database
-  deep      page 5,000 at the end of a walk, jumps to deep pages against the same skip by hand, a crawl during imports
+  deep      page 5,000 at the end of a walk against the first pages of the same walk, jumps to deep pages against the same
+            skip by hand, a crawl during imports
   filters   the documented lists and filters, alone and in pairs: 95th percentile of each
   uploads   new findings, and the same report again: rows a second, against a prepared multi-row INSERT of the same rows
   triage    decisions one by one, by 1 and 16 clients, and about 100,000 findings at once, against SQL by hand
-  import    readers beside an import of 100,000 findings; memory while a report of 1 GiB is imported
+  import    readers, and decisions in another deployment, beside an import of 100,000 findings; memory while a report of
+            1 GiB is imported, and readers of another deployment beside that; each against the same on an idle server
   reports   over a million findings in a store of their own (SQLite): the first one, which reads them all, later ones,
             and one after an upload; these bars are times, not ratios
 

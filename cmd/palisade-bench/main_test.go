@@ -43,9 +43,10 @@ func TestRun(t *testing.T) {
 			}
 			for _, want := range []string{
 				"### Growth", "single triage", "start to ready", "a million findings on disk", "bare handler, 1 connection", "page over gRPC", "gzip",
-				"plain reader", "p99 against p50", "a row of a large page", "at the end of a walk", "the skip by hand", "by a jump", "crawl during an import: missed",
+				"plain reader", "p99 against p50", "a row of a large page", "at the end of a walk", "page 0 again and again", "the skip by hand", "by a jump", "crawl during an import: missed",
 				"slowest list: p95", "prepared multi-row INSERT", "upload, new findings", "upload, the same again", "single triage, 16 clients", "bulk triage",
-				"readers during an import: p99", "peak memory", "≤ 2×", "≥ 0.5×", "≤ ^0.15",
+				"readers during an import: p99", "triage during an import: slowest", "peak memory",
+				"readers of another deployment, idle: p95", "readers of another deployment, during the import of 1 MB: errors", "≤ 2×", "≥ 0.5×", "≤ ^0.15",
 			} {
 				if !strings.Contains(table.String(), want) {
 					t.Errorf("the table has no %q:\n%s", want, &table)

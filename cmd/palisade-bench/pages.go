@@ -85,7 +85,7 @@ func (b *bench) pageTargets(ctx context.Context, p *pages) (*pageTargets, error)
 	over := func(what string, server *child, workers int, q pageQuery, encoding string, want int64) *target {
 		c := newClient(server.ready.HTTP, b.token, workers)
 		p.clients = append(p.clients, c)
-		return &target{what: what, server: server, workers: workers, do: c.get(findingsPath(q), encoding, want)}
+		return &target{what: what, server: server, workers: workers, do: c.get(c.findingsPath(q), encoding, want)}
 	}
 	t.size, t.largeRows = size, large.Size
 	t.bareOne = over("bare handler, 1 connection", bare, 1, theQuery, "", size)

@@ -52,8 +52,8 @@ func (p *peers) buildPocketBase(ctx context.Context, dir string) (string, error)
 // usePalisade is the server that runs already.
 func (p *peers) usePalisade() {
 	p.palisade = newPeer("Palisade", p.bench.server, p.token)
-	p.palisade.list = findingsPath(theQuery)
-	p.palisade.deep = findingsPath(pageQuery{Status: "open", Page: p.deepNumber})
+	p.palisade.list = p.client.findingsPath(theQuery)
+	p.palisade.deep = p.client.findingsPath(pageQuery{Status: "open", Page: p.deepNumber})
 	p.palisade.insert = func(ctx context.Context, report []byte, round int) error {
 		answer, err := p.client.upload(ctx, "bench/peer-"+strconv.Itoa(round), "main", "", report)
 		if err == nil && answer.Created+answer.Unchanged != p.results {

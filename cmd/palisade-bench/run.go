@@ -23,9 +23,9 @@ type bench struct {
 	server   *child
 	client   *client
 
-	uploads int   // that filled the store
-	stored  int   // findings in the store, however they came there
-	decided int64 // the id up to which findings were given to triage
+	uploads int             // that filled the store
+	stored  int             // findings in the store, however they came there
+	decided map[int64]int64 // by project, the id up to which findings were given to triage
 	weight  weight
 	plain   bool // the side table of the plain reader is there
 }
@@ -56,7 +56,7 @@ func newBench(ctx context.Context, o options, stderr io.Writer) (_ *bench, err e
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{options: o, stderr: stderr, began: time.Now(), dir: dir, token: "sgp_" + rand.Text() + rand.Text()}
+	b := &bench{options: o, stderr: stderr, began: time.Now(), dir: dir, token: "sgp_" + rand.Text() + rand.Text(), decided: map[int64]int64{}}
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(err, b.close())
 	}

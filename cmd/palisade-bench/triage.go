@@ -119,15 +119,33 @@ func (b *bench) decide(ctx context.Context, clients int) (decisions, error) {
 	return decisions{rate: perSecond(len(waited), took), slowest: micros(slices.Max(waited)) / 1000, failed: failed.Load()}, nil
 }
 
-// undecided returns findings on main that nobody was asked to decide about, oldest first, at most so many. The same
+// undecided returns findings on main that nobody was asked to decide about, of one project after the other in turns, of each
+// the oldest first, at most so many: people who decide at the same time mostly do not do so in one project. The same
 // findings on the other ref are decided with them.
-func (b *bench) undecided(ctx context.Context, most int) ([]int64, error) {
-	ids, err := b.ids(ctx, fmt.Sprintf("SELECT id FROM findings WHERE issue_type = 'sast' AND status = 'open' AND ref = 'refs/heads/main' AND id > %d ORDER BY id LIMIT %d", b.decided, most))
-	if err == nil && len(ids) == 0 {
-		err = errors.New("no finding is left to decide about: raise --findings")
+func (b *bench) undecided(ctx context.Context, most int) (ids []int64, err error) {
+	projects, err := b.ids(ctx, "SELECT id FROM projects WHERE deployment_id = (SELECT MIN(id) FROM deployments) ORDER BY id")
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		b.decided = ids[len(ids)-1]
+	lists := make([][]int64, len(projects))
+	for i, project := range projects {
+		lists[i], err = b.ids(ctx, fmt.Sprintf("SELECT id FROM findings WHERE issue_type = 'sast' AND status = 'open' AND ref = 'refs/heads/main' AND project_id = %d AND id > %d ORDER BY id LIMIT %d",
+			project, b.decided[project], most))
+		if err != nil {
+			return nil, err
+		}
+	}
+	for before := -1; len(ids) < most && len(ids) > before; {
+		before = len(ids)
+		for i := 0; i < len(lists) && len(ids) < most; i++ {
+			if len(lists[i]) > 0 {
+				ids, b.decided[projects[i]] = append(ids, lists[i][0]), lists[i][0]
+				lists[i] = lists[i][1:]
+			}
+		}
+	}
+	if len(ids) == 0 {
+		err = errors.New("no finding is left to decide about: raise --findings")
 	}
 	return ids, err
 }

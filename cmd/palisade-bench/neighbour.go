@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/palisade/palisade/services"
+)
+
+const (
+	// neighbourFindings are those of the second deployment, unless the first has fewer.
+	neighbourFindings = 100_000
+	// neighbourDecisions are the findings that are decided about, again and again.
+	neighbourDecisions = 2000
+	// administrator is the user whom the first start of a server creates.
+	administrator = "admin@localhost"
+)
+
+// neighbour is a second deployment on the same server, with findings of its own: what one tenant does is not to be felt
+// by another one.
+type neighbour struct {
+	tenant
+	findings int
+	ids      []int64 // to be decided about
+	decided  int
+}
+
+// settleNeighbour makes the second deployment and fills it as the first one was filled. Deployments are made by people,
+// not by tokens, so this asks the store for both, as an operator does with palisade jwt and palisade token.
+func (b *bench) settleNeighbour(ctx context.Context) (*neighbour, error) {
+	cfg := services.DefaultConfig()
+	cfg.Data, cfg.Database = b.settings.Data, b.settings.Database
+	person, err := services.MintJWT(ctx, cfg, administrator, time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	n := &neighbour{findings: min(neighbourFindings, b.findings)}
+	var id int64
+	if id, n.deployment, err = b.createDeployment(ctx, person, "Neighbour"); err != nil {
+		return nil, err
+	}
+	if _, n.token, err = services.CreateToken(ctx, cfg, services.CreateTokenRequest{
+		Name: "bench", Scopes: []string{"web-api", "agent"}, Role: "admin", Deployment: n.deployment,
+	}); err != nil {
+		return nil, err
+	}
+	c := n.client(b.server, 1)
+	defer c.close()
+	b.progress("another deployment: fill %d findings", n.findings)
+	if err := makeUploads(ctx, 0, n.findings/fillResults, func(ctx context.Context, u fillUpload) error {
+		return c.create(ctx, u.project, u.ref, u.category, u.report, fillResults)
+	}); err != nil {
+		return nil, err
+	}
+	n.ids, err = b.ids(ctx, fmt.Sprintf("SELECT id FROM findings WHERE deployment_id = %d AND issue_type = 'sast' AND status = 'open' AND ref = 'refs/heads/main' ORDER BY id LIMIT %d", id, neighbourDecisions))
+	if err == nil && len(n.ids) == 0 {
+		err = errors.New("another deployment has no finding to decide about")
+	}
+	return n, err
+}
+
+// createDeployment asks for a deployment in the name of a person.
+func (b *bench) createDeployment(ctx context.Context, person, name string) (id int64, slug string, err error) {
+	body, err := json.Marshal(object{"deploymentName": name})
+	if err != nil {
+		return 0, "", err
+	}
+	c := newClient(b.server.ready.HTTP, person, 1)
+	defer c.close()
+	response, err := c.send(ctx, http.MethodPost, "/api/agent/deployments", "", bytes.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Deployment struct {
+			ID   json.Number `json:"id"`
+			Slug string      `json:"slug"`
+		} `json:"deployment"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return 0, "", fmt.Errorf("create a deployment: %w", err)
+	}
+	id, err = answer.Deployment.ID.Int64()
+	return id, answer.Deployment.Slug, err
+}
+
+// decide triages one finding: the next one, and when all had their turn, the first again, with another state.
+func (n *neighbour) decide(ctx context.Context, c *client) error {
+	states := []string{"reviewing", "fixing"}
+	i, state := n.decided%len(n.ids), states[n.decided/len(n.ids)%len(states)]
+	n.decided++
+	changed, err := c.triage(ctx, n.ids[i:i+1], state)
+	if err == nil && changed == 0 {
+		err = fmt.Errorf("triage of finding %d: nothing was changed", n.ids[i])
+	}
+	return err
+}
