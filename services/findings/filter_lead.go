@@ -115,9 +115,13 @@ func (s *sizes) of(ctx context.Context, db *ent.Client, f *filter, c condition) 
 
 // arrange gives the conditions in a form that makes SQLite read the index of the one that chooses the fewest findings, and
 // look at all others without reading rows. Its planner knows averages at best, which say nothing of the value that is
-// asked for, and nothing at all before the first statistics. PostgreSQL knows frequent values, and combines indexes.
+// asked for, and nothing at all before the first statistics. PostgreSQL knows frequent values, and combines indexes; all it
+// is helped with are several values of a column.
 func (s *sizes) arrange(ctx context.Context, db *ent.Client, dialectName string, f *filter, list []condition) ([]predicate.Finding, error) {
-	if _, limited := tenant.Teams(ctx); limited || dialectName != dialect.SQLite || len(f.ids) > 0 {
+	if dialectName != dialect.SQLite {
+		return f.merged(list), nil
+	}
+	if _, limited := tenant.Teams(ctx); limited || len(f.ids) > 0 {
 		return f.plain(list), nil
 	}
 	candidates := leads(list)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // modelProjects and their primary branches.
-var modelProjects = map[string]string{"acme/Web": mainRef, "acme/api": "refs/heads/dev"}
+var modelProjects = map[string]string{"acme/Web": mainRef, "acme/api": "refs/heads/dev", "acme/Shop": mainRef, "acme/lib": "refs/heads/dev"}
 
 // drawFacts invents findings. Small alphabets make twins, equal times and hits of several filters at once likely.
 func drawFacts(t *rapid.T) []fact {
@@ -46,7 +47,7 @@ func drawFacts(t *rapid.T) []fact {
 		}
 		f := fact{label: fmt.Sprintf("f%03d", i), at: -int64(1 + n%40)}
 		f.kind = pick("sast", "sast", "sast", "sca")
-		f.project, f.ref = pick("acme/Web", "acme/api"), pick(refs...)
+		f.project, f.ref = pick("acme/Web", "acme/api", "acme/Web", "acme/Shop", "acme/api", "acme/lib"), pick(refs...)
 		f.print = fmt.Sprint(n % 97)
 		f.severity, f.rule = pick("low", "high", "critical"), pick("py.sqli", "py.style", "js.xss")
 		f.state = pick(lifecycle.Unresolved, lifecycle.Unresolved, lifecycle.Muted, lifecycle.Fixed, lifecycle.Removed)
@@ -69,9 +70,10 @@ func drawFacts(t *rapid.T) []fact {
 	return facts
 }
 
-func drawRequest(t *rapid.T) *findingsv1.ListFindingsRequest {
+// drawRequest invents a request, which may name several values of many parameters, and the same one twice.
+func drawRequest(t *rapid.T, projects map[string]int64) *findingsv1.ListFindingsRequest {
 	words := func(label string, words ...string) []string {
-		return rapid.SliceOfNDistinct(rapid.SampledFrom(words), 0, 2, rapid.ID[string]).Draw(t, label)
+		return rapid.SliceOfN(rapid.SampledFrom(words), 0, 3).Draw(t, label)
 	}
 	// Most filters are absent, else nothing is ever found.
 	maybe := func(label string, list []string) []string {
@@ -86,7 +88,7 @@ func drawRequest(t *rapid.T) *findingsv1.ListFindingsRequest {
 	r := &findingsv1.ListFindingsRequest{
 		IssueType:         rapid.SampledFrom([]string{"", "sast", "sca"}).Draw(t, "issue_type"),
 		Dedup:             rapid.Bool().Draw(t, "dedup"),
-		Repos:             maybe("repos", words("repos", "ACME/web", "acme/api", "acme/none")),
+		Repos:             maybe("repos", words("repos", "ACME/web", "acme/Web", "acme/api", "acme/shop", "acme/lib", "acme/none")),
 		Status:            word("status", "open", "ignored", "fixed", "reviewing"),
 		TriageReasons:     maybe("reasons", words("reasons", "no_time", "duplicate")),
 		Severities:        maybe("severities", words("severities", "low", "high", "critical")),
@@ -104,6 +106,9 @@ func drawRequest(t *rapid.T) *findingsv1.ListFindingsRequest {
 	if rapid.IntRange(0, 3).Draw(t, "use since") == 0 {
 		r.Since = float64(base-int64(rapid.IntRange(1, 40).Draw(t, "since"))) / 1e6
 	}
+	for _, name := range maybe("repository ids", words("repository ids", slices.Sorted(maps.Keys(projects))...)) {
+		r.RepositoryIds = append(r.RepositoryIds, projects[name])
+	}
 	if rapid.IntRange(0, 3).Draw(t, "use malicious") == 0 {
 		malicious := rapid.Bool().Draw(t, "malicious")
 		r.IsMalicious = &malicious
@@ -112,7 +117,7 @@ func drawRequest(t *rapid.T) *findingsv1.ListFindingsRequest {
 }
 
 // chosen is what the contract says of filters, written down once more without a database.
-func chosen(f fact, r *findingsv1.ListFindingsRequest) bool {
+func chosen(f fact, projects map[string]int64, r *findingsv1.ListFindingsRequest) bool {
 	oneOf := func(list []string, word string) bool { return len(list) == 0 || slices.Contains(list, word) }
 	status := lifecycle.Status(f.state, cmp.Or(f.triage, lifecycle.Untriaged))
 	about := rules[f.rule]
@@ -126,6 +131,7 @@ func chosen(f fact, r *findingsv1.ListFindingsRequest) bool {
 		r.GetStatus() == "ignored" && !oneOf(r.GetTriageReasons(), f.reason) ||
 		r.GetSince() != 0 && float64(base+f.at)/1e6 < r.GetSince() ||
 		!oneOf(r.GetSeverities(), f.severity) || !oneOf(r.GetComponentTags(), f.tag) || !oneOf(r.GetClickToFixPrState(), f.fixPR) ||
+		len(r.GetRepositoryIds()) > 0 && !slices.Contains(r.GetRepositoryIds(), projects[f.project]) ||
 		len(r.GetRepos()) > 0 && !slices.ContainsFunc(r.GetRepos(), func(name string) bool { return strings.EqualFold(name, f.project) }) {
 		return false
 	}
@@ -139,10 +145,10 @@ func chosen(f fact, r *findingsv1.ListFindingsRequest) bool {
 }
 
 // model lists the labels that the request chooses: filtered, ordered, collapsed.
-func model(facts []fact, r *findingsv1.ListFindingsRequest) []string {
+func model(facts []fact, projects map[string]int64, r *findingsv1.ListFindingsRequest) []string {
 	var rows []int
 	for i, f := range facts {
-		if chosen(f, r) {
+		if chosen(f, projects, r) {
 			rows = append(rows, i)
 		}
 	}
@@ -179,14 +185,18 @@ func TestListEqualsModel(t *testing.T) {
 			tenants++
 			of := s.AddTenant(t, fmt.Sprintf("model%d", tenants))
 			other := s.AddToken(t, of, access.TokenSpec{})
-			l := seedLand(t, s, of, map[string]func(*ent.ProjectCreate){
-				"acme/Web": nil, "acme/api": func(p *ent.ProjectCreate) { p.SetPrimaryBranch(modelProjects["acme/api"]) },
-			})
+			projects := map[string]func(*ent.ProjectCreate){}
+			for name, branch := range modelProjects {
+				if projects[name] = nil; branch != mainRef {
+					projects[name] = func(p *ent.ProjectCreate) { p.SetPrimaryBranch(branch) }
+				}
+			}
+			l := seedLand(t, s, of, projects)
 			l.seed(t, s, facts...)
 			for range 12 {
-				r := drawRequest(rt)
+				r := drawRequest(rt, l.projects)
 				r.DeploymentSlug = of.Slug
-				want := model(facts, r)
+				want := model(facts, l.projects, r)
 				hits += len(want)
 				jump := int64(rapid.IntRange(0, 3).Draw(rt, "jump"))
 				for page := int64(0); page*100 <= int64(len(want)); page++ {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,6 +34,7 @@ type haproxy struct {
 	http, grpc string // addresses
 	roots      *x509.CertPool
 	admin      string // socket
+	log        *output
 }
 
 // startHAProxy runs a load balancer in front of three nodes.
@@ -47,6 +49,7 @@ func startHAProxy(t testing.TB, path string, nodes []*node) *haproxy {
 	pemFile := filepath.Join(dir, "palisade.pem")
 	p.roots = certificate(t, pemFile)
 	config := replaceAll(t, reference(t, "haproxy"),
+		"log stdout format raw", "log stdout format rfc5424", // which has the time of each line
 		"maxconn 8000", "maxconn 200", "/run/haproxy/admin.sock", p.admin, "/etc/haproxy/palisade.pem", pemFile, "bind :443", "bind fd@3", "bind :9443", "bind fd@4")
 	for i, n := range nodes {
 		host := fmt.Sprintf("10.0.0.%d", 11+i)
@@ -82,7 +85,7 @@ func startHAProxy(t testing.TB, path string, nodes []*node) *haproxy {
 	if out, err := check.CombinedOutput(); err != nil || strings.Contains(string(out), "WARNING") {
 		t.Fatalf("haproxy finds the configuration of docs/scale.md wanting: %v\n%s", err, out)
 	}
-	process(t, cmd)
+	p.log = process(t, cmd)
 	for _, n := range nodes {
 		p.waitFor(n.name, "UP")
 	}
@@ -163,12 +166,32 @@ func (p *haproxy) server(name string) server {
 	return server{}
 }
 
-// waitFor waits until a node has a state, and returns how long that took.
-func (p *haproxy) waitFor(name, status string) time.Duration {
+// waitFor waits until a node has a state.
+func (p *haproxy) waitFor(name, status string) {
 	p.t.Helper()
-	began := time.Now()
 	eventually(p.t, name+" is "+status, func() bool { return p.server(name).status == status })
-	return time.Since(began)
+}
+
+// outAt waits until a node is out of the rotation of both ports, and returns when that was by the log of the load balancer:
+// whoever asks it from a busy machine learns of it later.
+func (p *haproxy) outAt(name string) (at time.Time) {
+	p.t.Helper()
+	for _, backend := range []string{"palisade_http", "palisade_grpc"} {
+		down := regexp.MustCompile(`(?m)^<\d+>1 (\S+) .* Server ` + backend + "/" + name + " is DOWN,")
+		var line []string
+		eventually(p.t, name+" is out of "+backend, func() bool {
+			line = down.FindStringSubmatch(p.log.String())
+			return line != nil
+		})
+		logged, err := time.Parse(time.RFC3339Nano, line[1])
+		if err != nil {
+			p.t.Fatalf("haproxy's log: %v", err)
+		}
+		if logged.After(at) {
+			at = logged
+		}
+	}
+	return at
 }
 
 // requireGRPC requires that a call over gRPC gets through.

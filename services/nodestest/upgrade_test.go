@@ -11,8 +11,11 @@ import (
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
-// upgradeVariable names the git revision that is upgraded from; without it, it is the commit before this one.
+// upgradeVariable names the git revision that is upgraded from; without it, it is the last one before the newest migration.
 const upgradeVariable = "PALISADE_TEST_UPGRADE_FROM"
+
+// migrations is where those of PostgreSQL are in the repository.
+const migrations = "ent/migrate/postgres"
 
 // git answers a question about the repository, without its last line end. It fails in a copy without history.
 func git(args ...string) (string, error) {
@@ -23,23 +26,46 @@ func git(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
+// upgradeFrom is the commit that is upgraded from: the last one without the newest migration, so that there always is one to
+// cross. The test is skipped where the history does not go back so far.
+func upgradeFrom(t testing.TB) (commit string) {
+	t.Helper()
+	if revision := os.Getenv(upgradeVariable); revision != "" {
+		commit, err := git("rev-parse", "--verify", "--quiet", revision+"^{commit}")
+		if err != nil {
+			t.Fatalf("%s: git knows no commit %q here", upgradeVariable, revision)
+		}
+		return commit
+	}
+	files, err := filepath.Glob(filepath.Join(root, migrations, "*.sql"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s has no migrations: %v", migrations, err)
+	}
+	newest := migrations + "/" + filepath.Base(files[len(files)-1]) // names begin with the time
+	if _, err := git("rev-parse", "--verify", "--quiet", "HEAD"); err != nil {
+		t.Skipf("this is no clone (a source archive?), so there is no earlier version to upgrade from")
+	}
+	if commit, err = git("log", "-1", "--format=%H", "--diff-filter=A", "--", newest); err != nil {
+		t.Fatalf("git log %s: %v", newest, err)
+	}
+	before := commit + "~1"
+	if commit == "" { // it is not committed yet
+		before = "HEAD"
+	}
+	if commit, err = git("rev-parse", "--verify", "--quiet", before+"^{commit}"); err == nil {
+		return commit
+	}
+	if shallow, _ := git("rev-parse", "--is-shallow-repository"); shallow == "true" {
+		t.Skipf("this clone is shallow and does not reach back before %s: fetch the history (git fetch --unshallow), or name a commit in %s", newest, upgradeVariable)
+	}
+	t.Skipf("%s is as old as the repository: there is no earlier version to upgrade from", newest)
+	return ""
+}
+
 // earlierBinary builds the version that is upgraded from.
 func earlierBinary(t testing.TB) string {
 	t.Helper()
-	revision := os.Getenv(upgradeVariable)
-	if revision == "" {
-		revision = "HEAD~1"
-	}
-	commit, err := git("rev-parse", "--verify", "--quiet", revision+"^{commit}")
-	if err != nil {
-		if os.Getenv(upgradeVariable) != "" {
-			t.Fatalf("%s: git knows no commit %q here", upgradeVariable, revision)
-		}
-		t.Skipf("there is no commit before this one to upgrade from (a shallow clone, or no repository): fetch the history, or name a commit in %s", upgradeVariable)
-	}
-	if changed, err := git("diff", "--name-only", commit, "--", "ent/migrate/postgres"); err == nil && changed == "" && os.Getenv(upgradeVariable) == "" {
-		t.Skipf("no migration lies between the commit before and this one: name an earlier one in %s", upgradeVariable)
-	}
+	commit := upgradeFrom(t)
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "source.tar")
 	if _, err := git("archive", "--output="+archive, commit); err != nil {
@@ -79,7 +105,11 @@ func TestRollingUpgrade(t *testing.T) {
 	if out, err := migrate.CombinedOutput(); err != nil {
 		t.Fatalf("migrate up: %v\n%s", err, out)
 	}
-	t.Logf("%d migrations were applied while the nodes of the version before served", schema()-had)
+	applied := schema() - had
+	if applied == 0 && os.Getenv(upgradeVariable) == "" {
+		t.Error("there was no migration to apply")
+	}
+	t.Logf("%d migrations were applied while the nodes of the version before served", applied)
 	l.more(10) // by the old version on the new schema
 
 	for _, n := range nodes {

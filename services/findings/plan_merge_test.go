@@ -1,0 +1,83 @@
+package findings_test
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/palisade/palisade/ent/tenant"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/findings"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// A list of several values of a column reads about as many findings as it shows: those of other values are not gone
+// through, and not all of the chosen ones are sorted. PostgreSQL does either when it is left alone.
+func TestSeveralValuesAreMerged(t *testing.T) {
+	size := int64(100)
+	lists := []struct {
+		name    string
+		merged  bool
+		most    int // findings that may be read
+		request *findingsv1.ListFindingsRequest
+	}{
+		{"rules", true, 102, &findingsv1.ListFindingsRequest{Rules: []string{"js.xss", "bare"}, Status: "open"}},
+		{"severities", true, 150, &findingsv1.ListFindingsRequest{Severities: []string{"low", "medium"}}},
+		{"a severity, twice", false, 150, &findingsv1.ListFindingsRequest{Severities: []string{"low", "low"}}},
+		{"exposures", true, 102, &findingsv1.ListFindingsRequest{IssueType: "sca", Exposures: []string{"reachable", "unknown"}}},
+		{"projects", true, 350, &findingsv1.ListFindingsRequest{Repos: []string{"acme/p01", "acme/p02", "acme/p04"}}},
+		{"projects and severities", true, 350, &findingsv1.ListFindingsRequest{
+			Repos: []string{"acme/p01", "acme/p02", "acme/p04"}, Severities: []string{"low", "medium"},
+		}},
+		{"the next page", true, 150, &findingsv1.ListFindingsRequest{Severities: []string{"low", "medium"}, Page: 1, PageSize: &size}},
+		{"a jump", true, 1500, &findingsv1.ListFindingsRequest{Severities: []string{"low", "medium"}, Page: 10, PageSize: &size}},
+		{"severities of a rare tag", false, 400, &findingsv1.ListFindingsRequest{
+			ComponentTags: []string{"payments"}, Severities: []string{"low", "medium"},
+		}},
+		{"projects of a rare tag", false, 400, &findingsv1.ListFindingsRequest{
+			ComponentTags: []string{"payments"}, Repos: []string{"acme/p01", "acme/p02"},
+		}},
+	}
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		if !s.Store.Postgres() {
+			t.Skip("this form is PostgreSQL's")
+		}
+		l := seedForPlans(t, s)
+		st, db, seen := recorded(t, s)
+		ctx := tenant.NewContext(t.Context(), l.DeploymentID)
+		list := findings.NewFindings(st)
+		for _, c := range lists {
+			if _, err := list.ListFindings(ctx, c.request); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			for _, query := range seen.take() {
+				plan := planOf(t, db, "EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF) "+query.text, query.args)
+				if read := rowsRead(t, plan); read > c.most || strings.Contains(plan, "Merge Append") != c.merged {
+					t.Errorf("%s: %d findings are read, want at most %d, merged: %t\n%s\n%s", c.name, read, c.most, c.merged, query.text, plan)
+				}
+			}
+		}
+	})
+}
+
+// scanOfFindings is the line of a plan that says how many findings came of an index, and leftOut the one below it that
+// says how many were looked at in vain.
+var (
+	scanOfFindings = regexp.MustCompile(`Scan.* on findings.*\(actual rows=(\d+)`)
+	leftOut        = regexp.MustCompile(`Rows Removed by (?:Filter|Index Recheck): (\d+)`)
+)
+
+func rowsRead(t *testing.T, plan string) (rows int) {
+	t.Helper()
+	for _, line := range []*regexp.Regexp{scanOfFindings, leftOut} {
+		for _, match := range line.FindAllStringSubmatch(plan, -1) {
+			n, err := strconv.Atoi(match[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows += n
+		}
+	}
+	return rows
+}
