@@ -33,9 +33,9 @@ func several(list []condition) int {
 	chosen, severities, onRef := -1, -1, false
 	for i, c := range list {
 		switch {
-		case c.values == 0 || !slices.Contains(leading, c.column) || c.column == finding.FieldStatus:
 		case c.column == finding.FieldRef:
 			onRef = true
+		case c.values == 0 || !slices.Contains(leading, c.column) || c.column == finding.FieldStatus:
 		case c.column == finding.FieldSeverity:
 			if c.values > 1 {
 				severities = i

@@ -16,6 +16,9 @@ import (
 // pendingQuery reads the times of a deployment's large imports that are not committed, the latest first.
 const pendingQuery = "SELECT string_agg(relevant_since::text, ' ' ORDER BY relevant_since DESC) FROM pending_imports WHERE deployment_id = ?"
 
+// mostParts is around how many imports a page is read: the latest ones, which are before all others in the list.
+const mostParts = 8
+
 func parsePending(list string) (pending []int64, err error) {
 	for word := range strings.FieldsSeq(list) {
 		since, err := strconv.ParseInt(word, 10, 64)
@@ -38,7 +41,7 @@ func (p *pendingImports) of(deploymentID int64) []int64 {
 
 func (p *pendingImports) learn(deploymentID int64, pending []int64) {
 	if len(pending) > 0 {
-		p.byDeployment.Store(deploymentID, pending)
+		p.byDeployment.Store(deploymentID, pending[:min(len(pending), mostParts)])
 	} else if _, known := p.byDeployment.Load(deploymentID); known {
 		p.byDeployment.Delete(deploymentID)
 	}

@@ -17,8 +17,9 @@ import (
 // closePart is how many findings that were not seen are looked at together.
 const closePart = 10 * batchSize
 
-// createdPart is how many events of findings that a scan made are written at once on SQLite, whose work is that of the node.
-const createdPart = 1000
+// createdPart is how many events of findings that a scan made are written at once on SQLite, whose work is that of the node:
+// fewer while others want its processors.
+const createdPart, crowdedPart = 1000, 100
 
 // recordCreated writes an event for each finding that this scan made.
 func (in *ingest) recordCreated(ctx context.Context) error {
@@ -47,8 +48,12 @@ func (in *ingest) endOfPart(ctx context.Context, after int64) (int64, error) {
 	if in.store.Postgres() {
 		return math.MaxInt64, nil
 	}
+	part := createdPart
+	if in.crowded() {
+		part = crowdedPart
+	}
 	last, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), finding.FirstSeenScanID(in.scan.ID), finding.IDGT(after)).
-		Order(ent.Asc(finding.FieldID)).Offset(createdPart - 1).Limit(1).IDs(ctx)
+		Order(ent.Asc(finding.FieldID)).Offset(part - 1).Limit(1).IDs(ctx)
 	if err != nil || len(last) == 0 {
 		return math.MaxInt64, err
 	}

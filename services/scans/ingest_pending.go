@@ -17,29 +17,36 @@ const (
 
 // announce tells lists the time that the findings of this import have while they are not committed (see ent.PendingImport). It
 // goes round the transaction, which takes it back when it is committed. Where it fails, lists are slower and nothing else, so
-// that an import does not.
+// that an import does not; but the findings get another time then, because the announcement may be there all the same.
 func (in *ingest) announce(ctx context.Context) error {
 	current, ok := store.CurrentTransaction(ctx)
 	if !ok || !in.store.Postgres() || in.unknown() < announceFrom {
 		return nil
 	}
-	if !in.aside(ctx, "INSERT INTO pending_imports (deployment_id, relevant_since) VALUES (?, ?)") {
-		return nil
-	}
+	since, takenBack := in.now, false
 	current.OnEnd(func(committed bool) {
-		if !committed {
-			in.aside(context.WithoutCancel(ctx), "DELETE FROM pending_imports WHERE deployment_id = ? AND relevant_since = ?")
+		if !committed || !takenBack {
+			in.aside(context.WithoutCancel(ctx), "DELETE FROM pending_imports WHERE deployment_id = ? AND relevant_since = ?", since)
 		}
 	})
-	_, err := in.tx.PendingImport.Delete().Where(pendingimport.DeploymentID(in.deploymentID), pendingimport.RelevantSince(in.now)).Exec(ctx)
-	return err
+	if in.aside(ctx, "INSERT INTO pending_imports (deployment_id, relevant_since) VALUES (?, ?)", since) {
+		rows, err := in.tx.PendingImport.Delete().Where(pendingimport.DeploymentID(in.deploymentID), pendingimport.RelevantSince(since)).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		takenBack = rows > 0
+	}
+	if !takenBack {
+		in.now = max(store.Now(), since+1)
+	}
+	return nil
 }
 
-// aside runs a statement about the import outside of its transaction, and reports whether it did.
-func (in *ingest) aside(ctx context.Context, query string) bool {
+// aside runs a statement about the import outside of its transaction, and reports whether it surely did.
+func (in *ingest) aside(ctx context.Context, query string, since int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, announcePatience)
 	defer cancel()
-	return in.store.ExecAside(ctx, query, in.deploymentID, in.now) == nil
+	return in.store.ExecAside(ctx, query, in.deploymentID, since) == nil
 }
 
 // unknown is how many results are no finding of this ref yet.

@@ -102,6 +102,26 @@ var updateExisting = func() string {
 // insertSizes are how many rows a statement may have: few different ones, so that they stay prepared.
 var insertSizes = []int{100, 10, 1}
 
+// crowdedRows are those of a statement, which nothing interrupts, while others want the processors of this node.
+const crowdedRows = 10
+
+// insertSize is how many of so many rows the next statement has.
+func (in *ingest) insertSize(rows int) int {
+	most := rows
+	if in.crowded() {
+		most = min(rows, crowdedRows)
+	}
+	for _, size := range insertSizes {
+		if size <= most {
+			return size
+		}
+	}
+	return 1
+}
+
+// crowded reports whether others want what the database works with: on SQLite it is the processors of this node.
+func (in *ingest) crowded() bool { return !in.store.Postgres() && in.work.Crowded() }
+
 // insertFindings writes rows, new ones or with the suffix updateExisting such that are there.
 func (in *ingest) insertFindings(ctx context.Context, rows []*ent.Finding, suffix string) error {
 	tx, ok := in.store.Tx(ctx)
@@ -109,36 +129,39 @@ func (in *ingest) insertFindings(ctx context.Context, rows []*ent.Finding, suffi
 		return errors.New("not in a transaction")
 	}
 	plan := planInsert(rows)
-	numbered := byte('?')
-	if in.store.Postgres() {
-		numbered = '$'
-	}
-	for _, size := range insertSizes {
-		if len(rows) < size {
-			continue
+	uses := string(plan.uses)
+	for len(rows) > 0 {
+		in.work.Yield(ctx)
+		size := in.insertSize(len(rows))
+		statement := in.insertStatement(plan, statementKey{uses, size, suffix})
+		if _, err := tx.ExecContext(ctx, statement, plan.arguments(rows[:size])...); err != nil {
+			return fmt.Errorf("insert %d findings: %w", size, err)
 		}
-		key := statementKey{string(plan.uses), size, suffix != ""}
-		if in.statements[key] == "" {
-			if in.statements == nil {
-				in.statements = map[statementKey]string{}
-			}
-			in.statements[key] = plan.statement(numbered, size) + suffix
-		}
-		for ; len(rows) >= size; rows = rows[size:] {
-			in.work.Yield(ctx)
-			if _, err := tx.ExecContext(ctx, in.statements[key], plan.arguments(rows[:size])...); err != nil {
-				return fmt.Errorf("insert %d findings: %w", size, err)
-			}
-		}
+		rows = rows[size:]
 	}
 	return nil
+}
+
+// insertStatement writes a statement once.
+func (in *ingest) insertStatement(plan *insertPlan, key statementKey) string {
+	if in.statements == nil {
+		in.statements = map[statementKey]string{}
+	}
+	if in.statements[key] == "" {
+		numbered := byte('?')
+		if in.store.Postgres() {
+			numbered = '$'
+		}
+		in.statements[key] = plan.statement(numbered, key.rows) + key.suffix
+	}
+	return in.statements[key]
 }
 
 // statementKey tells statements apart that insert findings.
 type statementKey struct {
 	uses   string
 	rows   int
-	upsert bool
+	suffix string
 }
 
 // How a statement uses a column.

@@ -2,6 +2,7 @@ package scans
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -87,14 +88,13 @@ type abandonedWorker struct {
 
 // Work marks the abandoned scans of all deployments, and forgets the announcements of imports whose node has died.
 func (w *abandonedWorker) Work(ctx context.Context, _ *river.Job[abandonedScans]) error {
-	if err := forgetImports(ctx, w.store, time.Now().Add(-abandonedAfter)); err != nil {
-		return err
-	}
-	n, err := giveUpScans(ctx, w.store, time.Now().Add(-abandonedAfter))
+	before := time.Now().Add(-abandonedAfter)
+	forgotten := forgetImports(ctx, w.store, before)
+	n, err := giveUpScans(ctx, w.store, before)
 	if err == nil && n > 0 {
 		w.log.InfoContext(ctx, "scans that never finished were given up", "scans", n)
 	}
-	return err
+	return errors.Join(forgotten, err)
 }
 
 // giveUpScans sets SCAN_STATUS_NEVER_FINISHED (contract facts, SearchScansRequest.statuses) on scans of any deployment

@@ -102,11 +102,6 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 	if err != nil {
 		return err
 	}
-	report, err := w.read(ctx, before)
-	if err != nil {
-		return err
-	}
-	defer report.release()
 	var result *scanResult
 	err = w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		of, err := holdProject(ctx, w.store, tx, before.ProjectID)
@@ -120,7 +115,7 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 		if err != nil || row.ResultsState != resultsReceived {
 			return err
 		}
-		result, err = w.ingest(ctx, tx, of, row, report, attempt)
+		result, err = w.ingest(ctx, tx, of, row, attempt)
 		return err
 	})
 	if err != nil || result == nil {
@@ -134,51 +129,43 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 	return nil
 }
 
-// scannerReport is what a scanner sent, ready to be stored.
-type scannerReport struct {
-	*preparation
-	of       *scannerResults
-	policies []remediation.Policy
-}
-
-// read reads the results of a scan that has received all of them: from here on the scanner only tells the end of it.
-func (w *resultsWorker) read(ctx context.Context, row *ent.Scan) (*scannerReport, error) {
+// ingest makes findings of the results of a scan whose project is held. They are read here, too: whoever looks for results whose
+// node has died knows by the project that they are at work (see atWork), and policies and texts of rules are those of now.
+func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, attempt int32) (*scanResult, error) {
 	kept, err := scannerOf(row)
 	if err != nil {
 		return nil, err
 	}
-	results, err := newScannerResults(ctx, w.store.Reader, row, kept)
+	if of, err = scannedProject(ctx, of, row); err != nil {
+		return nil, err
+	}
+	results, err := newScannerResults(ctx, tx.Client(), row, kept)
 	if err != nil {
 		return nil, err
 	}
-	policies, err := remediation.Load(ctx, w.store.Reader)
+	policies, err := remediation.Load(ctx, tx.Client())
 	if err != nil {
 		return nil, fmt.Errorf("load remediation policies: %w", err)
 	}
 	if len(policies) > 0 {
 		results.reported = map[uint64]struct{}{}
 	}
-	prepared, err := prepare(ctx, w.store.Reader, reading{results: results, commit: row.Commit, calls: w.options.Calls, spoolDir: w.options.SpoolDir})
-	return &scannerReport{prepared, results, policies}, err
-}
-
-// ingest makes findings of the results of a scan whose project is held.
-func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, report *scannerReport, attempt int32) (*scanResult, error) {
-	of, err := scannedProject(ctx, of, row)
+	prepared, err := prepare(ctx, tx.Client(), reading{results: results, commit: row.Commit, calls: w.options.Calls, spoolDir: w.options.SpoolDir})
 	if err != nil {
 		return nil, err
 	}
-	unresolved, err := report.of.unresolvedFiles(ctx, tx)
+	defer prepared.release()
+	unresolved, err := results.unresolvedFiles(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	result, err := storeResults(ctx, tx, scanReport{
-		preparation: report.preparation, store: w.store, project: of, scan: row, skipped: map[analysis][]string{{tool: scannerTool}: unresolved},
+		preparation: prepared, store: w.store, project: of, scan: row, skipped: map[analysis][]string{{tool: scannerTool}: unresolved},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store findings: %w", err)
 	}
-	decision, err := blocking(ctx, tx, of, row, report.policies, report.of.reported)
+	decision, err := blocking(ctx, tx, of, row, policies, results.reported)
 	if err != nil {
 		return nil, fmt.Errorf("decide whether the scan blocks: %w", err)
 	}
@@ -186,8 +173,7 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	if row, err = holdScan(ctx, tx, w.store.Postgres(), row.ID); err != nil {
 		return nil, err
 	}
-	kept, err := scannerOf(row)
-	if err != nil {
+	if kept, err = scannerOf(row); err != nil {
 		return nil, err
 	}
 	if err := replaceDependencies(ctx, w.store, tx, row, &payload{ctx: ctx, db: tx.Client(), scanID: row.ID}); err != nil {

@@ -2,7 +2,6 @@ package triage
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -23,28 +22,22 @@ type identity struct {
 // twins returns the chosen findings and the same ones on other refs of their projects: all, and those that a list may
 // show. A removed finding shares decisions too, since it may come back.
 func twins(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, issueType string, chosen []int64) (all, shown []int64, err error) {
-	same, wanted := twinsByJoin(deploymentID, chosen), map[identity]struct{}(nil)
+	same := twinsByJoin(deploymentID, chosen)
 	if st.Postgres() {
-		if same, wanted, err = twinsByValues(ctx, tx, chosen); err != nil {
+		if same, err = twinsByValues(ctx, tx, chosen); err != nil {
 			return nil, nil, err
 		}
 	}
 	var rows []struct {
-		ID          int64  `sql:"id"`
-		Status      string `sql:"status"`
-		ProjectID   int64  `sql:"project_id"`
-		Fingerprint string `sql:"fingerprint"`
+		ID     int64  `sql:"id"`
+		Status string `sql:"status"`
 	}
-	err = tx.Finding.Query().Where(finding.IssueType(issueType), same).
-		Select(finding.FieldID, finding.FieldStatus, finding.FieldProjectID, finding.FieldFingerprint).Scan(ctx, &rows)
+	err = tx.Finding.Query().Where(finding.IssueType(issueType), same).Select(finding.FieldID, finding.FieldStatus).Scan(ctx, &rows)
 	if err != nil {
 		return nil, nil, err
 	}
 	all, shown = make([]int64, 0, len(rows)), make([]int64, 0, len(rows))
 	for _, row := range rows {
-		if _, ok := wanted[identity{row.ProjectID, row.Fingerprint}]; !ok && wanted != nil {
-			continue
-		}
 		all = append(all, row.ID)
 		if row.Status != lifecycle.Removed {
 			shown = append(shown, row.ID)
@@ -70,29 +63,36 @@ func twinsByJoin(deploymentID int64, chosen []int64) predicate.Finding {
 	}
 }
 
-// twinsByValues reads the identities of the chosen findings and limits findings to their projects and to their
-// fingerprints; which of these belong together is to be looked up in wanted. PostgreSQL joins 100,000 findings with
-// themselves in nested loops (18 s against 0.2 s) as long as its statistics do not know of a large import.
-func twinsByValues(ctx context.Context, tx *ent.Tx, chosen []int64) (same predicate.Finding, wanted map[identity]struct{}, err error) {
+// twinsByValues reads the identities of the chosen findings and limits findings to them: in one project by a list of
+// fingerprints, in several by pairs, each looked up in the index by identity. PostgreSQL joins 100,000 findings with themselves
+// in nested loops (18 s against 0.2 s) as long as its statistics do not know of a large import.
+func twinsByValues(ctx context.Context, tx *ent.Tx, chosen []int64) (predicate.Finding, error) {
 	var rows []identity
-	err = tx.Finding.Query().Where(withIDs(chosen)).Select(finding.FieldProjectID, finding.FieldFingerprint).Scan(ctx, &rows)
+	err := tx.Finding.Query().Where(withIDs(chosen)).Select(finding.FieldProjectID, finding.FieldFingerprint).Scan(ctx, &rows)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	wanted = make(map[identity]struct{}, len(rows))
-	projects := map[int64]struct{}{}
-	fingerprints := make([]string, 0, len(rows))
+	seen := make(map[identity]struct{}, len(rows))
+	projects, fingerprints := make([]int64, 0, len(rows)), make([]string, 0, len(rows))
 	for _, row := range rows {
-		if _, known := wanted[row]; known {
+		if _, known := seen[row]; known {
 			continue
 		}
-		wanted[row] = struct{}{}
-		projects[row.ProjectID] = struct{}{}
-		fingerprints = append(fingerprints, row.Fingerprint)
+		seen[row] = struct{}{}
+		projects, fingerprints = append(projects, row.ProjectID), append(fingerprints, row.Fingerprint)
 	}
+	several := slices.ContainsFunc(projects, func(id int64) bool { return id != projects[0] })
 	return func(s *entsql.Selector) {
-		s.Where(entsql.And(store.InIDs(s.C(finding.FieldProjectID), slices.Collect(maps.Keys(projects))), entsql.P(func(b *entsql.Builder) {
-			b.WriteString(s.C(finding.FieldFingerprint)).WriteString(" = ANY(").Arg(fingerprints).WriteByte(')')
-		})))
-	}, wanted, nil
+		project, fingerprint := s.C(finding.FieldProjectID), s.C(finding.FieldFingerprint)
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			if several {
+				b.WriteString("(" + project + ", " + fingerprint + ") IN (SELECT * FROM unnest(").Arg(projects).WriteString("::bigint[], ").
+					Arg(fingerprints).WriteString("::text[]))")
+			} else if len(projects) > 0 {
+				b.WriteString(project + " = ").Arg(projects[0]).WriteString(" AND " + fingerprint + " = ANY(").Arg(fingerprints).WriteByte(')')
+			} else {
+				b.WriteString("FALSE")
+			}
+		}))
+	}, nil
 }

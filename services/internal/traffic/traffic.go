@@ -16,6 +16,8 @@ const (
 	share = 2
 	// longest is how long it waits at once: whoever it hands its results to, or gets them from, waits with it.
 	longest = 5 * time.Millisecond
+	// lately is how long calls that it met count.
+	lately = 100 * time.Millisecond
 )
 
 // Calls are the short calls that a node is answering: such as wait for nothing that long work holds. The zero value has none, and a nil one never will.
@@ -31,6 +33,7 @@ func (c *Calls) End() { c.running.Add(-1) }
 type Work struct {
 	calls *Calls
 	since time.Time
+	met   time.Time // when calls were running
 }
 
 // Beside begins long work.
@@ -51,7 +54,11 @@ func (w *Work) Yield(ctx context.Context) {
 		return
 	}
 	for until := now.Add(min(share*worked, longest)); w.calls.running.Load() > 0 && now.Before(until) && ctx.Err() == nil; now = time.Now() {
+		w.met = now
 		time.Sleep(look)
 	}
 	w.since = now
 }
+
+// Crowded reports whether the work met calls lately: its next step, which nothing can interrupt, had better be short.
+func (w *Work) Crowded() bool { return time.Since(w.met) < lately }

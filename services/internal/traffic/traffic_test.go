@@ -20,6 +20,9 @@ func TestYield(t *testing.T) {
 		if got := waited(time.Second); got != 0 {
 			t.Errorf("nobody waits for an answer, and work waited %s", got)
 		}
+		if work.Crowded() {
+			t.Error("work is crowded that nobody met")
+		}
 		calls.Begin()
 		if got := waited(stint / 2); got != 0 {
 			t.Errorf("work that has only begun waited %s", got)
@@ -30,7 +33,13 @@ func TestYield(t *testing.T) {
 		if got := waited(time.Second); got < longest || got > longest+look {
 			t.Errorf("work of 1s waited %s beside a call that does not end", got)
 		}
+		if !work.Crowded() {
+			t.Error("work is not crowded that a call has just made wait")
+		}
 		time.Sleep(time.Second)
+		if work.Crowded() {
+			t.Error("work is crowded by calls of a second ago")
+		}
 		if work.Resume(); waited(0) != 0 {
 			t.Error("time without work counts as work")
 		}
