@@ -153,7 +153,7 @@ func (in *ingest) storeCoverages(ctx context.Context) error {
 // scans, and of those that compare with a base. It returns how many they were.
 func purgeCoverages(ctx context.Context, st *store.Store, before time.Time) (n int, err error) {
 	err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
-		n, err = tx.ScanCoverage.Delete().Where(coverageOfEveryDeployment, scancoverage.AtLT(store.Micros(before)), hasNewer).Exec(ctx)
+		n, err = tx.ScanCoverage.Delete().Where(ofEveryDeployment, scancoverage.AtLT(store.Micros(before)), hasNewer).Exec(ctx)
 		return err
 	})
 	return n, err
@@ -173,9 +173,4 @@ func hasNewer(s *entsql.Selector) {
 	}
 	where = append(where, entsql.ColumnsGT(newer.C(scancoverage.FieldScanID), own(scancoverage.FieldScanID)))
 	s.Where(entsql.Exists(same.Where(entsql.And(where...))))
-}
-
-// coverageOfEveryDeployment is always true. It names the first column of the index scan_coverages_by_time.
-func coverageOfEveryDeployment(s *entsql.Selector) {
-	s.Where(isDeployment(s, scancoverage.FieldDeploymentID))
 }

@@ -3,7 +3,6 @@ package scans
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
@@ -25,8 +24,6 @@ type scanReport struct {
 	project *ent.Project
 	// scan is stored already. Its ref counts, and whether it is a full scan; its commit is that of the preparation.
 	scan *ent.Scan
-	// skipped are more files that the scan did not look at: those that only the stored findings tell.
-	skipped map[analysis][]string
 }
 
 // outcome is what became of a result or of a stored finding: created, updated, unchanged, reopened, fixed or removed.
@@ -61,7 +58,7 @@ type ingest struct {
 // storeResults is the only way in for results: it stores findings, their events, how they were recognised and what was looked
 // at, and closes what is gone. It does not change the row of the scan (see setCounts), nor does it tell others about it.
 //
-// The results were read before, without the transaction: see prepare. Here their evidence is matched with what is stored; then those
+// The results were read before: see prepare. Here their evidence is matched with what is stored; then those
 // are written that bring news. The transaction holds the project, so that nobody else changes its findings between the two.
 func storeResults(ctx context.Context, tx *ent.Tx, report scanReport) (*scanResult, error) {
 	in := &ingest{
@@ -129,10 +126,6 @@ func (in *ingest) match(ctx context.Context) error {
 		return err
 	}
 	in.newProject = !known
-	for key, files := range in.skipped {
-		covered := in.groupOf(key).coverage
-		covered.Skipped = slices.Concat(covered.Skipped, files)
-	}
 	for _, g := range in.inOrder() {
 		if err := in.readPrevious(ctx, g); err != nil {
 			return err

@@ -117,20 +117,15 @@ func giveUpScans(ctx context.Context, st *store.Store, startedBefore time.Time) 
 // forgetImports deletes what imports of any deployment announced before a time.
 func forgetImports(ctx context.Context, st *store.Store, before time.Time) error {
 	return st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
-		_, err := tx.PendingImport.Delete().Where(pendingimport.RelevantSinceLT(store.Micros(before)), func(s *entsql.Selector) {
-			s.Where(isDeployment(s, pendingimport.FieldDeploymentID))
-		}).Exec(ctx)
+		_, err := tx.PendingImport.Delete().Where(ofEveryDeployment, pendingimport.RelevantSinceLT(store.Micros(before))).Exec(ctx)
 		return err
 	})
 }
 
-// ofEveryDeployment is always true. It names the first column of the index scans_search_status, without which the
-// database would read all scans ever made.
-func ofEveryDeployment(s *entsql.Selector) { s.Where(isDeployment(s, scan.FieldDeploymentID)) }
-
-// isDeployment is true of every row: its column is a deployment.
-func isDeployment(s *entsql.Selector, column string) *entsql.Predicate {
-	return entsql.In(s.C(column), entsql.Dialect(s.Dialect()).Select(deployment.FieldID).From(entsql.Table(deployment.Table)))
+// ofEveryDeployment is always true. It names the first column of the indexes of tenants' tables, without which the database would
+// read all rows, of scans for example all that were ever made.
+func ofEveryDeployment(s *entsql.Selector) {
+	s.Where(entsql.In(s.C(scan.FieldDeploymentID), entsql.Dialect(s.Dialect()).Select(deployment.FieldID).From(entsql.Table(deployment.Table))))
 }
 
 // purgedCoverages is the periodic job that deletes what old scans looked at.

@@ -155,13 +155,7 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 		return nil, err
 	}
 	defer prepared.release()
-	unresolved, err := results.unresolvedFiles(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	result, err := storeResults(ctx, tx, scanReport{
-		preparation: prepared, store: w.store, project: of, scan: row, skipped: map[analysis][]string{{tool: scannerTool}: unresolved},
-	})
+	result, err := storeResults(ctx, tx, scanReport{preparation: prepared, store: w.store, project: of, scan: row})
 	if err != nil {
 		return nil, fmt.Errorf("store findings: %w", err)
 	}

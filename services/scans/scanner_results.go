@@ -44,8 +44,10 @@ type scannerResults struct {
 
 	rules    map[string]*knownRule
 	coverage *storev1.ScannerCoverage
-	previous map[string]struct{} // rules of which an old version ran along
-	reported map[uint64]struct{} // ids of what was reported, hashed; nil: nobody will ask
+	// unresolved are files of findings in subprojects whose dependencies the scanner could not find out.
+	unresolved []string
+	previous   map[string]struct{} // rules of which an old version ran along
+	reported   map[uint64]struct{} // ids of what was reported, hashed; nil: nobody will ask
 }
 
 // knownRule is what findings of a rule share.
@@ -73,7 +75,7 @@ func newScannerResults(ctx context.Context, db *ent.Client, row *ent.Scan, kept 
 func (r *scannerResults) each(ctx context.Context, yield func(*incoming) error) error {
 	r.coverage, r.previous = &storev1.ScannerCoverage{}, map[string]struct{}{}
 	clear(r.reported)
-	return scanner.Read(&payload{ctx: ctx, db: r.db, scanID: r.scan.ID}, func(frame *storev1.ScannerFrame) error {
+	err := scanner.Read(&payload{ctx: ctx, db: r.db, scanID: r.scan.ID}, func(frame *storev1.ScannerFrame) error {
 		if coverage := frame.GetCoverage(); coverage != nil {
 			r.coverage = coverage
 		}
@@ -92,6 +94,10 @@ func (r *scannerResults) each(ctx context.Context, yield func(*incoming) error) 
 		}
 		return yield(i)
 	})
+	if err == nil {
+		r.unresolved, err = r.unresolvedFiles(ctx)
+	}
+	return err
 }
 
 // reportedKey is the hash of what the scanner knows a finding by: its match-based id, or else the tool fingerprint that is
@@ -99,12 +105,12 @@ func (r *scannerResults) each(ctx context.Context, yield func(*incoming) error) 
 func reportedKey(id string) uint64 { return xxhash.Sum64String(id) }
 
 // unresolvedFiles are the files of stored supply-chain findings below the directories of the subprojects that were skipped, since
-// the scanner could not find their dependencies out: nobody knows whether they are gone. The transaction holds the project.
-func (r *scannerResults) unresolvedFiles(ctx context.Context, tx *ent.Tx) ([]string, error) {
+// the scanner could not find their dependencies out: nobody knows whether they are gone.
+func (r *scannerResults) unresolvedFiles(ctx context.Context) ([]string, error) {
 	if len(r.coverage.GetSkippedSubprojects()) == 0 {
 		return nil, nil
 	}
-	files, err := tx.Finding.Query().Where(finding.ProjectID(r.scan.ProjectID), finding.Ref(r.scan.Ref), finding.Tool(scannerTool),
+	files, err := r.db.Finding.Query().Where(finding.ProjectID(r.scan.ProjectID), finding.Ref(r.scan.Ref), finding.Tool(scannerTool),
 		finding.IssueType(sca), finding.StateIn(lifecycle.Unresolved, lifecycle.Muted), finding.FilePathNotNil()).
 		Unique(true).Select(finding.FieldFilePath).Strings(ctx)
 	if err != nil {
@@ -131,7 +137,7 @@ func (r *scannerResults) coverages() (map[analysis]*coverage, error) {
 	c := &coverage{
 		ScanCoverage: &storev1.ScanCoverage{
 			RulesKnown: true, Rules: r.coverage.GetRuleIds(), FilesKnown: true, Files: r.coverage.GetSearchedPaths(),
-			Skipped: r.coverage.GetSkippedPaths(), Renamed: r.coverage.GetRenamedPaths(),
+			Skipped: slices.Concat(r.coverage.GetSkippedPaths(), r.unresolved), Renamed: r.coverage.GetRenamedPaths(),
 		},
 		products: r.kept.GetProducts(), listsAll: r.scan.IsFullScan,
 	}

@@ -81,17 +81,15 @@ func twinsByValues(ctx context.Context, tx *ent.Tx, chosen []int64) (predicate.F
 		seen[row] = struct{}{}
 		projects, fingerprints = append(projects, row.ProjectID), append(fingerprints, row.Fingerprint)
 	}
-	several := slices.ContainsFunc(projects, func(id int64) bool { return id != projects[0] })
+	several := len(projects) == 0 || slices.ContainsFunc(projects, func(id int64) bool { return id != projects[0] })
 	return func(s *entsql.Selector) {
 		project, fingerprint := s.C(finding.FieldProjectID), s.C(finding.FieldFingerprint)
 		s.Where(entsql.P(func(b *entsql.Builder) {
 			if several {
 				b.WriteString("(" + project + ", " + fingerprint + ") IN (SELECT * FROM unnest(").Arg(projects).WriteString("::bigint[], ").
 					Arg(fingerprints).WriteString("::text[]))")
-			} else if len(projects) > 0 {
-				b.WriteString(project + " = ").Arg(projects[0]).WriteString(" AND " + fingerprint + " = ANY(").Arg(fingerprints).WriteByte(')')
 			} else {
-				b.WriteString("FALSE")
+				b.WriteString(project + " = ").Arg(projects[0]).WriteString(" AND " + fingerprint + " = ANY(").Arg(fingerprints).WriteByte(')')
 			}
 		}))
 	}, nil
