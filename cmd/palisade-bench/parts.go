@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,9 +57,8 @@ func (o options) checkOnly() error {
 	return nil
 }
 
-// measure fills the store and runs the parts that are wanted.
-func (b *bench) measure(ctx context.Context) ([]section, error) {
-	var sections []section
+// measure fills the store and runs the parts that are wanted. One that fails does not take away what the others measured.
+func (b *bench) measure(ctx context.Context) (sections []section, err error) {
 	if !slices.Equal(b.only, []string{partReports}) { // which has a store of its own
 		grown, err := b.grow(ctx)
 		if err != nil {
@@ -73,13 +73,18 @@ func (b *bench) measure(ctx context.Context) ([]section, error) {
 			continue
 		}
 		b.progress("%s", strings.ToLower(p.title))
-		rows, err := p.measure(b, ctx)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
+		rows, failed := p.measure(b, ctx)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", p.name, failed))
+			b.progress("%s: %v", p.name, failed)
+			rows = nil
+		}
+		if ctx.Err() != nil {
+			break
 		}
 		if len(rows) > 0 {
 			sections = append(sections, section{title: p.title, rows: rows})
 		}
 	}
-	return sections, nil
+	return sections, err
 }

@@ -39,12 +39,12 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	sections, err := b.measure(ctx)
-	if err != nil {
+	if err != nil && len(sections) == 0 {
 		return err
 	}
 	title := fmt.Sprintf("%d findings on %s; %s; %d rounds; %s", b.findings, b.db.kind(), machine(), b.rounds, elapsed(b.began))
-	ok, err := writeSections(stdout, title, sections)
-	if err == nil && !ok {
+	ok, written := writeSections(stdout, title, sections)
+	if err = errors.Join(err, written); err == nil && !ok {
 		err = errMiss
 	}
 	return err

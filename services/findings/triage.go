@@ -18,8 +18,12 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// triageLimit is how many findings a call by filter chooses at the most (contract facts 2.5).
-const triageLimit = 3000
+const (
+	// triageLimit is how many findings a call by filter chooses at the most (contract facts 2.5).
+	triageLimit = 3000
+	// manyFindings is how many have to be named to be worth plans of their own.
+	manyFindings = 1000
+)
 
 // Triage is the service group "triage".
 type Triage struct {
@@ -41,7 +45,12 @@ func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest
 	}
 	var triaged []int64
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		chosen, err := s.choose(ctx, tx, where, limitOf(r))
+		if len(f.ids) >= manyFindings {
+			if err := s.store.PlanAnew(ctx, tx); err != nil {
+				return err
+			}
+		}
+		chosen, err := s.choose(ctx, tx, f, where, limitOf(r))
 		if err != nil || len(chosen) == 0 {
 			return err
 		}
@@ -78,7 +87,7 @@ func limitOf(r *findingsv1.BulkTriageRequest) int {
 
 // choose finds what the call names. On PostgreSQL others may decide about the same findings between the question and the
 // lock, so it is asked again behind the lock; on SQLite a transaction that writes is alone from its beginning.
-func (s *Triage) choose(ctx context.Context, tx *ent.Tx, where []predicate.Finding, limit int) ([]int64, error) {
+func (s *Triage) choose(ctx context.Context, tx *ent.Tx, f *filter, where []predicate.Finding, limit int) ([]int64, error) {
 	query := tx.Finding.Query().Where(where...)
 	if limit > 0 {
 		query.Order(newestFirst).Limit(limit)
@@ -90,7 +99,16 @@ func (s *Triage) choose(ctx context.Context, tx *ent.Tx, where []predicate.Findi
 	if err := lockProjects(ctx, tx, chosen); err != nil {
 		return nil, err
 	}
-	return tx.Finding.Query().Where(where...).Where(withIDs(chosen)).IDs(ctx)
+	again := tx.Finding.Query().Where(where...)
+	if len(f.ids) == 0 { // two long lists of ids in one condition would be compared each with each
+		again.Where(withIDs(chosen))
+	}
+	still, err := again.IDs(ctx)
+	locked := make(map[int64]struct{}, len(chosen))
+	for _, id := range chosen {
+		locked[id] = struct{}{}
+	}
+	return slices.DeleteFunc(still, func(id int64) bool { _, ok := locked[id]; return !ok }), err
 }
 
 // lockProjects makes triage and imports of the same projects take turns, in one order, so that they cannot deadlock.

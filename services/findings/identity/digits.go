@@ -19,15 +19,21 @@ func withoutPositions(message string) string {
 // mayHavePosition is false only if there is none: each has a digit behind a colon, or behind a space, colon or # that a word
 // with "lin" or "col" is in front of.
 func mayHavePosition(message string) bool {
-	word := false
-	for i := 0; i < len(message); i++ {
-		switch c := message[i]; {
-		case c >= '0' && c <= '9':
-			if i > 0 && (message[i-1] == ':' || word && (message[i-1] == ' ' || message[i-1] == '#')) {
-				return true
-			}
-		case c|0x20 == 'l' || c|0x20 == 'c':
-			word = word || i+2 < len(message) && (strings.EqualFold(message[i:i+3], "lin") || strings.EqualFold(message[i:i+3], "col"))
+	apart := 0 // where a digit is behind a space or #, if one is
+	for i := 1; i < len(message); i++ {
+		if c := message[i]; c < '0' || c > '9' {
+			continue
+		}
+		switch message[i-1] {
+		case ':':
+			return true
+		case ' ', '#':
+			apart = i
+		}
+	}
+	for i := 0; i < apart-2; i++ {
+		if c := message[i] | 0x20; (c == 'l' || c == 'c') && (strings.EqualFold(message[i:i+3], "lin") || strings.EqualFold(message[i:i+3], "col")) {
+			return true
 		}
 	}
 	return false

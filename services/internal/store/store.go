@@ -179,6 +179,17 @@ func (s *Store) Exec(ctx context.Context, tx *ent.Tx, query string, args ...any)
 	return err
 }
 
+// PlanAnew lets PostgreSQL plan the statements that follow in the transaction for the values that they are given. It is for those with
+// lists of thousands of ids: a connection that has run the same statement with a few may take a plan that compares such a list
+// with each row, one by one. On SQLite it does nothing.
+func (s *Store) PlanAnew(ctx context.Context, tx *ent.Tx) error {
+	if !s.Postgres() {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "SET LOCAL plan_cache_mode = force_custom_plan")
+	return err
+}
+
 // ExecAside runs a statement on PostgreSQL in a transaction of its own, also from inside of another one: it takes a connection
 // of the pool that has no limit, so that transactions that hold all others cannot wait for each other. Like Exec it passes
 // the policies by.

@@ -35,15 +35,19 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan follows strings and brackets through b and reports whether the nesting stays within its limit.
+// scan follows strings and brackets through b and reports whether the nesting stays within its limit. Most of a report is
+// strings, which it passes over.
 func (m *meter) scan(b []byte) bool {
-	for _, c := range b {
-		switch {
+	quote, escape := -1, -1 // the next ones, where they are known
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
 		case m.escaped:
 			m.escaped = false
 		case m.inString:
-			m.escaped = c == '\\'
-			m.inString = c != '"'
+			quote, escape = next(b, i, quote, '"'), next(b, i, escape, '\\')
+			i = min(quote, escape)
+			m.escaped = escape < quote
+			m.inString = i != quote || i == len(b)
 		case c == '"':
 			m.inString = true
 		case c == '{' || c == '[':
@@ -55,6 +59,17 @@ func (m *meter) scan(b []byte) bool {
 		}
 	}
 	return true
+}
+
+// next is where c is in b, at i or behind it; len(b) if it is not. It looks for it only if the known place is in front of i.
+func next(b []byte, i, known int, c byte) int {
+	if known >= i {
+		return known
+	}
+	if n := bytes.IndexByte(b[i:], c); n >= 0 {
+		return i + n
+	}
+	return len(b)
 }
 
 // budget stops the decoder from buffering more than it may: its limit is moved ahead of the decoder before each value.
