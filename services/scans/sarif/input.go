@@ -7,6 +7,54 @@ import (
 	"io"
 )
 
+// nesting follows strings and brackets.
+type nesting struct {
+	depth, deepest    int
+	inString, escaped bool
+}
+
+// pass goes through b, no farther than behind the end of the outermost string, array or object, and says how many bytes that are.
+// Most of a report is strings, which it passes over.
+func (n *nesting) pass(b []byte) int {
+	quote, escape := -1, -1 // the next ones, where they are known
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case n.escaped:
+			n.escaped = false
+		case n.inString:
+			quote, escape = next(b, i, quote, '"'), next(b, i, escape, '\\')
+			if i = min(quote, escape); i == len(b) {
+				return i
+			}
+			n.escaped, n.inString = escape < quote, escape < quote
+			if n.depth == 0 && !n.inString {
+				return i + 1
+			}
+		case c == '"':
+			n.inString = true
+		case c == '{' || c == '[':
+			n.depth++
+			n.deepest = max(n.deepest, n.depth)
+		case c == '}' || c == ']':
+			if n.depth--; n.depth <= 0 {
+				return i + 1
+			}
+		}
+	}
+	return len(b)
+}
+
+// next is where c is in b, at i or behind it; len(b) if it is not. It looks for it only if the known place is in front of i.
+func next(b []byte, i, known int, c byte) int {
+	if known >= i {
+		return known
+	}
+	if n := bytes.IndexByte(b[i:], c); n >= 0 {
+		return i + n
+	}
+	return len(b)
+}
+
 // meter sits between the file and the decoder in the first pass. It bounds total size and nesting on the raw bytes, before the
 // decoder recurses into them, and makes a long read cancellable.
 type meter struct {
@@ -15,9 +63,8 @@ type meter struct {
 	maxBytes int64
 	maxDepth int
 
-	read              int64
-	depth             int
-	inString, escaped bool
+	read int64
+	nesting
 }
 
 func (m *meter) Read(p []byte) (int, error) {
@@ -35,41 +82,12 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan follows strings and brackets through b and reports whether the nesting stays within its limit. Most of a report is
-// strings, which it passes over.
+// scan follows strings and brackets through b and reports whether the nesting stays within its limit.
 func (m *meter) scan(b []byte) bool {
-	quote, escape := -1, -1 // the next ones, where they are known
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case m.escaped:
-			m.escaped = false
-		case m.inString:
-			quote, escape = next(b, i, quote, '"'), next(b, i, escape, '\\')
-			i = min(quote, escape)
-			m.escaped = escape < quote
-			m.inString = i != quote || i == len(b)
-		case c == '"':
-			m.inString = true
-		case c == '{' || c == '[':
-			if m.depth++; m.depth > m.maxDepth {
-				return false
-			}
-		case c == '}' || c == ']':
-			m.depth--
-		}
+	for len(b) > 0 && m.deepest <= m.maxDepth {
+		b = b[m.pass(b):]
 	}
-	return true
-}
-
-// next is where c is in b, at i or behind it; len(b) if it is not. It looks for it only if the known place is in front of i.
-func next(b []byte, i, known int, c byte) int {
-	if known >= i {
-		return known
-	}
-	if n := bytes.IndexByte(b[i:], c); n >= 0 {
-		return i + n
-	}
-	return len(b)
+	return m.deepest <= m.maxDepth
 }
 
 // budget stops the decoder from buffering more than it may: its limit is moved ahead of the decoder before each value.

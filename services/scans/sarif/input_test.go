@@ -1,9 +1,13 @@
 package sarif
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 )
 
@@ -42,4 +46,70 @@ func TestMeterFollowsStrings(t *testing.T) {
 			t.Fatalf("after %q: in a string %v, escaped %v, want %v, %v", text, m.inString, m.escaped, inString, escaped)
 		}
 	})
+}
+
+// TestElements compares values that are found by brackets and strings alone with those that a decoder reads.
+func TestElements(t *testing.T) {
+	value := rapid.Custom(func(t *rapid.T) string {
+		var b strings.Builder
+		drawValue(t, &b, 3)
+		return b.String()
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		var text strings.Builder
+		text.WriteString("[")
+		for i, v := range rapid.SliceOf(value).Draw(t, "values") {
+			if i > 0 {
+				text.WriteString(",")
+			}
+			text.WriteString(v)
+		}
+		text.WriteString("] , [7]")
+		most := rapid.Int64Range(1, 40).Draw(t, "most")
+		dec := jsontext.NewDecoder(strings.NewReader(text.String()))
+		if _, err := dec.ReadToken(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := newElements(iotest.OneByteReader(strings.NewReader(text.String())), Limits{MaxResultBytes: most})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for dec.PeekKind() != ']' {
+			want, err := dec.ReadValue()
+			if err != nil {
+				t.Fatalf("%s: %v", text.String(), err)
+			}
+			v, ok, err := got.next()
+			if err != nil || ok != (int64(len(want)) <= most) || ok && string(v) != string(want) {
+				t.Fatalf("%s: got %q, %v, %v; want %q", text.String(), v, ok, err, want)
+			}
+		}
+		for range 2 {
+			if v, _, err := got.next(); !errors.Is(err, io.EOF) {
+				t.Fatalf("%s: %q, %v behind the end", text.String(), v, err)
+			}
+		}
+	})
+}
+
+// drawValue writes any value of JSON, with space around it.
+func drawValue(t *rapid.T, b *strings.Builder, depth int) {
+	space := rapid.SampledFrom([]string{"", " ", "\n\t"})
+	b.WriteString(space.Draw(t, "before"))
+	kinds := []string{"null", "-1.5e3", `"a"`, `"]},\\\"["`, "[", "{"}
+	kind := rapid.SampledFrom(kinds[:len(kinds)-2+2*min(depth, 1)]).Draw(t, "kind")
+	b.WriteString(kind)
+	if kind == "[" || kind == "{" {
+		for i := range rapid.IntRange(0, 3).Draw(t, "members") {
+			if i > 0 {
+				b.WriteString(",")
+			}
+			if kind == "{" {
+				b.WriteString(`"` + string(rune('a'+i)) + `":`)
+			}
+			drawValue(t, b, depth-1)
+		}
+		b.WriteString(map[string]string{"[": "]", "{": "}"}[kind])
+	}
+	b.WriteString(space.Draw(t, "after"))
 }

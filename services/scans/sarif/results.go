@@ -2,6 +2,7 @@ package sarif
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -33,36 +34,40 @@ func (r *Report) segment(ctx context.Context, run *Run, start int64, index *int,
 	if _, err := r.src.Seek(start, io.SeekStart); err != nil {
 		return fmt.Errorf("go to the results of the report: %w", err)
 	}
-	s := newStream(r.src, r.limits)
-	var stop error
-	err := s.array(func(int) error {
-		if stop = ctx.Err(); stop != nil {
-			return stop
-		}
-		raw, ok, err := s.value()
-		if err != nil {
+	values, err := newElements(r.src, r.limits)
+	if err != nil {
+		return fmt.Errorf("read the results of the report: %w", err)
+	}
+	for {
+		if err := ctx.Err(); err != nil {
 			return err
+		}
+		raw, ok, err := values.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the results of the report: %w", err)
 		}
 		at := *index
 		*index++
+		var skipped *Skip
 		switch {
 		case run.Rejected != "":
-			stop = skip(Skip{Run: run.Index, Index: at, Reason: "its run is rejected: " + run.Rejected})
-			return stop
+			skipped = &Skip{Run: run.Index, Index: at, Reason: "its run is rejected: " + run.Rejected}
 		case !ok:
-			stop = skip(Skip{Run: run.Index, Index: at, Reason: overSize(r.limits)})
-			return stop
+			skipped = &Skip{Run: run.Index, Index: at, Reason: overSize(r.limits)}
+		default:
+			var result *Result
+			if result, skipped = run.convert(raw, at, r); skipped == nil {
+				if err := yield(result); err != nil {
+					return err
+				}
+				continue
+			}
 		}
-		result, skipped := run.convert(raw, at, r)
-		if skipped != nil {
-			stop = skip(*skipped)
-		} else {
-			stop = yield(result)
+		if err := skip(*skipped); err != nil {
+			return err
 		}
-		return stop
-	})
-	if stop != nil {
-		return stop
 	}
-	return locate(err, r.src, start, s.offset(), r.limits)
 }
