@@ -59,10 +59,15 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 			}
 		}
 	}
-	if !strings.Contains(statement.Text, "deployment_id") && !ofServer(tables) && !bounded(what, "everybody's") {
+	_, condition, _ := strings.Cut(statement.Text, " WHERE ")
+	if !strings.Contains(condition, "deployment_id") && !readAgain.MatchString(statement.Text) && !ofServer(tables) && !bounded(what, "everybody's") {
 		t.Errorf("%s: no deployment is named:\n%s", what, statement.Text)
 	}
 }
+
+// readAgain is how ent reads a row that it has just changed, in the same transaction; changing it named the deployment. Queries name
+// the table of each column.
+var readAgain = regexp.MustCompile("FROM [`\"]\\w+[`\"] WHERE [`\"]id[`\"] = (?:\\?|\\$1)$")
 
 // byHand are the tables whose rows people make one at a time, or an import of rules does: sorting a tenant's is cheap. All
 // others grow with every scan, event or run.

@@ -29,7 +29,7 @@ type filterCase struct {
 // singleFilters are the documented parameters of the findings list, one by one.
 var singleFilters = []string{
 	"", "status=open", "status=ignored", "status=fixed", "status=reviewing", "severities=critical", "severities=low,medium",
-	"repos=bench/project-07", "repos=bench/project-01&repos=bench/project-02", "repos=bench/none", "ref=main", "ref=release",
+	"repos=bench/project-07", "repository_ids=1", "repository_ids=1,2&status=open", "repos=bench/project-01&repos=bench/project-02", "repos=bench/none", "ref=main", "ref=release",
 	"ref=_default", "ref=nothing", "policies=rule-board-block", "policies=rule-board-audit", "rules=go.lang.security.injection.rule-007",
 	"rules=nothing", "categories=security", "categories=nothing", "confidence=high", "confidence=low", "autotriage_verdict=true_positive",
 	"component_tags=payments", "click_to_fix_pr_state=open", "click_to_fix_pr_state=merged", "dedup=true", "since=4e9", "since=1",
@@ -75,9 +75,13 @@ func filterCases(deploymentID int64) []*filterCase {
 		&filterCase{path: id + "/secrets?limit=100"},
 		&filterCase{path: id + "/secrets?limit=100&status=FINDING_STATUS_OPEN"},
 		&filterCase{path: id + "/secrets?limit=100&status=FINDING_STATUS_FIXED"},
+		&filterCase{path: id + "/secrets?limit=100&severity=SEVERITY_HIGH&since=2020-01-01T00:00:00Z"},
+		&filterCase{path: id + "/secrets?limit=100&validation_state=VALIDATION_STATE_CONFIRMED_VALID&repo=bench/project-07"},
 		&filterCase{path: id + "/scans/search", body: `{"limit":100}`},
 		&filterCase{path: id + "/scans/search", body: `{"limit":100,"branch":"refs/heads/release"}`},
 		&filterCase{path: id + "/scans/search", body: `{"limit":100,"branch":"nothing"}`},
+		&filterCase{path: id + "/scans/search", body: `{"limit":100,"products":["PRODUCT_SAST"],"statuses":["SCAN_STATUS_COMPLETED"],"is_full_scan":true}`},
+		&filterCase{path: id + "/scans/search", body: `{"limit":100,"repository_id":"1","since":"2020-01-01T00:00:00Z","total_time":{"min":0,"max":1e6}}`},
 	)
 }
 

@@ -79,7 +79,7 @@ func (b *bench) measure(ctx context.Context) (sections []section, err error) {
 			b.progress("%s: %v", p.name, failed)
 			rows = nil
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || b.server == nil { // which a part that failed may have left stopped
 			break
 		}
 		if len(rows) > 0 {

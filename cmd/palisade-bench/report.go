@@ -65,6 +65,7 @@ type bar struct {
 	limit   float64
 	atLeast bool   // else at most
 	power   bool   // of an exponent
+	always  bool   // in every round; else in the middle one
 	unit    string // of the value; empty for a ratio, a space for a plain number
 }
 
@@ -76,6 +77,9 @@ func atMostPower(limit float64) *bar { return &bar{limit: limit, power: true} }
 
 // within is the bar of a value that must not be higher.
 func within(limit float64, unit string) *bar { return &bar{limit: limit, unit: unit} }
+
+// always is within for what may never be higher, in no round.
+func always(limit float64, unit string) *bar { return &bar{limit: limit, unit: unit, always: true} }
 
 func (b *bar) holds(ratio float64) bool {
 	if b.atLeast {
@@ -104,7 +108,13 @@ func (r row) missed() bool {
 	if r.bar.unit != "" {
 		judged = r.value
 	}
-	return len(judged) == 0 || !r.bar.holds(judged.median())
+	if len(judged) == 0 {
+		return true
+	}
+	if r.bar.always {
+		return !r.bar.holds(slices.Max(judged))
+	}
+	return !r.bar.holds(judged.median())
 }
 
 // section is a table of the report.

@@ -46,6 +46,20 @@ func TestRatioIsRoundByRound(t *testing.T) {
 	}
 }
 
+// What may never happen is judged by the worst round.
+func TestAlways(t *testing.T) {
+	r := row{value: sample{0, 3, 0}, bar: within(0, " ")}
+	if r.missed() {
+		t.Error("the median counts")
+	}
+	if r.bar = always(0, " "); !r.missed() {
+		t.Error("errors in one round of three are none")
+	}
+	if r.value = (sample{0, 0, 0}); r.missed() {
+		t.Error("no errors are too many")
+	}
+}
+
 func TestTableJudges(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -18,12 +18,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-const (
-	// triageLimit is how many findings a call by filter chooses at the most (contract facts 2.5).
-	triageLimit = 3000
-	// manyFindings is how many have to be named to be worth plans of their own.
-	manyFindings = 1000
-)
+// triageLimit is how many findings a call by filter chooses at the most (contract facts 2.5).
+const triageLimit = 3000
 
 // Triage is the service group "triage".
 type Triage struct {
@@ -45,10 +41,8 @@ func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest
 	}
 	var triaged []int64
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if len(f.ids) >= manyFindings {
-			if err := s.store.PlanAnew(ctx, tx); err != nil {
-				return err
-			}
+		if err := s.store.PlanAnew(ctx, tx, len(f.ids)); err != nil {
+			return err
 		}
 		chosen, err := s.choose(ctx, tx, f, where, limitOf(r))
 		if err != nil || len(chosen) == 0 {

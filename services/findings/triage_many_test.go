@@ -24,24 +24,34 @@ func TestThousandsAreNotComparedEachWithEach(t *testing.T) {
 	if err != nil || len(ids) != 1000 {
 		t.Fatalf("%d findings, %v", len(ids), err)
 	}
-	body, err := json.Marshal(map[string]any{"issue_type": "sast", "issue_ids": ids, "new_triage_state": "reviewing"})
+	for name, body := range map[string]map[string]any{
+		"by id":     {"issue_type": "sast", "issue_ids": ids, "new_triage_state": "reviewing"},
+		"by filter": {"issue_type": "sast", "new_triage_state": "fixing"},
+	} {
+		requirePlanned(t, s, seen, name, body)
+	}
+}
+
+func requirePlanned(t *testing.T, s *apitest.Server, seen *apitest.Statements, name string, request map[string]any) {
+	t.Helper()
+	body, err := json.Marshal(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen.Take("")
 	if answer := s.Do(t, s.Token, http.MethodPost, triagePath, string(body)); answer.Status != http.StatusOK {
-		t.Fatalf("%d %s", answer.Status, answer.Body)
+		t.Fatalf("%s: %d %s", name, answer.Status, answer.Body)
 	}
 	statements := seen.Take("/palisade.findings.v1.TriageService/BulkTriage")
-	isPlan := func(s apitest.Statement) bool { return strings.Contains(s.Text, "plan_cache_mode = force_custom_plan") }
-	isList := func(s apitest.Statement) bool { return strings.Contains(s.Text, "= ANY(") }
-	plan, list := slices.IndexFunc(statements, isPlan), slices.IndexFunc(statements, isList)
-	if plan < 0 || list < plan {
-		t.Errorf("a list of ids is planned as for one (statement %d, custom plans from %d)", list, plan)
+	first := func(text string) int {
+		return slices.IndexFunc(statements, func(s apitest.Statement) bool { return strings.Contains(s.Text, text) })
+	}
+	if plan, record := first("plan_cache_mode = force_custom_plan"), first("INSERT INTO finding_events"); plan < 0 || record < plan {
+		t.Errorf("%s: the events (statement %d) are written by a plan for one finding (custom plans from %d)", name, record, plan)
 	}
 	for _, statement := range statements {
 		if n := strings.Count(statement.Text, `"findings"."id" = ANY(`); n > 1 {
-			t.Errorf("%d lists of ids in one condition: %s", n, statement.Text)
+			t.Errorf("%s: %d lists of ids in one condition: %s", name, n, statement.Text)
 		}
 	}
 }

@@ -179,11 +179,14 @@ func (s *Store) Exec(ctx context.Context, tx *ent.Tx, query string, args ...any)
 	return err
 }
 
-// PlanAnew lets PostgreSQL plan the statements that follow in the transaction for the values that they are given. It is for those with
-// lists of thousands of ids: a connection that has run the same statement with a few may take a plan that compares such a list
-// with each row, one by one. On SQLite it does nothing.
-func (s *Store) PlanAnew(ctx context.Context, tx *ent.Tx) error {
-	if !s.Postgres() {
+// manyIDs is how long a list of ids has to be to be worth a plan of its own.
+const manyIDs = 1000
+
+// PlanAnew lets PostgreSQL plan the statements that follow in the transaction for the values that they are given, if they have that
+// many ids in a list: a connection that has run the same statement with a few may take a plan that compares a list of
+// thousands with each row, one by one. On SQLite it does nothing.
+func (s *Store) PlanAnew(ctx context.Context, tx *ent.Tx, ids int) error {
+	if !s.Postgres() || ids < manyIDs {
 		return nil
 	}
 	_, err := tx.ExecContext(ctx, "SET LOCAL plan_cache_mode = force_custom_plan")

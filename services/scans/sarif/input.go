@@ -22,7 +22,8 @@ func (n *nesting) pass(b []byte) int {
 		case n.escaped:
 			n.escaped = false
 		case n.inString:
-			quote, escape = next(b, i, quote, '"'), next(b, i, escape, '\\')
+			quote = next(b, i, quote, '"')
+			escape = next(b[:quote], i, escape, '\\')
 			if i = min(quote, escape); i == len(b) {
 				return i
 			}
