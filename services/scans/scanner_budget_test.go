@@ -1,0 +1,48 @@
+package scans_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/pgtest"
+)
+
+// TestScannerBudget: taking results in, and telling a scanner what became of them, costs the same statements for two as for fifty.
+func TestScannerBudget(t *testing.T) {
+	const protocol = "/palisade.scans.v1.ScannerProtocolService/"
+	for name, adjust := range map[string]func(*services.Config){
+		"sqlite":   nil,
+		"postgres": func(c *services.Config) { c.Database = pgtest.NewDatabase(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, seen := apitest.StartRecorded(t, adjust)
+			c := newScanner(s)
+			spent := func(results int) (upload, complete int) {
+				id := c.create(t)
+				seen.Take("")
+				body, findings := largeResults(2000 * results)
+				if answer := s.Send(t, s.Token, http.MethodPost, resultsPath(id), body, "Content-Type", "application/json"); answer.Status != http.StatusOK || findings != results {
+					t.Fatalf("%d results: %d %s", findings, answer.Status, answer.Body)
+				}
+				upload = len(seen.Take(protocol + "UploadScanResults"))
+				task := uuid.NewString()
+				c.complete(t, id, task)
+				seen.Take("")
+				c.ok(t, http.MethodPost, completePath(id), recorded(t, "complete", with(task, "task_id")))
+				return upload, len(seen.Take(protocol + "CompleteScan"))
+			}
+			spent(1) // makes the project
+			upload, complete := spent(2)
+			if upload == 0 || complete == 0 {
+				t.Fatalf("nothing was recorded: %d and %d statements", upload, complete)
+			}
+			if u, c := spent(50); u != upload || c != complete {
+				t.Errorf("%d and %d statements for two results, %d and %d for fifty", upload, complete, u, c)
+			}
+		})
+	}
+}
