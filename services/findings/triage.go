@@ -94,15 +94,13 @@ func (s *Triage) choose(ctx context.Context, tx *ent.Tx, f *filter, where []pred
 		return nil, err
 	}
 	again := tx.Finding.Query().Where(where...)
-	if len(f.ids) == 0 { // two long lists of ids in one condition would be compared each with each
-		again.Where(withIDs(chosen))
+	if len(f.ids) == 0 {
+		return again.Where(withIDs(chosen)).IDs(ctx)
 	}
+	// Two long lists of ids in one condition would be compared each with each.
 	still, err := again.IDs(ctx)
-	locked := make(map[int64]struct{}, len(chosen))
-	for _, id := range chosen {
-		locked[id] = struct{}{}
-	}
-	return slices.DeleteFunc(still, func(id int64) bool { _, ok := locked[id]; return !ok }), err
+	slices.Sort(chosen)
+	return slices.DeleteFunc(still, func(id int64) bool { _, locked := slices.BinarySearch(chosen, id); return !locked }), err
 }
 
 // lockProjects makes triage and imports of the same projects take turns, in one order, so that they cannot deadlock.

@@ -49,9 +49,6 @@ func New(deploymentID int64, state, reason, note string) Decision {
 // projects (see store.Write; on PostgreSQL by locking their rows). It returns the ids of the findings that were decided
 // about and that a list may show.
 func (d Decision) Apply(ctx context.Context, st *store.Store, tx *ent.Tx, issueType string, chosen []int64) (triaged []int64, err error) {
-	if err := st.PlanAnew(ctx, tx, len(chosen)); err != nil {
-		return nil, err
-	}
 	all, triaged := chosen, chosen
 	if lifecycle.Spreads(d.State) {
 		if all, triaged, err = twins(ctx, st, tx, d.DeploymentID, issueType, chosen); err != nil {

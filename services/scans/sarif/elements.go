@@ -2,6 +2,7 @@ package sarif
 
 import (
 	"bufio"
+	"cmp"
 	"io"
 )
 
@@ -14,19 +15,12 @@ type elements struct {
 	value []byte
 }
 
-// newElements begins at the bracket that opens the array, or at the null that is there instead.
+// newElements begins at the bracket that opens the array.
 func newElements(src io.Reader, limits Limits) (*elements, error) {
 	e := &elements{in: bufio.NewReaderSize(src, 64<<10), most: limits.MaxResultBytes}
-	c, err := e.in.ReadByte()
-	if err == nil && c != '[' {
-		e.in.Reset(eof{})
-	}
+	_, err := e.in.Discard(1)
 	return e, err
 }
-
-type eof struct{}
-
-func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 
 // next returns the next value, valid until the call after. ok is false, and there is nothing of the value, where it is too large.
 // Behind the last one the error is io.EOF.
@@ -63,9 +57,8 @@ func (e *elements) start() (first byte, err error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case c == ']':
-			e.in.Reset(eof{})
-			return 0, io.EOF
+		case c == ']': // which stays, for whoever asks again
+			return 0, cmp.Or(e.in.UnreadByte(), io.EOF)
 		case c != ' ' && c != '\t' && c != '\n' && c != '\r' && c != ',':
 			return c, e.in.UnreadByte()
 		}

@@ -51,6 +51,7 @@ func (r *Report) segment(ctx context.Context, run *Run, start int64, index *int,
 		}
 		at := *index
 		*index++
+		var result *Result
 		var skipped *Skip
 		switch {
 		case run.Rejected != "":
@@ -58,15 +59,14 @@ func (r *Report) segment(ctx context.Context, run *Run, start int64, index *int,
 		case !ok:
 			skipped = &Skip{Run: run.Index, Index: at, Reason: overSize(r.limits)}
 		default:
-			var result *Result
-			if result, skipped = run.convert(raw, at, r); skipped == nil {
-				if err := yield(result); err != nil {
-					return err
-				}
-				continue
-			}
+			result, skipped = run.convert(raw, at, r)
 		}
-		if err := skip(*skipped); err != nil {
+		if skipped != nil {
+			err = skip(*skipped)
+		} else {
+			err = yield(result)
+		}
+		if err != nil {
 			return err
 		}
 	}
