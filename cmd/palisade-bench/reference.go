@@ -24,6 +24,7 @@ const referenceSchema = `CREATE TABLE findings (id INTEGER PRIMARY KEY, project 
 CREATE UNIQUE INDEX findings_by_identity ON findings (project, fingerprint, ref);
 CREATE INDEX findings_list ON findings (issue_type, relevant_since, id, status);
 CREATE INDEX findings_list_status ON findings (issue_type, status, relevant_since, id);
+CREATE INDEX findings_list_status_severity ON findings (issue_type, status, severity, relevant_since, id);
 CREATE INDEX findings_list_severity ON findings (issue_type, severity, relevant_since, id);
 CREATE INDEX findings_list_project ON findings (project, issue_type, relevant_since, id);
 CREATE INDEX findings_list_ref ON findings (ref, issue_type, relevant_since, id);

@@ -731,6 +731,11 @@ var (
 				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[13], FindingsColumns[33], FindingsColumns[0], FindingsColumns[16], FindingsColumns[2]},
 			},
 			{
+				Name:    "findings_list_status_severity",
+				Unique:  false,
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[16], FindingsColumns[13], FindingsColumns[33], FindingsColumns[0], FindingsColumns[2]},
+			},
+			{
 				Name:    "findings_list_project",
 				Unique:  false,
 				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0], FindingsColumns[16], FindingsColumns[13], FindingsColumns[5]},

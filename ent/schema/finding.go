@@ -71,6 +71,7 @@ func (Finding) Indexes() []ent.Index {
 		index.Fields("deployment_id", "issue_type", "relevant_since", "id", "status").StorageKey("findings_list"),
 		index.Fields("deployment_id", "issue_type", "status", "relevant_since", "id", "project_id").StorageKey("findings_list_status"),
 		index.Fields("deployment_id", "issue_type", "severity", "relevant_since", "id", "status", "project_id").StorageKey("findings_list_severity"),
+		index.Fields("deployment_id", "issue_type", "status", "severity", "relevant_since", "id", "project_id").StorageKey("findings_list_status_severity"),
 		index.Fields("deployment_id", "project_id", "issue_type", "relevant_since", "id", "status", "severity", "ref").StorageKey("findings_list_project"),
 		index.Fields("deployment_id", "ref", "issue_type", "relevant_since", "id", "status", "project_id").StorageKey("findings_list_ref"),
 		index.Fields("deployment_id", "rule_id", "relevant_since", "id", "issue_type", "status", "project_id").StorageKey("findings_list_rule"),

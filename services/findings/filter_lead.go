@@ -42,17 +42,20 @@ func hasID(column string, ids []int64, where predicate.Finding) condition {
 	return condition{where: where, column: column, values: len(ids), named: ids, none: len(ids) == 0}
 }
 
+// statusAndSeverity stands for both columns, which lead an index together.
+const statusAndSeverity = "status_severity"
+
 // leading are the columns that an index of lists begins with, in the order in which they are taken where none is known to
 // choose less than another: what most findings do not have, then what tells many kinds of them apart, then few.
 var leading = []string{
 	finding.FieldMalicious, finding.FieldHistorical, finding.FieldClickToFixState, finding.FieldComponentTag, finding.FieldPackage,
 	finding.FieldTriageReason, finding.FieldAutotriageVerdict, finding.FieldPolicyMode, finding.FieldEpssProbability,
 	finding.FieldTransitivity, finding.FieldExposure, finding.FieldValidationState, finding.FieldRuleID, finding.FieldProjectID,
-	finding.FieldRef, finding.FieldSeverity, finding.FieldStatus,
+	finding.FieldRef, statusAndSeverity, finding.FieldSeverity, finding.FieldStatus,
 }
 
 // ofOneType are the leading columns whose index has the issue type in front of the order.
-var ofOneType = []string{finding.FieldProjectID, finding.FieldRef, finding.FieldSeverity, finding.FieldStatus}
+var ofOneType = []string{finding.FieldProjectID, finding.FieldRef, statusAndSeverity, finding.FieldSeverity, finding.FieldStatus}
 
 // inReport are the columns of the index findings_report.
 var inReport = []string{
@@ -124,19 +127,20 @@ func (s *sizes) arrange(ctx context.Context, db *ent.Client, dialectName string,
 	if _, limited := tenant.Teams(ctx); limited || len(f.ids) > 0 {
 		return f.plain(list), nil
 	}
-	candidates := leads(list)
+	all := paired(list)
+	candidates := leads(all)
 	if len(candidates) == 1 && len(list) == 2 { // with the status; nothing is counted for the list of a few projects
-		if c := list[candidates[0]]; c.column == finding.FieldProjectID && c.values > 1 {
+		if c := all[candidates[0]]; c.column == finding.FieldProjectID && c.values > 1 {
 			return f.plain(list), nil
 		}
 	}
-	chosen, err := s.lead(ctx, db, f, list, candidates)
+	chosen, err := s.lead(ctx, db, f, all, candidates)
 	if err != nil {
 		return nil, err
 	}
 	lead := ""
 	if chosen >= 0 {
-		lead = list[chosen].column
+		lead = all[chosen].column
 	}
 	var where []predicate.Finding
 	if tenant.IsSystem(ctx) { // else the policy of the table says it; what is said twice is compared again in every row
@@ -150,7 +154,7 @@ func (s *sizes) arrange(ctx context.Context, db *ent.Client, dialectName string,
 	var reported, elsewhere []predicate.Finding
 	for i, c := range list {
 		switch {
-		case i == chosen:
+		case i == chosen, lead == statusAndSeverity && (c.column == finding.FieldStatus || c.column == finding.FieldSeverity):
 			where = append(where, wrapped("likelihood(", ", 0.0001)", c.where))
 		case c.column == finding.FieldRelevantSince:
 			where = append(where, c.where)
@@ -168,6 +172,24 @@ func (s *sizes) arrange(ctx context.Context, db *ent.Client, dialectName string,
 		where = append(where, inIndex(f.deploymentID, "findings_report", false, reported...))
 	}
 	return append(where, elsewhere...), nil
+}
+
+// paired puts, where there are conditions on one status and on one severity, that on both in their place, behind all others.
+func paired(list []condition) []condition {
+	list = slices.Clone(list)
+	var pair []*condition
+	for i, c := range list {
+		if c.values == 1 && (c.column == finding.FieldStatus || c.column == finding.FieldSeverity) {
+			pair = append(pair, &list[i])
+		}
+	}
+	if len(pair) < 2 {
+		return list
+	}
+	pair[0].values, pair[1].values = 0, 0
+	return append(list, condition{
+		where: finding.And(pair[0].where, pair[1].where), column: statusAndSeverity, values: 1, named: []any{pair[0].named, pair[1].named},
+	})
 }
 
 // leads are the places of the conditions whose index may be read, in the order of leading. A choice of several severities

@@ -22,8 +22,11 @@ func TestFewestFindingsLead(t *testing.T) {
 		{"a rare tag", "findings_list_component_tag", "findings_report", &findingsv1.ListFindingsRequest{
 			Status: "open", Severities: []string{"critical"}, ComponentTags: []string{"payments"},
 		}},
-		{"a rare status", "findings_list_status", "findings_report", &findingsv1.ListFindingsRequest{Status: "fixed", Severities: []string{"low"}}},
-		{"a rare severity", "findings_list_severity", "", &findingsv1.ListFindingsRequest{Status: "open", Severities: []string{"critical"}}},
+		{"a rare status", "findings_list_status_severity", "", &findingsv1.ListFindingsRequest{Status: "fixed", Severities: []string{"low"}}},
+		{"a rare severity", "findings_list_status_severity", "", &findingsv1.ListFindingsRequest{Status: "open", Severities: []string{"critical"}}},
+		{"a rare status of several severities", "findings_list_status", "findings_report", &findingsv1.ListFindingsRequest{
+			Status: "fixed", Severities: []string{"low", "medium"},
+		}},
 		{"two rare values", "findings_list_", "entry USING COVERING INDEX findings_list_", &findingsv1.ListFindingsRequest{
 			ComponentTags: []string{"payments"}, ClickToFixPrState: []string{"open"},
 		}},

@@ -146,6 +146,7 @@ func TestPlansUseIndexes(t *testing.T) {
 		{"repos", "findings_list_project", &findingsv1.ListFindingsRequest{Repos: []string{"ACME/p07", "acme/p08"}}},
 		{"repository_ids", "findings_list_project", &findingsv1.ListFindingsRequest{RepositoryIds: []int64{7}}},
 		{"status", "findings_list_status", &findingsv1.ListFindingsRequest{Status: "fixed"}},
+		{"status and severity", "findings_list_status_severity", &findingsv1.ListFindingsRequest{Status: "open", Severities: []string{"critical"}}},
 		{"triage_reasons", "", &findingsv1.ListFindingsRequest{Status: "ignored", TriageReasons: []string{"duplicate"}}},
 		{"severities", "findings_list_severity", &findingsv1.ListFindingsRequest{Severities: []string{"critical"}}},
 		{"several severities", "", &findingsv1.ListFindingsRequest{Severities: []string{"critical", "medium"}}},

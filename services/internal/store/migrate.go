@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -132,26 +133,13 @@ func (s *Store) aloneMigrating(ctx context.Context, fn func() error) (err error)
 		return fmt.Errorf("connect for migrating: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	// The lock is that of a transaction, which stays open until fn has returned: behind a pooler that changes the server's
-	// connection after each statement (PgBouncer, transaction mode), a lock of the session would stay with a connection that
-	// others get next.
-	tx, err := conn.BeginTx(context.WithoutCancel(ctx), nil)
-	if err != nil {
-		return fmt.Errorf("connect for migrating: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }() // it changed nothing, and the lock goes with it in any case
-	// Others may migrate for longer than statements may take, and this connection is idle while we do.
-	if _, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
-		return fmt.Errorf("prepare for migrating: %w", err)
-	}
-	// goose's own number, so that its command-line tool waits too. The lock is asked for again and again: a statement that
-	// waits has a snapshot, and CREATE INDEX CONCURRENTLY, in a migration of whoever has the lock, would wait for that one.
 	for {
-		var ours bool
-		if err := tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1)", lock.DefaultLockID).Scan(&ours); err != nil {
+		tx, err := lockMigrating(ctx, conn)
+		if err != nil {
 			return fmt.Errorf("wait for other nodes that migrate: %w", err)
 		}
-		if ours {
+		if tx != nil {
+			defer func() { _ = tx.Rollback() }() // it changed nothing, and the lock goes with it in any case
 			return fn()
 		}
 		select {
@@ -160,6 +148,30 @@ func (s *Store) aloneMigrating(ctx context.Context, fn func() error) (err error)
 		case <-time.After(migrateLook):
 		}
 	}
+}
+
+// lockMigrating returns the transaction that holds the lock, or nil while another one does. It is that of a transaction, which stays
+// open: behind a pooler that changes the server's connection after each statement (PgBouncer, transaction mode), a lock of the
+// session would stay with a connection that others get next.
+//
+// CREATE INDEX CONCURRENTLY, in a migration of whoever has the lock, waits for the end of each transaction that has a snapshot.
+// So a node that waits asks in a new transaction each time, and the one that holds the lock has none: PostgreSQL keeps that of
+// a SELECT until the next statement, and SET takes none.
+func lockMigrating(ctx context.Context, conn *sql.Conn) (*sql.Tx, error) {
+	tx, err := conn.BeginTx(context.WithoutCancel(ctx), nil)
+	if err != nil {
+		return nil, err
+	}
+	var ours bool
+	// goose's own number, so that its command-line tool waits too.
+	err = tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1)", lock.DefaultLockID).Scan(&ours)
+	if err == nil && ours { // this connection is idle while we migrate
+		_, err = tx.ExecContext(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0")
+	}
+	if err != nil || !ours {
+		return nil, errors.Join(err, tx.Rollback())
+	}
+	return tx, nil
 }
 
 // migrateLook is how often a node asks whether others still migrate.

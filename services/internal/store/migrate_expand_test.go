@@ -81,6 +81,7 @@ func TestExpandRefuses(t *testing.T) {
 		`ALTER TABLE "a" ALTER COLUMN "x" SET DEFAULT 1;`:                                           "",
 		`UPDATE "a" SET "x" = 1 WHERE "x" IS NULL;`:                                                 "",
 		`DROP INDEX "a_list";`:                                                                      "",
+		`DROP INDEX CONCURRENTLY IF EXISTS "a_list";`:                                               "",
 		"-- unused since v1.2.0: nobody reads it\nALTER TABLE \"a\" DROP COLUMN \"x\";":             "",
 		`CREATE TABLE "b" ("id" bigint); CREATE UNIQUE INDEX "b_by_id" ON "b" ("id");`:              "",
 		`ALTER TABLE "a" ADD COLUMN "y" text NULL; CREATE UNIQUE INDEX "a_by_y" ON "a" ("x", "y");`: "",
@@ -116,7 +117,7 @@ var (
 	unusedSince  = regexp.MustCompile(`(?m)^-- unused since v\d+\.\d+\.\d+: \S`)
 	createTable  = regexp.MustCompile(`^CREATE TABLE "(\w+)"`)
 	createUnique = regexp.MustCompile(`^CREATE UNIQUE INDEX (?:CONCURRENTLY )?"(\w+)" ON "(\w+)" \(([^)]*)\)`)
-	dropIndex    = regexp.MustCompile(`^DROP INDEX (?:CONCURRENTLY )?"(\w+)"`)
+	dropIndex    = regexp.MustCompile(`^DROP INDEX (?:CONCURRENTLY )?(?:IF EXISTS )?"(\w+)"`)
 	alterTable   = regexp.MustCompile(`(?s)^ALTER TABLE "(\w+)" (.*)$`)
 	addColumn    = regexp.MustCompile(`^ADD COLUMN "(\w+)" `)
 	harmless     = regexp.MustCompile(`^(CREATE INDEX |UPDATE |INSERT INTO )`)

@@ -151,6 +151,28 @@ func TestNodesMigrateTogether(t *testing.T) {
 	}
 }
 
+// An index that was being built when the migration was cut off is there, and no query uses it: it is built again.
+func TestCutOffIndexIsBuiltAgain(t *testing.T) {
+	t.Parallel()
+	st := openMigrated(t, Options{Database: pgtest.NewDatabase(t)})
+	const valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'findings_list_status_severity'::regclass"
+	for _, statement := range []string{
+		"UPDATE pg_index SET indisvalid = FALSE WHERE indexrelid = 'findings_list_status_severity'::regclass",
+		"DELETE FROM goose_db_version WHERE version_id >= 20261122035752",
+	} {
+		if _, err := st.writerDB.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	if _, err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var whole bool
+	if err := st.readerDB.QueryRowContext(t.Context(), valid).Scan(&whole); err != nil || !whole {
+		t.Errorf("the index is whole: %t, %v", whole, err)
+	}
+}
+
 // Two processes that open the same file at once do not both make the job queue.
 func TestProcessesMigrateTheQueueTogether(t *testing.T) {
 	t.Parallel()
