@@ -29,7 +29,7 @@ type appender interface {
 // marshaler is the one marshaler of the gateway, whatever content types a request names.
 type marshaler struct {
 	unknown func(fullMethod string, count int)
-	sizes   sync.Map // protoreflect.FullName → *atomic.Int64: length of the latest answer of the type
+	sizes   sync.Map // protoreflect.FullName → *atomic.Int64: length of the latest answer of the type; see room
 }
 
 var _ runtime.Marshaler = (*marshaler)(nil)
@@ -42,8 +42,7 @@ type answer struct {
 	call    *call
 }
 
-// Marshal writes an answer. A new buffer starts at the size of the latest answer of the same type: pages of a
-// list are alike, and growing to them by doubling copies each twice.
+// Marshal writes an answer.
 func (m *marshaler) Marshal(value any) ([]byte, error) {
 	if _, none := value.(noBody); none {
 		return nil, nil
@@ -67,19 +66,36 @@ func (m *marshaler) Marshal(value any) ([]byte, error) {
 		err = json.Compact(&compact, encoded)
 		return compact.Bytes(), err
 	}
-	if buffer != nil && cap(*buffer) > 0 {
-		b, err := appendMessage((*buffer)[:0], own, message)
-		*buffer = b
-		return b, err
+	var b []byte
+	if buffer != nil {
+		b = (*buffer)[:0]
 	}
-	size := m.sizeOf(message.ProtoReflect().Descriptor().FullName())
-	b, err := appendMessage(make([]byte, 0, size.Load()+512), own, message)
-	size.Store(int64(len(b)))
+	b, err := m.appendSized(b, own, message)
 	if buffer != nil {
 		*buffer = b
 	}
 	return b, err
 }
+
+// appendSized makes room for the whole answer before it writes: growing to a page of a few megabytes bit by bit would copy it again
+// and again. What is sent as it is stored takes about as many bytes of JSON for each of its own as the latest answer of its
+// type; others are about as long as that one.
+func (m *marshaler) appendSized(b []byte, own appender, message proto.Message) ([]byte, error) {
+	latest := m.sizeOf(message.ProtoReflect().Descriptor().FullName())
+	wire, size := int64(len(message.ProtoReflect().GetUnknown())), latest.Load()
+	if wire > 0 {
+		size = size * wire / perBytes
+	}
+	b, err := appendMessage(slices.Grow(b, int(size+size/16+512)), own, message)
+	if size = int64(len(b)); wire > 0 {
+		size = size * perBytes / wire
+	}
+	latest.Store(size)
+	return b, err
+}
+
+// perBytes are the bytes as sent for which a length of JSON is remembered.
+const perBytes = 1000
 
 // appendMessage writes a message, or one that holds its fields as they are sent: what a list has stored as protobuf needs
 // not become messages first.
