@@ -80,27 +80,30 @@ func limitOf(r *findingsv1.BulkTriageRequest) int {
 }
 
 // choose finds what the call names. On PostgreSQL others may decide about the same findings between the question and the
-// lock, so it is asked again behind the lock; on SQLite a transaction that writes is alone from its beginning.
+// lock, so it is asked behind the lock, and before it, too, where the findings are not named; on SQLite a transaction that writes is
+// alone from its beginning.
 func (s *Triage) choose(ctx context.Context, tx *ent.Tx, f *filter, where []predicate.Finding, limit int) ([]int64, error) {
 	query := tx.Finding.Query().Where(where...)
 	if limit > 0 {
 		query.Order(newestFirst).Limit(limit)
 	}
+	if !s.store.Postgres() {
+		return query.IDs(ctx)
+	}
+	if len(f.ids) > 0 {
+		if err := lockProjects(ctx, tx, f.ids); err != nil {
+			return nil, err
+		}
+		return query.IDs(ctx)
+	}
 	chosen, err := query.IDs(ctx)
-	if err != nil || len(chosen) == 0 || !s.store.Postgres() {
-		return chosen, err
+	if err != nil || len(chosen) == 0 {
+		return nil, err
 	}
 	if err := lockProjects(ctx, tx, chosen); err != nil {
 		return nil, err
 	}
-	again := tx.Finding.Query().Where(where...)
-	if len(f.ids) == 0 {
-		return again.Where(withIDs(chosen)).IDs(ctx)
-	}
-	// Two long lists of ids in one condition would be compared each with each.
-	still, err := again.IDs(ctx)
-	slices.Sort(chosen)
-	return slices.DeleteFunc(still, func(id int64) bool { _, locked := slices.BinarySearch(chosen, id); return !locked }), err
+	return tx.Finding.Query().Where(where...).Where(withIDs(chosen)).IDs(ctx)
 }
 
 // lockProjects makes triage and imports of the same projects take turns, in one order, so that they cannot deadlock.

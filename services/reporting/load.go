@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -54,27 +53,27 @@ func (l loader) all(ctx context.Context, table *columns.Table) (*columns.Snapsho
 
 func (l loader) allFindings(ctx context.Context, table *columns.Table, give func(columns.Row) error) error {
 	if l.store.Postgres() {
-		return l.findings(ctx, table, "", "", give)
+		return l.findings(ctx, table, "", nil, give)
 	}
 	return l.packedFindings(ctx, table, give)
 }
 
 func (l loader) allEvents(ctx context.Context, give func(event) error) error {
 	if l.store.Postgres() {
-		return l.events(ctx, "", "", give)
+		return l.events(ctx, "", nil, give)
 	}
 	return l.packedEvents(ctx, give)
 }
 
 // some reads findings with their history by ids.
 func (l loader) some(ctx context.Context, table *columns.Table, ids []int64) (found []columns.Row, err error) {
-	in, list := l.store.InIDs(ids)
+	in, idArgs := l.store.InIDs(ids)
 	var rows cursor[columns.Row]
-	if err := l.findings(ctx, table, " AND id"+in, list, rows.add); err != nil {
+	if err := l.findings(ctx, table, " AND id"+in, idArgs, rows.add); err != nil {
 		return nil, err
 	}
 	var history cursor[event]
-	if err := l.events(ctx, " AND finding_id"+in, list, history.add); err != nil {
+	if err := l.events(ctx, " AND finding_id"+in, idArgs, history.add); err != nil {
 		return nil, err
 	}
 	next := joined(&rows, &history)
@@ -85,9 +84,9 @@ func (l loader) some(ctx context.Context, table *columns.Table, ids []int64) (fo
 	return found, nil
 }
 
-func (l loader) findings(ctx context.Context, table *columns.Table, condition, list string, give func(columns.Row) error) error {
+func (l loader) findings(ctx context.Context, table *columns.Table, condition string, args []any, give func(columns.Row) error) error {
 	query := "SELECT id, project_id, rule_id, ref, " + attrs + " FROM findings WHERE deployment_id = ?" + condition + " ORDER BY id"
-	rows, err := l.query(ctx, query, list)
+	rows, err := l.query(ctx, query, args...)
 	if err != nil {
 		return fmt.Errorf("read findings for reports: %w", err)
 	}
@@ -112,9 +111,9 @@ func (l loader) findings(ctx context.Context, table *columns.Table, condition, l
 	return rows.Err()
 }
 
-func (l loader) events(ctx context.Context, condition, list string, give func(event) error) error {
+func (l loader) events(ctx context.Context, condition string, args []any, give func(event) error) error {
 	query := "SELECT finding_id, " + transition + " FROM finding_events WHERE deployment_id = ?" + condition + " ORDER BY finding_id, id"
-	rows, err := l.query(ctx, query, list)
+	rows, err := l.query(ctx, query, args...)
 	if err != nil {
 		return fmt.Errorf("read events for reports: %w", err)
 	}
@@ -131,21 +130,11 @@ func (l loader) events(ctx context.Context, condition, list string, give func(ev
 	return rows.Err()
 }
 
-// query runs a statement whose first parameter is the deployment and whose second, where there is one, a list of ids.
-func (l loader) query(ctx context.Context, query, list string) (*sql.Rows, error) {
-	args := []any{l.deploymentID}
-	if list != "" {
-		args = append(args, list)
-	}
+// query runs a statement whose first parameter is the deployment.
+func (l loader) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	args = append([]any{l.deploymentID}, args...)
 	reader, _ := l.store.DB()
-	return reader.QueryContext(ctx, l.placeholders(query), args...)
-}
-
-func (l loader) placeholders(query string) string {
-	if l.store.Postgres() {
-		query = strings.Replace(strings.Replace(query, "?", "$1", 1), "?", "$2", 1)
-	}
-	return query
+	return reader.QueryContext(ctx, l.store.Placeholders(query), args...)
 }
 
 // changed is an event that may not be part of a snapshot yet.
@@ -155,7 +144,7 @@ type changed struct{ id, finding int64 }
 func (l loader) since(ctx context.Context, id int64) (list []changed, err error) {
 	reader, _ := l.store.DB()
 	// The sum keeps the planner from an index by deployment: the new events of all deployments are fewer than all of one.
-	query := l.placeholders("SELECT id, finding_id FROM finding_events WHERE id > ? AND deployment_id + 0 = ?")
+	query := l.store.Placeholders("SELECT id, finding_id FROM finding_events WHERE id > ? AND deployment_id + 0 = ?")
 	rows, err := reader.QueryContext(ctx, query, id, l.deploymentID)
 	if err != nil {
 		return nil, fmt.Errorf("read new events for reports: %w", err)
@@ -174,7 +163,7 @@ func (l loader) since(ctx context.Context, id int64) (list []changed, err error)
 // count is the number of events of the deployment with ids up to one.
 func (l loader) count(ctx context.Context, highest int64) (n int64, err error) {
 	reader, _ := l.store.DB()
-	query := l.placeholders("SELECT COUNT(*) FROM finding_events WHERE deployment_id = ? AND id <= ?")
+	query := l.store.Placeholders("SELECT COUNT(*) FROM finding_events WHERE deployment_id = ? AND id <= ?")
 	if err := reader.QueryRowContext(ctx, query, l.deploymentID, highest).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count events for reports: %w", err)
 	}

@@ -34,8 +34,8 @@ func TestPackedRows(t *testing.T) {
 		var events, packedEvents cursor[event]
 		table, packedTable := columns.NewTable(), columns.NewTable()
 		for _, err := range []error{
-			l.findings(t.Context(), table, "", "", rows.add), l.packedFindings(t.Context(), packedTable, packedRows.add),
-			l.events(t.Context(), "", "", events.add), l.packedEvents(t.Context(), packedEvents.add),
+			l.findings(t.Context(), table, "", nil, rows.add), l.packedFindings(t.Context(), packedTable, packedRows.add),
+			l.events(t.Context(), "", nil, events.add), l.packedEvents(t.Context(), packedEvents.add),
 		} {
 			if err != nil {
 				t.Fatal(err)

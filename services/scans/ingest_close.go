@@ -207,9 +207,9 @@ func (in *ingest) close(ctx context.Context, f fate, ids []int64) error {
 	if f.about {
 		reason, args = "CAST(? AS TEXT) || COALESCE(file_path, '') || CAST(? AS TEXT)", append(args, f.suffix)
 	}
-	inIDs, list := in.store.InIDs(ids)
+	inIDs, idArgs := in.store.InIDs(ids)
 	args = append([]any{f.state, f.state}, args...)
-	args = append(args, in.scan.ID, in.scan.ID, in.now, in.deploymentID, list)
+	args = append(append(args, in.scan.ID, in.scan.ID, in.now, in.deploymentID), idArgs...)
 	err := in.store.Exec(ctx, in.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
 		SELECT deployment_id, id, ?, status, ?, `+reason+`, '', 'scan', ?, ?, ? FROM findings WHERE deployment_id = ? AND id`+inIDs, args...)
 	if err != nil {

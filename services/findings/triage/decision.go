@@ -5,6 +5,7 @@ package triage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -114,21 +115,19 @@ func (d Decision) record(ctx context.Context, st *store.Store, tx *ent.Tx, chose
 		to = "CASE WHEN state IN ('" + lifecycle.Fixed + "', '" + lifecycle.Removed + "') THEN state ELSE ? END"
 		toArgs = []any{lifecycle.Status(lifecycle.Unresolved, d.State)}
 	}
-	inChosen, chosenList := st.InIDs(chosen)
-	inAll, allList := st.InIDs(all)
+	inChosen, chosenIDs := st.InIDs(chosen)
+	inAll, allIDs := st.InIDs(all)
 	columns := []string{findingevent.FieldDeploymentID, findingevent.FieldFindingID, findingevent.FieldKind, findingevent.FieldFromStatus,
 		findingevent.FieldToStatus, findingevent.FieldReason, findingevent.FieldNote, findingevent.FieldActorKind, findingevent.FieldActorID,
 		findingevent.FieldActorName, findingevent.FieldAt}
 	query := "INSERT INTO " + findingevent.Table + " (" + strings.Join(columns, ", ") + ") " +
 		"SELECT deployment_id, id, CASE WHEN id" + inChosen + " THEN ? ELSE 'triage_spread' END, status, " + to + ", ?, ?, ?, ?, ?, ? FROM " + finding.Table +
 		" WHERE deployment_id = ? AND id" + inAll + " AND " + changed
-	args := append([]any{chosenList, kind}, toArgs...)
-	args = append(args, d.Reason, d.Note, d.ActorKind, d.ActorID, d.ActorName, d.At, d.DeploymentID, allList)
-	args = append(args, changedArgs...)
+	args := slices.Concat(chosenIDs, []any{kind}, toArgs, []any{d.Reason, d.Note, d.ActorKind, d.ActorID, d.ActorName, d.At, d.DeploymentID}, allIDs, changedArgs)
 	if teams, limited := tenant.Teams(ctx); limited {
-		inTeams, teamList := st.InIDs(teams)
+		inTeams, teamIDs := st.InIDs(teams)
 		query += " AND project_id IN (SELECT project_id FROM " + teamproject.Table + " WHERE deployment_id = ? AND team_id" + inTeams + ")"
-		args = append(args, d.DeploymentID, teamList)
+		args = append(append(args, d.DeploymentID), teamIDs...)
 	}
 	return st.Exec(ctx, tx, query, args...)
 }

@@ -19,11 +19,14 @@ type identity struct {
 	Fingerprint string `sql:"fingerprint"`
 }
 
+// fewTwins is up to how many findings PostgreSQL joins well, whatever its statistics say.
+const fewTwins = 100
+
 // twins returns the chosen findings and the same ones on other refs of their projects: all, and those that a list may
 // show. A removed finding shares decisions too, since it may come back.
 func twins(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, issueType string, chosen []int64) (all, shown []int64, err error) {
 	same := twinsByJoin(deploymentID, chosen)
-	if st.Postgres() {
+	if st.Postgres() && len(chosen) > fewTwins {
 		if same, err = twinsByValues(ctx, tx, chosen); err != nil {
 			return nil, nil, err
 		}
@@ -46,7 +49,7 @@ func twins(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64,
 	return all, shown, nil
 }
 
-// twinsByJoin limits findings to the identities of the chosen ones. SQLite makes a table of them and looks each up in the
+// twinsByJoin limits findings to the identities of the chosen ones in one statement. SQLite makes a table of them and looks each up in the
 // index by identity.
 func twinsByJoin(deploymentID int64, chosen []int64) predicate.Finding {
 	return func(s *entsql.Selector) {

@@ -130,7 +130,9 @@ func (t *Trail) chain(ctx context.Context, tx *ent.Tx, entry *ent.AuditEntry) er
 	if err := create.Exec(ctx); err != nil {
 		return err
 	}
-	return head.Update().SetSequence(entry.Sequence).SetHash(entry.Hash).SetSeal(t.seal(entry.DeploymentID, entry.Sequence, entry.Hash)).Exec(ctx)
+	// Not head.Update(), which reads the row again.
+	return tx.AuditHead.Update().Where(audithead.ID(head.ID)).SetSequence(entry.Sequence).SetHash(entry.Hash).
+		SetSeal(t.seal(entry.DeploymentID, entry.Sequence, entry.Hash)).Exec(ctx)
 }
 
 // lockHead makes those who append to the same chain take turns; on SQLite they do anyway.

@@ -2,25 +2,46 @@ package store
 
 import (
 	"strconv"
+	"strings"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 )
 
-// InIDs is the condition that a column is one of many ids. They are one parameter, however many they are: databases cap
-// the number of parameters.
+// fewIDs is how many ids are a parameter each: PostgreSQL plans such a statement once, as it does not know how many ids a list
+// will have, and making the plan costs more than looking them up.
+const fewIDs = 4
+
+// InIDs is the condition that a column is one of many ids. More than a few are one parameter, however many they are: databases
+// cap the number of parameters.
 func InIDs(column string, ids []int64) *entsql.Predicate {
 	return entsql.P(func(b *entsql.Builder) {
+		b.WriteString(column)
+		if 0 < len(ids) && len(ids) <= fewIDs {
+			b.WriteString(" IN (").Args(anys(ids)...).WriteByte(')')
+			return
+		}
 		list, before, after := idList(b.Dialect(), ids)
-		b.WriteString(column).WriteString(before).Arg(list).WriteString(after)
+		b.WriteString(before).Arg(list).WriteString(after)
 	})
 }
 
-// InIDs is the same condition for statements written by hand: the SQL behind the column, with one placeholder, and the
-// parameter.
-func (s *Store) InIDs(ids []int64) (condition, parameter string) {
+// InIDs is the same condition for statements written by hand: the SQL behind the column, with its placeholders, and the
+// parameters.
+func (s *Store) InIDs(ids []int64) (condition string, parameters []any) {
+	if 0 < len(ids) && len(ids) <= fewIDs {
+		return " IN (?" + strings.Repeat(", ?", len(ids)-1) + ")", anys(ids)
+	}
 	list, before, after := idList(s.dialect, ids)
-	return before + "?" + after, list
+	return before + "?" + after, []any{list}
+}
+
+func anys(ids []int64) []any {
+	parameters := make([]any, len(ids))
+	for i, id := range ids {
+		parameters[i] = id
+	}
+	return parameters
 }
 
 func idList(dialectName string, ids []int64) (list, before, after string) {

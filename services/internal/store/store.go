@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
+	"strconv"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -172,10 +172,7 @@ func Time(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 // Exec runs a statement that ent cannot build (INSERT … SELECT) inside a transaction. Placeholders are written as ?.
 // It passes the policies of the schema by: the statement itself names the deployment.
 func (s *Store) Exec(ctx context.Context, tx *ent.Tx, query string, args ...any) error {
-	if s.Postgres() {
-		query = numbered(query)
-	}
-	_, err := tx.ExecContext(ctx, query, args...)
+	_, err := tx.ExecContext(ctx, s.Placeholders(query), args...)
 	return err
 }
 
@@ -197,21 +194,24 @@ func (s *Store) PlanAnew(ctx context.Context, tx *ent.Tx, ids int) error {
 // of the pool that has no limit, so that transactions that hold all others cannot wait for each other. Like Exec it passes
 // the policies by.
 func (s *Store) ExecAside(ctx context.Context, query string, args ...any) error {
-	_, err := s.patientDB.ExecContext(ctx, numbered(query), args...)
+	_, err := s.patientDB.ExecContext(ctx, s.Placeholders(query), args...)
 	return err
 }
 
-// numbered turns the placeholders of SQLite into those of PostgreSQL.
-func numbered(query string) string {
-	var b strings.Builder
-	n := 0
-	for _, c := range query {
+// Placeholders turns those of SQLite, ?, into those of the database.
+func (s *Store) Placeholders(query string) string {
+	if !s.Postgres() {
+		return query
+	}
+	b := make([]byte, 0, len(query)+16)
+	n := int64(0)
+	for _, c := range []byte(query) {
 		if c != '?' {
-			b.WriteRune(c)
+			b = append(b, c)
 			continue
 		}
 		n++
-		fmt.Fprintf(&b, "$%d", n)
+		b = strconv.AppendInt(append(b, '$'), n, 10)
 	}
-	return b.String()
+	return string(b)
 }
