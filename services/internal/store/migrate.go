@@ -123,47 +123,12 @@ func (s *Store) backUp(ctx context.Context) (string, error) {
 
 // aloneMigrating runs fn while no other node looks at the schema or changes it: one that saw it half made would refuse to
 // start. A SQLite file has one node.
-func (s *Store) aloneMigrating(ctx context.Context, fn func() error) (err error) {
+func (s *Store) aloneMigrating(ctx context.Context, fn func() error) error {
 	if !s.Postgres() {
 		return fn()
 	}
-	conn, err := s.writerDB.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("connect for migrating: %w", err)
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	// The lock is that of a transaction, which stays open until fn has returned: behind a pooler that changes the server's
-	// connection after each statement (PgBouncer, transaction mode), a lock of the session would stay with a connection that
-	// others get next.
-	tx, err := conn.BeginTx(context.WithoutCancel(ctx), nil)
-	if err != nil {
-		return fmt.Errorf("connect for migrating: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }() // it changed nothing, and the lock goes with it in any case
-	// Others may migrate for longer than statements may take, and this connection is idle while we do.
-	if _, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
-		return fmt.Errorf("prepare for migrating: %w", err)
-	}
-	// goose's own number, so that its command-line tool waits too. The lock is asked for again and again: a statement that
-	// waits has a snapshot, and CREATE INDEX CONCURRENTLY, in a migration of whoever has the lock, would wait for that one.
-	for {
-		var ours bool
-		if err := tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1)", lock.DefaultLockID).Scan(&ours); err != nil {
-			return fmt.Errorf("wait for other nodes that migrate: %w", err)
-		}
-		if ours {
-			return fn()
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for other nodes that migrate: %w", ctx.Err())
-		case <-time.After(migrateLook):
-		}
-	}
+	return s.alone(ctx, lock.DefaultLockID, "migrating", fn) // goose's own number, so that its command-line tool waits too
 }
-
-// migrateLook is how often a node asks whether others still migrate.
-const migrateLook = 100 * time.Millisecond
 
 func (s *Store) provider() (*goose.Provider, error) {
 	dialect, dir := goose.DialectSQLite3, "sqlite"
