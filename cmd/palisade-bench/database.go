@@ -136,6 +136,17 @@ func (d *database) settle(ctx context.Context, tables ...string) error {
 	return nil
 }
 
+// rebuildIndexes does what the server does at night on PostgreSQL. Nobody else works, so it does not have to be CONCURRENTLY, which
+// an ANALYZE of the server that waits for it would end as a deadlock.
+func (d *database) rebuildIndexes(ctx context.Context) error {
+	for _, table := range []string{"findings", "finding_events"} {
+		if _, err := d.ExecContext(ctx, "REINDEX TABLE "+table); err != nil {
+			return fmt.Errorf("rebuild the indexes of %s: %w", table, err)
+		}
+	}
+	return nil
+}
+
 // bytes is what the database takes on the disk, after settle.
 func (d *database) bytes(ctx context.Context) (size int64, err error) {
 	if d.postgres() {

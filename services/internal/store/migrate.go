@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -124,58 +123,12 @@ func (s *Store) backUp(ctx context.Context) (string, error) {
 
 // aloneMigrating runs fn while no other node looks at the schema or changes it: one that saw it half made would refuse to
 // start. A SQLite file has one node.
-func (s *Store) aloneMigrating(ctx context.Context, fn func() error) (err error) {
+func (s *Store) aloneMigrating(ctx context.Context, fn func() error) error {
 	if !s.Postgres() {
 		return fn()
 	}
-	conn, err := s.writerDB.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("connect for migrating: %w", err)
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	for {
-		tx, err := lockMigrating(ctx, conn)
-		if err != nil {
-			return fmt.Errorf("wait for other nodes that migrate: %w", err)
-		}
-		if tx != nil {
-			defer func() { _ = tx.Rollback() }() // it changed nothing, and the lock goes with it in any case
-			return fn()
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for other nodes that migrate: %w", ctx.Err())
-		case <-time.After(migrateLook):
-		}
-	}
+	return s.alone(ctx, lock.DefaultLockID, "migrating", fn) // goose's own number, so that its command-line tool waits too
 }
-
-// lockMigrating returns the transaction that holds the lock, or nil while another one does. It is that of a transaction, which stays
-// open: behind a pooler that changes the server's connection after each statement (PgBouncer, transaction mode), a lock of the
-// session would stay with a connection that others get next.
-//
-// CREATE INDEX CONCURRENTLY, in a migration of whoever has the lock, waits for the end of each transaction that has a snapshot.
-// So a node that waits asks in a new transaction each time, and the one that holds the lock has none: PostgreSQL keeps that of
-// a SELECT until the next statement, and SET takes none.
-func lockMigrating(ctx context.Context, conn *sql.Conn) (*sql.Tx, error) {
-	tx, err := conn.BeginTx(context.WithoutCancel(ctx), nil)
-	if err != nil {
-		return nil, err
-	}
-	var ours bool
-	// goose's own number, so that its command-line tool waits too.
-	err = tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1)", lock.DefaultLockID).Scan(&ours)
-	if err == nil && ours { // this connection is idle while we migrate
-		_, err = tx.ExecContext(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0")
-	}
-	if err != nil || !ours {
-		return nil, errors.Join(err, tx.Rollback())
-	}
-	return tx, nil
-}
-
-// migrateLook is how often a node asks whether others still migrate.
-const migrateLook = 100 * time.Millisecond
 
 func (s *Store) provider() (*goose.Provider, error) {
 	dialect, dir := goose.DialectSQLite3, "sqlite"

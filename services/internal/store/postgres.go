@@ -60,7 +60,7 @@ func postgresConnections(o Options) int {
 	if connections == 0 {
 		connections = max(10, 4*runtime.NumCPU())
 	}
-	return max(2, connections) // a migration holds a lock on one while it works on another
+	return max(2, connections) // with one alone, what reads beside its own transaction would wait for itself
 }
 
 // limitPostgres sets the timeouts with which a connection begins, unless the URL has its own. A pooler that gives each

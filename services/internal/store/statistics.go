@@ -13,6 +13,15 @@ import (
 // findings, but one at a time, so that other writers get their turns in between. With a limit on the rows that it reads, it
 // could not tell a rare word from a frequent one.
 func (s *Store) RefreshStatistics(ctx context.Context) error {
+	if s.Postgres() {
+		// An ANALYZE that waits for an index to be rebuilt makes that rebuild fail: each waits for the other, whose statement
+		// has an old snapshot.
+		return s.alone(ctx, upkeepLock, "looking after tables", func() error { return s.refreshStatistics(ctx) })
+	}
+	return s.refreshStatistics(ctx)
+}
+
+func (s *Store) refreshStatistics(ctx context.Context) error {
 	statements, err := s.analyses(ctx)
 	if err != nil {
 		return fmt.Errorf("look for outdated planner statistics: %w", err)
