@@ -25,14 +25,14 @@ const (
 // IndexBackground rebuilds bloated indexes at night; only PostgreSQL has them. Should two nodes be at it, because the leader of the
 // queue was lost at the wrong moment or a run took longer than a day, they take turns: see store.RebuildIndexes.
 func IndexBackground(st *store.Store, log *slog.Logger) jobs.Work {
-	work := jobs.Work{
+	if !st.Postgres() {
+		return jobs.Work{}
+	}
+	return jobs.Work{
 		Register: func(workers *river.Workers) { river.AddWorker(workers, &rebuildWorker{store: st, log: log}) },
 		Queues:   []jobs.Queue{{Name: rebuildQueue, Workers: 1, Poll: rebuildPoll}},
+		Periodic: []*river.PeriodicJob{jobs.Nightly(rebuildHour, rebuildIndexes{})},
 	}
-	if st.Postgres() {
-		work.Periodic = []*river.PeriodicJob{jobs.Nightly(rebuildHour, rebuildIndexes{})}
-	}
-	return work
 }
 
 // rebuildIndexes is the nightly job.

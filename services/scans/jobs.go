@@ -24,6 +24,8 @@ const (
 	statisticsThreshold = 1000
 	// statisticsTimeout leaves room for a long import that holds the only writer of SQLite.
 	statisticsTimeout = 30 * time.Minute
+	// statisticsSnooze is when it is tried again after others looked after the tables.
+	statisticsSnooze = time.Minute
 	// abandonedAfter is how long a scan may be on its way before nobody expects it any more.
 	abandonedAfter = 24 * time.Hour
 	// abandonedInterval is how often we look for such scans.
@@ -68,7 +70,11 @@ func (*statisticsWorker) Timeout(*river.Job[refreshStatistics]) time.Duration {
 
 // Work refreshes the statistics of all tables.
 func (w *statisticsWorker) Work(ctx context.Context, _ *river.Job[refreshStatistics]) error {
-	return w.store.RefreshStatistics(ctx)
+	err := w.store.RefreshStatistics(ctx)
+	if errors.Is(err, store.ErrBusy) {
+		return river.JobSnooze(statisticsSnooze)
+	}
+	return err
 }
 
 // abandonedScans is the periodic job that gives up scans whose scanner never reported.

@@ -29,7 +29,7 @@ type appender interface {
 // marshaler is the one marshaler of the gateway, whatever content types a request names.
 type marshaler struct {
 	unknown func(fullMethod string, count int)
-	sizes   sync.Map // protoreflect.FullName → *atomic.Int64: length of the latest answer of the type; see room
+	sizes   sync.Map // protoreflect.FullName → *latest
 }
 
 var _ runtime.Marshaler = (*marshaler)(nil)
@@ -81,21 +81,31 @@ func (m *marshaler) Marshal(value any) ([]byte, error) {
 // and again. What is sent as it is stored takes about as many bytes of JSON for each of its own as the latest answer of its
 // type; others are about as long as that one.
 func (m *marshaler) appendSized(b []byte, own appender, message proto.Message) ([]byte, error) {
-	latest := m.sizeOf(message.ProtoReflect().Descriptor().FullName())
-	wire, size := int64(len(message.ProtoReflect().GetUnknown())), latest.Load()
+	latest, wire := m.latestOf(message.ProtoReflect().Descriptor().FullName()), int64(len(message.ProtoReflect().GetUnknown()))
+	switch {
+	case wire > 0:
+		guess := wire * min(latest.growth.Load(), mostGrowth) / 1000
+		b = slices.Grow(b, int(guess+guess/16+512))
+	case cap(b) == 0:
+		b = make([]byte, 0, latest.length.Load()+512)
+	}
+	b, err := appendMessage(b, own, message)
 	if wire > 0 {
-		size = size * wire / perBytes
+		latest.growth.Store(int64(len(b)) * 1000 / wire)
+	} else {
+		latest.length.Store(int64(len(b)))
 	}
-	b, err := appendMessage(slices.Grow(b, int(size+size/16+512)), own, message)
-	if size = int64(len(b)); wire > 0 {
-		size = size * perBytes / wire
-	}
-	latest.Store(size)
 	return b, err
 }
 
-// perBytes are the bytes as sent for which a length of JSON is remembered.
-const perBytes = 1000
+// mostGrowth bounds the room for an answer by its bytes as stored: a short one may have been much longer in JSON.
+const mostGrowth = 8000
+
+// latest is what is remembered of the latest answer of a type.
+type latest struct {
+	length atomic.Int64 // in bytes
+	growth atomic.Int64 // bytes of JSON for a thousand as stored
+}
 
 // appendMessage writes a message, or one that holds its fields as they are sent: what a list has stored as protobuf needs
 // not become messages first.
@@ -113,12 +123,12 @@ func appendMessage(b []byte, own appender, message proto.Message) ([]byte, error
 	return wirejson.Append(b, message.ProtoReflect().Descriptor(), wire)
 }
 
-func (m *marshaler) sizeOf(name protoreflect.FullName) *atomic.Int64 {
+func (m *marshaler) latestOf(name protoreflect.FullName) *latest {
 	if known, ok := m.sizes.Load(name); ok {
-		return known.(*atomic.Int64)
+		return known.(*latest)
 	}
-	known, _ := m.sizes.LoadOrStore(name, new(atomic.Int64))
-	return known.(*atomic.Int64)
+	known, _ := m.sizes.LoadOrStore(name, new(latest))
+	return known.(*latest)
 }
 
 // Unmarshal reads a body without a call; the generated code does not use it.

@@ -21,7 +21,7 @@ func (s *Store) alone(ctx context.Context, number int64, doing string, fn func()
 	for {
 		ours, err := s.aloneNow(ctx, number, fn)
 		if err != nil && !ours {
-			return fmt.Errorf("wait for other nodes that are %s: %w", doing, err)
+			return fmt.Errorf("take the lock for %s: %w", doing, err)
 		}
 		if ours {
 			return err

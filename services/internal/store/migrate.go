@@ -48,6 +48,9 @@ func (s *Store) migrate(ctx context.Context) ([]Migration, error) {
 		applied[i] = Migration{Version: r.Source.Version, Name: r.Source.Path, AppliedAt: time.Now().UTC()}
 	}
 	queue, err := s.migrateQueue(ctx)
+	if err == nil && len(applied) > 0 && !s.Postgres() {
+		err = s.refreshStatistics(ctx) // of what is new; PostgreSQL has statistics of columns
+	}
 	return append(applied, queue...), err
 }
 

@@ -35,7 +35,8 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 		config.RuntimeParams["application_name"] = "palisade"
 	}
 	patient := config.Copy()
-	limitPostgres(config)
+	limitPostgres(config, statementTimeout, idleTimeout)
+	limitPostgres(patient, 0, 0)
 	db, patientDB := openPool(ctx, stdlib.GetConnector(*config)), openPool(ctx, stdlib.GetConnector(*patient))
 	connections := postgresConnections(o)
 	db.SetMaxOpenConns(connections)
@@ -63,15 +64,15 @@ func postgresConnections(o Options) int {
 	return max(2, connections) // with one alone, what reads beside its own transaction would wait for itself
 }
 
-// limitPostgres sets the timeouts with which a connection begins, unless the URL has its own. A pooler that gives each
+// limitPostgres sets the timeouts with which a connection begins, unless the URL has its own: 0 is none, whatever the role has. A pooler that gives each
 // transaction another connection refuses such settings: whoever says in the URL that there is one, because statements
 // must not be prepared (default_query_exec_mode=exec, or another that is not the default), sets them for the role.
-func limitPostgres(config *pgx.ConnConfig) {
+func limitPostgres(config *pgx.ConnConfig, statement, idle time.Duration) {
 	if config.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 		return
 	}
 	for name, timeout := range map[string]time.Duration{
-		"statement_timeout": statementTimeout, "idle_in_transaction_session_timeout": idleTimeout,
+		"statement_timeout": statement, "idle_in_transaction_session_timeout": idle,
 	} {
 		if config.RuntimeParams[name] == "" {
 			config.RuntimeParams[name] = strconv.FormatInt(timeout.Milliseconds(), 10)

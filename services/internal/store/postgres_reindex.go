@@ -26,9 +26,14 @@ const (
 	// rebuildTime is what one index gets. A rebuild waits for every transaction that is older, and lets no vacuum at the table
 	// meanwhile: one that was forgotten must not stop that until somebody looks.
 	rebuildTime = 2 * time.Hour
+	// leftoverTime is what is given to what an earlier run has left, and to statistics.
+	leftoverTime = 30 * time.Minute
 	// cleanUpTime is for removing what a rebuild left that was cut off. A job that is cancelled at a stop gets five seconds.
 	cleanUpTime = 4 * time.Second
 )
+
+// errStuck ends the night: the next index would wait for the same transaction, and keep vacuum away for as long again.
+var errStuck = errors.New("no more indexes are rebuilt this night")
 
 // RebuiltIndex is an index that was written anew.
 type RebuiltIndex struct {
@@ -53,14 +58,19 @@ func (s *Store) rebuildIndexes(ctx context.Context, least int64) (rebuilt []Rebu
 	const doing = "looking after tables"
 	var failed []error
 	err = s.alone(ctx, upkeepLock, doing, func() error {
-		_, err := s.dropLeftovers(ctx)
-		return err
+		limited, cancel := context.WithTimeout(ctx, leftoverTime)
+		defer cancel()
+		if _, err := s.dropLeftovers(limited); err != nil {
+			return err
+		}
+		return s.refreshStatistics(limited) // what an index needs is told from them
 	})
 	if err != nil {
-		failed = append(failed, err)
+		return nil, err
 	}
 	tried := map[string]bool{}
 	for ctx.Err() == nil {
+		time.Sleep(2 * lookInterval) // others who ask for the lock get it
 		var index *indexSize
 		err := s.alone(ctx, upkeepLock, doing, func() (err error) {
 			index, err = s.bloatedIndex(ctx, least, tried)
@@ -77,7 +87,7 @@ func (s *Store) rebuildIndexes(ctx context.Context, least int64) (rebuilt []Rebu
 		if err != nil {
 			failed = append(failed, err)
 		}
-		if index == nil {
+		if index == nil || errors.Is(err, errStuck) {
 			return rebuilt, errors.Join(failed...)
 		}
 	}
@@ -90,7 +100,12 @@ func (s *Store) rebuild(ctx context.Context, index *indexSize) (size int64, err 
 	limited, cancel := context.WithTimeout(ctx, rebuildTime)
 	defer cancel()
 	if _, err := s.patientDB.ExecContext(limited, statement); err != nil {
-		return 0, errors.Join(fmt.Errorf("rebuild index %s: %w; %s", index.name, err, rebuildAdvice(limited, err, statement)), s.cleanUp(ctx))
+		err = fmt.Errorf("rebuild index %s: %w; %s", index.name, err, rebuildAdvice(limited, err, statement))
+		left := s.cleanUp(ctx)
+		if left != nil || limited.Err() != nil {
+			left = errors.Join(left, errStuck)
+		}
+		return 0, errors.Join(err, left)
 	}
 	err = s.patientDB.QueryRowContext(ctx, "SELECT pg_relation_size(to_regclass($1))", index.quoted()).Scan(&size)
 	if err != nil {

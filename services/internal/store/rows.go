@@ -134,15 +134,19 @@ func (d readerDriver) Query(ctx context.Context, query string, args, into any) e
 	for range p.Once {
 		list = append(list, p.OnceArg)
 	}
+	if into, ok := into.(*entsql.Rows); ok {
+		into.ColumnScanner = noRows{}
+	}
+	if d.Dialect() == dialect.Postgres {
+		if ok, err := p.receiveDirectly(ctx, d.DB(), statement, list); ok {
+			return err
+		}
+	}
 	var rows entsql.Rows
 	if err := d.Driver.Query(ctx, statement, list, &rows); err != nil {
 		return err
 	}
-	err := p.receive(rows)
-	if into, ok := into.(*entsql.Rows); ok {
-		into.ColumnScanner = noRows{}
-	}
-	return err
+	return p.receive(rows)
 }
 
 func (p *packer) receive(rows entsql.Rows) (err error) {

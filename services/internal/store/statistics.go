@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/palisade/palisade/ent/migrate"
@@ -12,14 +15,22 @@ import (
 // first large import. SQLite reads every index of the tables whose size has changed much, a few seconds for a million
 // findings, but one at a time, so that other writers get their turns in between. With a limit on the rows that it reads, it
 // could not tell a rare word from a frequent one.
+//
+// On PostgreSQL it is ErrBusy while an index is rebuilt, or others refresh them: an ANALYZE that waits for an index to be rebuilt
+// makes that rebuild fail, because each waits for the other, whose statement has an old snapshot.
 func (s *Store) RefreshStatistics(ctx context.Context) error {
-	if s.Postgres() {
-		// An ANALYZE that waits for an index to be rebuilt makes that rebuild fail: each waits for the other, whose statement
-		// has an old snapshot.
-		return s.alone(ctx, upkeepLock, "looking after tables", func() error { return s.refreshStatistics(ctx) })
+	if !s.Postgres() {
+		return s.refreshStatistics(ctx)
 	}
-	return s.refreshStatistics(ctx)
+	ours, err := s.aloneNow(ctx, upkeepLock, func() error { return s.refreshStatistics(ctx) })
+	if err == nil && !ours {
+		return ErrBusy
+	}
+	return err
 }
+
+// ErrBusy says that others look after the tables now: try again in a while.
+var ErrBusy = errors.New("indexes are being rebuilt, or planner statistics refreshed")
 
 func (s *Store) refreshStatistics(ctx context.Context) error {
 	statements, err := s.analyses(ctx)
@@ -63,7 +74,7 @@ func (s *Store) analyses(ctx context.Context) (statements []string, err error) {
 		}
 		return []string{"ANALYZE " + strings.Join(names, ", ")}, nil
 	}
-	known, err := s.knownSizes(ctx)
+	known, err := s.knownEntries(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,40 +83,45 @@ func (s *Store) analyses(ctx context.Context) (statements []string, err error) {
 		if err := s.readerDB.QueryRowContext(ctx, `SELECT COUNT(*) FROM "`+table.Name+`"`).Scan(&size); err != nil {
 			return nil, err
 		}
-		before, ok := known[table.Name]
-		if size == 0 && !ok {
+		if size == 0 && len(known[table.Name]) == 0 {
 			continue
 		}
-		if ok && size <= before+before/4 && size >= before-before/4 {
-			continue
-		}
+		before := slices.Max(append(slices.Collect(maps.Values(known[table.Name])), 0)) // full indexes have all rows
+		outdated := size > before+before/4 || size < before-before/4
 		for _, index := range table.Indexes {
-			statements = append(statements, `ANALYZE "`+index.Name+`"`)
+			// One that came with a migration would be taken for one that finds a few rows.
+			_, there := known[table.Name][index.Name]
+			if partial := index.Annotation != nil && index.Annotation.Where != ""; outdated || !there && !partial {
+				statements = append(statements, `ANALYZE "`+index.Name+`"`)
+			}
 		}
 	}
 	return statements, nil
 }
 
-// knownSizes are the numbers of rows at the latest statistics, by table. The full indexes of a table count all of them.
-func (s *Store) knownSizes(ctx context.Context) (map[string]int64, error) {
+// knownEntries are how many entries indexes had at the latest statistics, by table and index. Indexes without entries have none.
+func (s *Store) knownEntries(ctx context.Context) (map[string]map[string]int64, error) {
+	known := map[string]map[string]int64{}
 	var there bool
 	err := s.readerDB.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1')").Scan(&there)
 	if err != nil || !there {
-		return nil, err
+		return known, err
 	}
-	rows, err := s.readerDB.QueryContext(ctx, "SELECT tbl, MAX(CAST(stat AS INTEGER)) FROM sqlite_stat1 GROUP BY tbl")
+	rows, err := s.readerDB.QueryContext(ctx, "SELECT tbl, idx, CAST(stat AS INTEGER) FROM sqlite_stat1 WHERE idx IS NOT NULL")
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	sizes := map[string]int64{}
 	for rows.Next() {
-		var table string
-		var size int64
-		if err := rows.Scan(&table, &size); err != nil {
+		var table, index string
+		var entries int64
+		if err := rows.Scan(&table, &index, &entries); err != nil {
 			return nil, err
 		}
-		sizes[table] = size
+		if known[table] == nil {
+			known[table] = map[string]int64{}
+		}
+		known[table][index] = entries
 	}
-	return sizes, rows.Err()
+	return known, rows.Err()
 }
