@@ -288,7 +288,7 @@ func tagged(deploymentID int64, names []string) predicate.Project {
 			Where(entsql.And(
 				entsql.EQ(link.C(projecttag.FieldDeploymentID), deploymentID),
 				entsql.EQ(label.C(tag.FieldDeploymentID), deploymentID),
-				entsql.In(label.C(tag.FieldName), anys(names)...),
+				entsql.In(label.C(tag.FieldName), store.Parameters(names)...),
 			))))
 	}
 }
@@ -300,12 +300,4 @@ func withIDs(ids []int64) predicate.Finding {
 
 func microseconds(seconds float64) int64 {
 	return int64(math.Round(math.Max(-1e12, math.Min(1e12, seconds)) * 1e6))
-}
-
-func anys(words []string) []any {
-	list := make([]any, len(words))
-	for i, w := range words {
-		list[i] = w
-	}
-	return list
 }

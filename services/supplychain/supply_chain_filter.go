@@ -91,7 +91,7 @@ func notArchived(deploymentID int64) predicate.Dependency {
 // licensed is the condition that a package has one of the licences: most have one only, the others are joined by commas.
 func licensed(licenses []string) predicate.Dependency {
 	return func(s *entsql.Selector) {
-		options := []*entsql.Predicate{entsql.In(s.C(dependency.FieldLicense), anyOf(licenses)...)}
+		options := []*entsql.Predicate{entsql.In(s.C(dependency.FieldLicense), store.Parameters(licenses)...)}
 		position := "instr"
 		if s.Dialect() == dialect.Postgres {
 			position = "strpos"
@@ -165,12 +165,4 @@ func versionIn(list string) predicate.Dependency {
 			b.WriteString(" IN (SELECT value FROM json_each(").Arg(list).WriteString("))")
 		}))
 	}
-}
-
-func anyOf(list []string) []any {
-	out := make([]any, len(list))
-	for i, text := range list {
-		out[i] = text
-	}
-	return out
 }

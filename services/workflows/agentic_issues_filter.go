@@ -25,7 +25,7 @@ func issueFilter(ctx context.Context, f *workflowsv1.IssueFilters) []predicate.A
 	deploymentID, _ := tenant.FromContext(ctx)
 	labels := func(kind string, values []string) predicate.AgenticIssue {
 		return labelled(deploymentID, kind, len(values) > 0, func(column string) *entsql.Predicate {
-			return entsql.In(column, texts(values)...)
+			return entsql.In(column, store.Parameters(values)...)
 		})
 	}
 	where := []predicate.AgenticIssue{
@@ -73,7 +73,7 @@ func inWords[E interface{ String() string }](column string, values []E) predicat
 	if len(words) == 0 {
 		return nil
 	}
-	return func(s *entsql.Selector) { s.Where(entsql.In(s.C(column), texts(words)...)) }
+	return func(s *entsql.Selector) { s.Where(entsql.In(s.C(column), store.Parameters(words)...)) }
 }
 
 // inReasons chooses by reason. Here the zero value says something: that there is none.
@@ -179,14 +179,6 @@ func fullRefs(refs []string) []string {
 	out := make([]string, len(refs))
 	for i, ref := range refs {
 		out[i] = gitref.Full(ref)
-	}
-	return out
-}
-
-func texts(values []string) []any {
-	out := make([]any, len(values))
-	for i, value := range values {
-		out[i] = value
 	}
 	return out
 }

@@ -73,7 +73,7 @@ func text(parts ...any) *entsql.Predicate {
 			case arg:
 				b.Arg(part.value)
 			case anyOf:
-				b.Wrap(func(b *entsql.Builder) { b.Args(anys(part)...) })
+				b.Wrap(func(b *entsql.Builder) { b.Args(store.Parameters(part)...) })
 			case *entsql.Predicate:
 				b.Join(part)
 			}
@@ -210,12 +210,4 @@ func given(values []string) []string {
 		}
 	}
 	return kept
-}
-
-func anys(words []string) []any {
-	list := make([]any, len(words))
-	for i, w := range words {
-		list[i] = w
-	}
-	return list
 }

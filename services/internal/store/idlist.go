@@ -18,7 +18,7 @@ func InIDs(column string, ids []int64) *entsql.Predicate {
 	return entsql.P(func(b *entsql.Builder) {
 		b.WriteString(column)
 		if 0 < len(ids) && len(ids) <= fewIDs {
-			b.WriteString(" IN (").Args(anys(ids)...).WriteByte(')')
+			b.WriteString(" IN (").Args(Parameters(ids)...).WriteByte(')')
 			return
 		}
 		list, before, after := idList(b.Dialect(), ids)
@@ -30,16 +30,17 @@ func InIDs(column string, ids []int64) *entsql.Predicate {
 // parameters.
 func (s *Store) InIDs(ids []int64) (condition string, parameters []any) {
 	if 0 < len(ids) && len(ids) <= fewIDs {
-		return " IN (?" + strings.Repeat(", ?", len(ids)-1) + ")", anys(ids)
+		return " IN (?" + strings.Repeat(", ?", len(ids)-1) + ")", Parameters(ids)
 	}
 	list, before, after := idList(s.dialect, ids)
 	return before + "?" + after, []any{list}
 }
 
-func anys(ids []int64) []any {
-	parameters := make([]any, len(ids))
-	for i, id := range ids {
-		parameters[i] = id
+// Parameters makes each value of a list a parameter of its own.
+func Parameters[T any](list []T) []any {
+	parameters := make([]any, len(list))
+	for i, value := range list {
+		parameters[i] = value
 	}
 	return parameters
 }

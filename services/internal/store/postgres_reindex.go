@@ -42,7 +42,8 @@ type RebuiltIndex struct {
 }
 
 // RebuildIndexes writes those indexes of our tables anew that are large and much larger than their entries need, one by one. Reads
-// and writes go on meanwhile. An error says which index failed and what to do; the others were tried. On SQLite it does nothing.
+// and writes go on meanwhile. An error says which index failed and what to do; the others were tried, unless one could not be done
+// in its time. On SQLite it does nothing.
 //
 // No two sessions rebuild at once, nor does one while another of ours refreshes statistics: for each index the lock of alone is
 // taken, and what to rebuild is looked up under it. A migration asks for another lock; if it waits for a table whose index is being
@@ -70,7 +71,6 @@ func (s *Store) rebuildIndexes(ctx context.Context, least int64) (rebuilt []Rebu
 	}
 	tried := map[string]bool{}
 	for ctx.Err() == nil {
-		time.Sleep(2 * lookInterval) // others who ask for the lock get it
 		var index *indexSize
 		err := s.alone(ctx, upkeepLock, doing, func() (err error) {
 			index, err = s.bloatedIndex(ctx, least, tried)
@@ -89,6 +89,10 @@ func (s *Store) rebuildIndexes(ctx context.Context, least int64) (rebuilt []Rebu
 		}
 		if index == nil || errors.Is(err, errStuck) {
 			return rebuilt, errors.Join(failed...)
+		}
+		select { // others who ask for the lock get it
+		case <-ctx.Done():
+		case <-time.After(2 * lookInterval):
 		}
 	}
 	return rebuilt, errors.Join(append(failed, ctx.Err())...)

@@ -42,17 +42,5 @@ func (p *packer) receivePgx(ctx context.Context, conn *stdlib.Conn, statement st
 		return err
 	}
 	defer rows.Close()
-	p.used = true
-	var packed pgtype.DriverBytes // of the buffer of the connection, until the next row
-	into := append(make([]any, 0, 1+len(p.once)), &packed)
-	for i := range p.once {
-		into = append(into, &p.once[i])
-	}
-	for rows.Next() { // once
-		if err := rows.Scan(into...); err != nil {
-			return err
-		}
-		p.rows = append(p.rows, packed...)
-	}
-	return rows.Err()
+	return receive[pgtype.DriverBytes](p, rows)
 }

@@ -146,13 +146,17 @@ func (d readerDriver) Query(ctx context.Context, query string, args, into any) e
 	if err := d.Driver.Query(ctx, statement, list, &rows); err != nil {
 		return err
 	}
-	return p.receive(rows)
+	return errors.Join(receive[sql.RawBytes](p, rows), rows.Close())
 }
 
-func (p *packer) receive(rows entsql.Rows) (err error) {
-	defer func() { err = errors.Join(err, rows.Close()) }()
+// receive takes the one row of a packed query; T is a value in memory of the driver, until the next row.
+func receive[T ~[]byte](p *packer, rows interface {
+	Next() bool
+	Scan(into ...any) error
+	Err() error
+}) error {
 	p.used = true
-	var packed sql.RawBytes
+	var packed T
 	into := append(make([]any, 0, 1+len(p.once)), &packed)
 	for i := range p.once {
 		into = append(into, &p.once[i])
