@@ -48,11 +48,12 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 	}, nil
 }
 
-// sqliteDSN gives every connection the same settings: a 64 MiB page cache, 5 s of patience with other processes, and its
-// latest statements kept prepared, which otherwise costs a short query more than its execution.
+// sqliteDSN gives every connection the same settings: a 64 MiB page cache, a minute of patience with other processes (a
+// command beside a server that imports, on a slow disk, waits longer than one thinks), and its latest statements kept
+// prepared, which otherwise costs a short query more than its execution.
 func sqliteDSN(path, more string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() +
-		"?_journal_mode=WAL&_busy_timeout=5000&_foreign_keys=1&_cache_size=-65536&_stmt_cache_size=64&" + more
+		"?_journal_mode=WAL&_busy_timeout=60000&_foreign_keys=1&_cache_size=-65536&_stmt_cache_size=64&" + more
 }
 
 // createSQLite makes an empty database with pages of 16 KiB: bulk inserts are faster and the file smaller than with the

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
@@ -38,4 +40,25 @@ func TestReleaseMemory(t *testing.T) {
 			t.Errorf("%d rows, want 2", n)
 		}
 	})
+}
+
+func TestWaitsForOtherProcesses(t *testing.T) {
+	t.Parallel()
+	o := Options{DataDir: t.TempDir()}
+	server, command := openMigrated(t, o), openMigrated(t, o)
+	ctx := tenant.System(t.Context())
+	create := func(st *Store, name string, meanwhile func()) error {
+		return st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			meanwhile()
+			return tx.Setting.Create().SetName(name).SetValue([]byte("x")).Exec(ctx)
+		})
+	}
+	waited := make(chan error, 1)
+	err := create(server, "long", func() {
+		go func() { waited <- create(command, "short", func() {}) }()
+		time.Sleep(6 * time.Second) // a slow disk: the usual patience of 5 s is over
+	})
+	if err := errors.Join(err, <-waited); err != nil {
+		t.Error(err)
+	}
 }
