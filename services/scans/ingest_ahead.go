@@ -21,13 +21,13 @@ type eachResult func(ctx context.Context, yield func(*incoming) error) error
 
 // aheadOf lets a source read in a goroutine of its own while results that it has passed are worked on: a report takes as long to
 // read as its results take to be hashed. All calls of yield are made by the caller's goroutine; a panic of the source is one of the
-// caller. The source leaves the processor to
-// calls, as does the caller with his work.
+// caller. The source leaves the processor to calls, as does the caller with his work; while there are some, the two take turns, so that
+// they never have two processors, and with them all of a small machine: nobody would look there for the next call.
 func aheadOf(calls *traffic.Calls, work *traffic.Work, each eachResult) eachResult {
 	return func(ctx context.Context, yield func(*incoming) error) error {
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		r := &aheadReader{each: each, work: calls.Beside(), batches: make(chan []*incoming, aheadBatches)}
+		r := &aheadReader{each: each, work: calls.Beside(), batches: make(chan []*incoming, aheadBatches), done: make(chan struct{}, aheadBatches+2)}
 		go r.read(ctx)
 		var failed error
 		for batch := range r.batches {
@@ -39,6 +39,7 @@ func aheadOf(calls *traffic.Calls, work *traffic.Work, each eachResult) eachResu
 					}
 				}
 			}
+			r.done <- struct{}{}
 		}
 		switch {
 		case r.panicked != nil:
@@ -54,6 +55,8 @@ type aheadReader struct {
 	each     eachResult
 	work     *traffic.Work
 	batches  chan []*incoming
+	done     chan struct{} // one for each batch that was worked on
+	waiting  int           // batches that were not, as far as the reader knows
 	err      error
 	panicked any
 }
@@ -73,18 +76,32 @@ func (r *aheadReader) read(ctx context.Context) {
 		}
 		select {
 		case r.batches <- batch:
-			r.work.Resume()
+			r.waiting++
 			batch = nil
-			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+		r.takeTurns(ctx)
+		r.work.Resume()
+		return nil
 	})
 	if r.err == nil && len(batch) > 0 {
 		select {
 		case r.batches <- batch:
 		case <-ctx.Done():
 			r.err = context.Cause(ctx)
+		}
+	}
+}
+
+// takeTurns waits until all batches are worked on, if calls want the processors.
+func (r *aheadReader) takeTurns(ctx context.Context) {
+	for r.waiting > 0 && (r.work.Crowded() || len(r.done) > 0) {
+		select {
+		case <-r.done:
+			r.waiting--
+		case <-ctx.Done():
+			return
 		}
 	}
 }

@@ -74,7 +74,11 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 	defer spooled.Close()
 	limits := sarif.DefaultLimits()
 	limits.MaxBytes = s.options.MaxBytes
-	report, err := sarif.Open(ctx, spooled, limits, sarif.WithProduct(target.GetProduct()), sarif.WithRedactionKey(s.options.RedactionKey))
+	src := struct {
+		io.Reader
+		io.Seeker
+	}{politeReader{ctx, s.options.Calls.Beside(), spooled}, spooled}
+	report, err := sarif.Open(ctx, src, limits, sarif.WithProduct(target.GetProduct()), sarif.WithRedactionKey(s.options.RedactionKey))
 	if err != nil {
 		return reportError(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/traffic"
 )
 
 // maxEnvelope is the size of a report wrapped in JSON (see unwrap), which is held in memory.
@@ -65,7 +66,7 @@ func spoolPlain(ctx context.Context, o UploadOptions, src io.Reader) (*os.File, 
 	if err != nil {
 		return nil, err
 	}
-	n, err := io.Copy(file, io.LimitReader(contextReader{ctx, src}, o.MaxBytes+1))
+	n, err := io.Copy(file, io.LimitReader(politeReader{ctx, o.Calls.Beside(), src}, o.MaxBytes+1))
 	if err == nil && n > o.MaxBytes {
 		err = tooLarge(o.MaxBytes)
 	}
@@ -83,7 +84,7 @@ func unwrap(ctx context.Context, o UploadOptions, src io.Reader) ([]byte, error)
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // it is gone with that
-	size, err := io.Copy(file, io.LimitReader(contextReader{ctx, src}, maxEnvelope+1))
+	size, err := io.Copy(file, io.LimitReader(politeReader{ctx, o.Calls.Beside(), src}, maxEnvelope+1))
 	if err != nil {
 		return nil, err
 	}
@@ -107,15 +108,20 @@ func unwrap(ctx context.Context, o UploadOptions, src io.Reader) ([]byte, error)
 	return inner, nil
 }
 
-// contextReader stops a copy when the request ends.
-type contextReader struct {
-	ctx context.Context
-	src io.Reader
+// politeRead is how much is read at once: so much is looked at in less than a millisecond.
+const politeRead = 16 << 10
+
+// politeReader leaves the processor to calls before it reads, and stops when the request ends.
+type politeReader struct {
+	ctx  context.Context
+	work *traffic.Work
+	src  io.Reader
 }
 
-func (r contextReader) Read(p []byte) (int, error) {
+func (r politeReader) Read(p []byte) (int, error) {
+	r.work.Yield(r.ctx)
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return r.src.Read(p)
+	return r.src.Read(p[:min(len(p), politeRead)])
 }

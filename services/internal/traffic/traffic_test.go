@@ -27,8 +27,19 @@ func TestYield(t *testing.T) {
 		if got := waited(stint / 2); got != 0 {
 			t.Errorf("work that has only begun waited %s", got)
 		}
-		if got := waited(time.Millisecond); got < 2*time.Millisecond || got > 2*(time.Millisecond+stint) {
-			t.Errorf("work of 1ms waited %s beside a call that does not end", got)
+		if got := waited(time.Millisecond); got < longest || got > longest+look {
+			t.Errorf("work that has saved up %s waited %s beside a call that does not end", longest, got)
+		}
+		if got := waited(time.Millisecond); got < 2*time.Millisecond || got > 2*time.Millisecond+look {
+			t.Errorf("work of 1ms that has nothing saved up waited %s beside a call that does not end", got)
+		}
+		work.spare = 0
+		var worked, all time.Duration
+		for range 1000 {
+			worked, all = worked+stint, all+waited(stint)
+		}
+		if all < share*worked-look || all > share*worked+look {
+			t.Errorf("work of %s waited %s beside calls that do not end", worked, all)
 		}
 		if got := waited(time.Second); got < longest || got > longest+look {
 			t.Errorf("work of 1s waited %s beside a call that does not end", got)
@@ -44,8 +55,12 @@ func TestYield(t *testing.T) {
 			t.Error("time without work counts as work")
 		}
 		time.AfterFunc(time.Second+time.Millisecond, calls.End)
-		if got := waited(time.Second); got < time.Millisecond || got > time.Millisecond+look {
+		if got := waited(time.Second); got < time.Millisecond+after || got > time.Millisecond+after+look {
 			t.Errorf("work waited %s for a call that ended after 1ms", got)
+		}
+		time.Sleep(after)
+		if got := waited(time.Second); got != 0 {
+			t.Errorf("work waited %s for an answer that was sent", got)
 		}
 		calls.Begin()
 		ctx, cancel := context.WithCancel(t.Context())
