@@ -108,7 +108,7 @@ func unwrap(ctx context.Context, o UploadOptions, src io.Reader) ([]byte, error)
 	return inner, nil
 }
 
-// politeRead is how much is read at once: so much is looked at in less than a millisecond.
+// politeRead is how much is read at once while others want the processors: so much is looked at in less than a millisecond.
 const politeRead = 16 << 10
 
 // politeReader leaves the processor to calls before it reads, and stops when the request ends.
@@ -123,5 +123,8 @@ func (r politeReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return r.src.Read(p[:min(len(p), politeRead)])
+	if r.work.Crowded() {
+		p = p[:min(len(p), politeRead)]
+	}
+	return r.src.Read(p)
 }
