@@ -20,7 +20,7 @@ const (
 )
 
 // deepFigures are those of the rounds, in microseconds.
-type deepFigures struct{ first, begin, walked, jumped, byHand sample }
+type deepFigures struct{ first, begin, walked, jumped, jumpedAgain, byHand sample }
 
 // measureDeep walks through a list and jumps into it. Every round and every jump asks for another "since", which all
 // findings pass: another list as far as the server can know, so that it remembers nothing of it.
@@ -67,7 +67,7 @@ func walkWindows(deep int) (size, last int) {
 
 // deepRound walks from the first page to the deep one, and sets the pages at the end of the walk against those at its
 // beginning: both are read once, one after the other, with the same filter, behind other pages of the same list. Then
-// it asks for page 0 again and again, and jumps.
+// it asks for page 0 again and again, and jumps: into a list for each page, and to the same pages of one list.
 func (b *bench) deepRound(ctx context.Context, n, deep int, plain *child, hand *client, f *deepFigures) error {
 	window, last := walkWindows(deep)
 	walk := 1 + n
@@ -100,6 +100,9 @@ func (b *bench) deepRound(ctx context.Context, n, deep int, plain *child, hand *
 		{&f.jumped, b.server, jumpWindow, ask(func(i int) pageQuery {
 			return pageQuery{Status: "open", Page: targets[i], Since: 100_000 + n*deepWindow + i}
 		})},
+		{&f.jumpedAgain, b.server, jumpWindow, ask(func(i int) pageQuery {
+			return pageQuery{Status: "open", Page: targets[i], Since: 200_000 + n}
+		})},
 		{&f.byHand, plain, jumpWindow, func(ctx context.Context, i int) error {
 			values := url.Values{"page_size": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(targets[i] * pageSize)}}
 			return hand.get("/?"+values.Encode(), "", 0)(ctx)
@@ -127,6 +130,7 @@ func (f *deepFigures) rows(deep int, unit func(float64) string) []row {
 		{what: "page 0 again and again", value: f.first, unit: unit, note: "its rows lie in every cache; nobody who walks reads it so"},
 		{what: walked, value: f.walked, unit: unit, ratio: f.walked.over(f.first), base: "page 0 again and again", note: "its rows are read once, out of the file, as those of every page of a walk"},
 		{what: "the skip by hand", value: f.byHand, unit: unit, note: "OFFSET along the covering index, deferred join, bodies of the side table; " + jumps},
-		{what: "a deep page by a jump", value: f.jumped, unit: unit, ratio: f.jumped.over(f.byHand), base: "the skip by hand", bar: atMost(jumpBar), note: "the same pages, JSON and all"},
+		{what: "a deep page by a jump", value: f.jumped, unit: unit, ratio: f.jumped.over(f.byHand), base: "the skip by hand", bar: atMost(jumpBar), note: "the same pages, JSON and all, each of a list of its own"},
+		{what: "deep pages by jumps", value: f.jumpedAgain, unit: unit, ratio: f.jumpedAgain.over(f.byHand), base: "the skip by hand", bar: atMost(jumpBar), note: "the same pages of one list, one after the other, its first among them"},
 	}
 }

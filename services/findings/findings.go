@@ -23,6 +23,7 @@ type Findings struct {
 	findingsv1.UnimplementedFindingsServiceServer
 	store   *store.Store
 	pages   *boundaries
+	marks   listMarks
 	shown   *shown
 	sizes   *sizes
 	imports pendingImports
@@ -30,7 +31,7 @@ type Findings struct {
 
 // NewFindings serves findings from the store.
 func NewFindings(st *store.Store) *Findings {
-	return &Findings{store: st, pages: newBoundaries(), shown: newShown(), sizes: newSizes()}
+	return &Findings{store: st, pages: newBoundaries(), marks: newListMarks(), shown: newShown(), sizes: newSizes()}
 }
 
 // ListFindings is operation 11 of the contract.
@@ -88,14 +89,15 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 		return nil, err
 	}
 	var start boundary
-	if number > 0 {
+	list := s.pages.key(caller, canonical, 0, 0)
+	if number == 0 {
+		s.marks.cache.Remove(list)
+	} else {
 		var known bool
 		start, known = s.pages.cache.Get(s.pages.key(caller, canonical, size, number-1))
 		if !known {
-			before := func(page int64) (boundary, bool) {
-				return s.pages.cache.Get(s.pages.key(caller, canonical, size, page))
-			}
-			if start, err = s.skip(ctx, where, before, number, size); err != nil {
+			marks := s.marks.of(list)
+			if start, err = s.skip(ctx, where, marks, s.nearest(caller, canonical, marks, number, size), number, size); err != nil {
 				return nil, err
 			}
 		}
@@ -122,30 +124,45 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 // near is how far behind a page that was served a jump may go to be counted from there.
 const near = 50
 
-// skip finds the last row of the page before a page. It counts from the nearest page before it that was served lately, or
-// from the first one.
-func (s *Findings) skip(ctx context.Context, where []predicate.Finding, served func(page int64) (boundary, bool), page, size int64) (boundary, error) {
+// nearest is the place from which a jump to a page is counted: the end of a page shortly before it that was served lately, or else the
+// last mark before it.
+func (s *Findings) nearest(caller string, canonical []byte, left *marks, page, size int64) mark {
+	for back := int64(2); back <= min(near, page); back++ {
+		if from, known := s.pages.cache.Get(s.pages.key(caller, canonical, size, page-back)); known && !from.end {
+			return mark{(page - back + 1) * size, from}
+		}
+	}
+	return left.before(page * size)
+}
+
+// skip finds the last row of the page before a page. It counts from a place before it, in a few steps, and leaves a mark at each.
+func (s *Findings) skip(ctx context.Context, where []predicate.Finding, left *marks, from mark, page, size int64) (boundary, error) {
 	const far = int64(1) << 40
 	if page > far/size {
 		return boundary{end: true}, nil
 	}
 	rows := page * size
-	for back := int64(2); back <= min(near, page); back++ {
-		if from, known := served(page - back); known && !from.end {
-			where, rows = append(where, behind(from)), (back-1)*size
-			break
+	step := max((rows-from.rows+marksOfJump-1)/marksOfJump, markStep)
+	for from.rows < rows {
+		count := min(step, rows-from.rows)
+		ahead := where
+		if from.rows > 0 {
+			ahead = append(slices.Clip(where), behind(from.boundary))
+		}
+		var last []struct {
+			RelevantSince int64 `sql:"relevant_since"`
+			ID            int64 `sql:"id"`
+		}
+		err := s.store.Reader.Finding.Query().Where(ahead...).Order(newest(int(count))).
+			Offset(int(count)-1).Limit(1).Select(finding.FieldRelevantSince, finding.FieldID).Scan(ctx, &last)
+		if err != nil || len(last) == 0 {
+			return boundary{end: true}, err
+		}
+		if from = (mark{from.rows + count, boundary{relevantSince: last[0].RelevantSince, id: last[0].ID}}); from.rows < rows {
+			left.add(from)
 		}
 	}
-	var last []struct {
-		RelevantSince int64 `sql:"relevant_since"`
-		ID            int64 `sql:"id"`
-	}
-	err := s.store.Reader.Finding.Query().Where(where...).Order(newest(int(rows))).
-		Offset(int(rows)-1).Limit(1).Select(finding.FieldRelevantSince, finding.FieldID).Scan(ctx, &last)
-	if err != nil || len(last) == 0 {
-		return boundary{end: true}, err
-	}
-	return boundary{relevantSince: last[0].RelevantSince, id: last[0].ID}, nil
+	return from.boundary, nil
 }
 
 // pageIdentity says whose list it is, with the projects he sees, and which, without the number and the size of the page.

@@ -1,0 +1,66 @@
+package findings_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// A jump counts from where an earlier one has left a mark: it belongs to the same walk, until page 0 begins another one.
+func TestJumpsLeaveMarks(t *testing.T) {
+	const n, more = 50_000, 300
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
+		seedBulk(t, s, l, n, 1)
+		newest := s.Store.Reader.Finding.Query().Order(ent.Desc("relevant_since", "id")).FirstIDX(s.System(t))
+		// first requires that the page begins with the finding before which so many are newer, of those that were there first.
+		first := func(r *findingsv1.ListFindingsRequest, page, size, newer int64) {
+			t.Helper()
+			r.DeploymentSlug, r.Page, r.PageSize = "acme", page, &size
+			answer, err := findingsv1.NewFindingsServiceClient(s.Conn).ListFindings(s.Context(t, s.Token), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := answer.GetFindings()
+			if newer >= n {
+				if len(got) > 0 {
+					t.Errorf("page %d of %d has %d findings", page, size, len(got))
+				}
+				return
+			}
+			if want := min(size, n-newer); int64(len(got)) != want || int64(got[0].GetId()) != int64(newest)-newer {
+				t.Errorf("page %d of %d: %d findings from %d on, want %d from %d on", page, size, len(got), got[0].GetId(), want, int64(newest)-newer)
+			}
+		}
+		lists := map[string]func() *findingsv1.ListFindingsRequest{
+			"all":  func() *findingsv1.ListFindingsRequest { return &findingsv1.ListFindingsRequest{} },
+			"open": func() *findingsv1.ListFindingsRequest { return &findingsv1.ListFindingsRequest{Status: "open"} },
+			"merged": func() *findingsv1.ListFindingsRequest {
+				return &findingsv1.ListFindingsRequest{Severities: []string{"low", "medium", "high", "critical"}}
+			},
+		}
+		for name, list := range lists {
+			for _, page := range []int64{450, 250, 499, 500, 130, 9999, 60, 370} {
+				first(list(), page, 100, 100*page)
+			}
+			first(list(), 70, 333, 70*333)
+			if t.Failed() {
+				t.Fatalf("list of %s", name)
+			}
+		}
+		l.seed(t, s, many(more, func(i int, f *fact) { f.label, f.at = fmt.Sprintf("new%d", i), int64(1+i) })...)
+		for _, list := range lists {
+			first(list(), 310, 100, 31_000)
+			r, size := list(), int64(more)
+			r.DeploymentSlug, r.PageSize = "acme", &size
+			answer, err := findingsv1.NewFindingsServiceClient(s.Conn).ListFindings(s.Context(t, s.Token), r)
+			if err != nil || len(answer.GetFindings()) != more {
+				t.Fatalf("page 0: %d findings, %v", len(answer.GetFindings()), err)
+			}
+			first(list(), 200, 100, 20_000-more)
+		}
+	})
+}
