@@ -135,34 +135,32 @@ func (s *Findings) nearest(caller string, canonical []byte, left *marks, page, s
 	return left.before(page * size)
 }
 
-// skip finds the last row of the page before a page. It counts from a place before it, in a few steps, and leaves a mark at each.
+// skip finds the last row of the page before a page, counts to it from a place before it, and leaves a mark there.
 func (s *Findings) skip(ctx context.Context, where []predicate.Finding, left *marks, from mark, page, size int64) (boundary, error) {
 	const far = int64(1) << 40
 	if page > far/size {
 		return boundary{end: true}, nil
 	}
 	rows := page * size
-	step := max((rows-from.rows+marksOfJump-1)/marksOfJump, markStep)
-	for from.rows < rows {
-		count := min(step, rows-from.rows)
-		ahead := where
-		if from.rows > 0 {
-			ahead = append(slices.Clip(where), behind(from.boundary))
-		}
-		var last []struct {
-			RelevantSince int64 `sql:"relevant_since"`
-			ID            int64 `sql:"id"`
-		}
-		err := s.store.Reader.Finding.Query().Where(ahead...).Order(newest(int(count))).
-			Offset(int(count)-1).Limit(1).Select(finding.FieldRelevantSince, finding.FieldID).Scan(ctx, &last)
-		if err != nil || len(last) == 0 {
-			return boundary{end: true}, err
-		}
-		if from = (mark{from.rows + count, boundary{relevantSince: last[0].RelevantSince, id: last[0].ID}}); from.rows < rows {
-			left.add(from)
-		}
+	if from.rows == rows {
+		return from.boundary, nil
 	}
-	return from.boundary, nil
+	if from.rows > 0 {
+		where = append(where, behind(from.boundary))
+	}
+	var last []struct {
+		RelevantSince int64 `sql:"relevant_since"`
+		ID            int64 `sql:"id"`
+	}
+	count := int(rows - from.rows)
+	err := s.store.Reader.Finding.Query().Where(where...).Order(newest(count)).
+		Offset(count-1).Limit(1).Select(finding.FieldRelevantSince, finding.FieldID).Scan(ctx, &last)
+	if err != nil || len(last) == 0 {
+		return boundary{end: true}, err
+	}
+	end := boundary{relevantSince: last[0].RelevantSince, id: last[0].ID}
+	left.add(mark{rows, end})
+	return end, nil
 }
 
 // pageIdentity says whose list it is, with the projects he sees, and which, without the number and the size of the page.

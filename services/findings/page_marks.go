@@ -9,12 +9,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/expirable"
 )
 
-const (
-	// markStep is how many rows are between two marks at least: counting so many takes less than a millisecond.
-	markStep = 10_000
-	// marksOfJump is in how many steps a jump counts, and so how many marks it leaves.
-	marksOfJump = 4
-)
+// markApart is how many rows are between two marks at least: counting so many takes less than a millisecond.
+const markApart = 10_000
 
 // mark is the place in a list behind which a number of its rows lie, those of the boundary the last of them.
 type mark struct {
@@ -58,12 +54,15 @@ func (m *marks) before(rows int64) mark {
 	return mark{}
 }
 
+// add adds a mark, unless another one, or the beginning of the list, is near.
 func (m *marks) add(k mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i, there := m.find(k.rows); !there {
-		m.at = slices.Insert(m.at, i, k)
+	i, _ := m.find(k.rows)
+	if k.rows < markApart || i > 0 && k.rows-m.at[i-1].rows < markApart || i < len(m.at) && m.at[i].rows-k.rows < markApart {
+		return
 	}
+	m.at = slices.Insert(m.at, i, k)
 }
 
 func (m *marks) find(rows int64) (int, bool) {

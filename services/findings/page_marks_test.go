@@ -53,7 +53,7 @@ func TestJumpsLeaveMarks(t *testing.T) {
 		}
 		l.seed(t, s, many(more, func(i int, f *fact) { f.label, f.at = fmt.Sprintf("new%d", i), int64(1+i) })...)
 		for _, list := range lists {
-			first(list(), 310, 100, 31_000)
+			first(list(), 310, 100, 31_000) // behind a mark of 25,000 rows
 			r, size := list(), int64(more)
 			r.DeploymentSlug, r.PageSize = "acme", &size
 			answer, err := findingsv1.NewFindingsServiceClient(s.Conn).ListFindings(s.Context(t, s.Token), r)
