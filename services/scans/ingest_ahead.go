@@ -39,7 +39,10 @@ func aheadOf(calls *traffic.Calls, work *traffic.Work, each eachResult) eachResu
 					}
 				}
 			}
-			r.done <- struct{}{}
+			select {
+			case r.done <- struct{}{}:
+			case <-ctx.Done(): // nobody waits for it any more
+			}
 		}
 		switch {
 		case r.panicked != nil:
