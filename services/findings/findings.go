@@ -89,14 +89,13 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 		return nil, err
 	}
 	var start boundary
-	list := s.pages.key(caller, canonical, 0, 0)
 	if number == 0 {
-		s.marks.cache.Remove(list)
+		s.marks.cache.Remove(s.pages.list(caller, canonical))
 	} else {
 		var known bool
 		start, known = s.pages.cache.Get(s.pages.key(caller, canonical, size, number-1))
 		if !known {
-			marks := s.marks.of(list)
+			marks := s.marks.of(s.pages.list(caller, canonical))
 			if start, err = s.skip(ctx, where, marks, s.nearest(caller, canonical, marks, number, size), number, size); err != nil {
 				return nil, err
 			}

@@ -47,6 +47,9 @@ func (b *boundaries) key(caller string, filter []byte, pageSize, page int64) pag
 	return pageKey(h.Sum(nil))
 }
 
+// list identifies a list, whatever its pages: there are no pages of no rows.
+func (b *boundaries) list(caller string, filter []byte) pageKey { return b.key(caller, filter, 0, 0) }
+
 // newestFirst is the order of all lists, with a stable tie-break.
 func newestFirst(s *entsql.Selector) {
 	s.OrderBy(entsql.Desc(s.C(finding.FieldRelevantSince)), entsql.Desc(s.C(finding.FieldID)))

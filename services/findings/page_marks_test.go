@@ -31,8 +31,11 @@ func TestJumpsLeaveMarks(t *testing.T) {
 				}
 				return
 			}
-			if want := min(size, n-newer); int64(len(got)) != want || int64(got[0].GetId()) != int64(newest)-newer {
-				t.Errorf("page %d of %d: %d findings from %d on, want %d from %d on", page, size, len(got), got[0].GetId(), want, int64(newest)-newer)
+			if want := min(size, n-newer); int64(len(got)) != want {
+				t.Fatalf("page %d of %d has %d findings, want %d", page, size, len(got), want)
+			}
+			if want := int64(newest) - newer; int64(got[0].GetId()) != want {
+				t.Errorf("page %d of %d begins with %d, want %d", page, size, got[0].GetId(), want)
 			}
 		}
 		lists := map[string]func() *findingsv1.ListFindingsRequest{

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// aheadBatch is how many results are handed over at a time, and aheadBatches how many such batches may wait.
+	// aheadBatch is how many results are handed over at a time, and aheadBatches how many such batches may wait, beside one that
+	// is worked on and one that is read.
 	aheadBatch   = 100
 	aheadBatches = 2
 )

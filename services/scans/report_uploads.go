@@ -74,14 +74,16 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 	defer spooled.Close()
 	limits := sarif.DefaultLimits()
 	limits.MaxBytes = s.options.MaxBytes
+	polite := &politeReader{ctx, s.options.Calls.Beside(), spooled}
 	src := struct {
 		io.Reader
 		io.Seeker
-	}{politeReader{ctx, s.options.Calls.Beside(), spooled}, spooled}
+	}{polite, spooled}
 	report, err := sarif.Open(ctx, src, limits, sarif.WithProduct(target.GetProduct()), sarif.WithRedactionKey(s.options.RedactionKey))
 	if err != nil {
 		return reportError(err)
 	}
+	polite.work = new(traffic.Work) // who reads the results gives way between them: see aheadOf
 	response, err := s.ingest(ctx, target, report)
 	if err != nil {
 		return reportError(err)

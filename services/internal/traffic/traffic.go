@@ -70,11 +70,11 @@ func (w *Work) Yield(ctx context.Context) {
 		return
 	}
 	w.spare = min(w.spare+share*worked, longest)
-	for began := now; w.calls.wait(now) && w.spare > 0 && ctx.Err() == nil; began = now {
+	for w.calls.wait(now) && w.spare > 0 && ctx.Err() == nil {
 		w.met = now
 		time.Sleep(look)
+		w.spare -= time.Since(w.met)
 		now = time.Now()
-		w.spare -= now.Sub(began)
 	}
 	w.since = now
 }
