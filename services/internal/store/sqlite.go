@@ -31,7 +31,11 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 	if err := createSQLite(ctx, path); err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, err)
 	}
-	writer := openPool(ctx, writerConnector{sqliteConnector{sqliteDSN(path, "_txlock=immediate&_synchronous=FULL")}})
+	checkpoints := newCheckpoints(path)
+	writer := openPool(ctx, writerConnector{
+		sqliteConnector{sqliteDSN(path, "_txlock=immediate&_synchronous=FULL")}, checkpoints,
+	})
+	checkpoints.writer = writer
 	writer.SetMaxOpenConns(1)
 	reader := openPool(ctx, sqliteConnector{sqliteDSN(path, "_synchronous=NORMAL&_query_only=1")})
 	readers := o.MaxOpen
@@ -44,7 +48,8 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), writer.Close(), reader.Close())
 	}
 	return &Store{
-		dialect: dialect.SQLite, readerDB: reader, writerDB: writer, patientDB: writer, group: newGroup(writer), location: path,
+		dialect: dialect.SQLite, readerDB: reader, writerDB: writer, patientDB: writer, group: newGroup(writer),
+		checkpoints: checkpoints, location: path,
 	}, nil
 }
 

@@ -39,8 +39,11 @@ type Store struct {
 	primary *Store
 	// patientDB is for statements that may take long: no timeout ends them. On SQLite it is writerDB.
 	patientDB *sql.DB
-	group     *group // nil on PostgreSQL, which syncs the commits of many connections together by itself
-	location  string
+	// group and checkpoints are nil on PostgreSQL, which syncs the commits of many connections together by itself, and moves
+	// what it has logged beside them.
+	group       *group
+	checkpoints *checkpoints
+	location    string
 }
 
 // Open opens the database without touching its schema; see MigrateOnStart.
@@ -100,6 +103,9 @@ func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 
 // Close closes all connections. Background jobs that use them are stopped before.
 func (s *Store) Close() error {
+	if s.checkpoints != nil {
+		s.checkpoints.close()
+	}
 	err := s.readerDB.Close()
 	if s.writerDB != s.readerDB {
 		err = errors.Join(err, s.writerDB.Close())

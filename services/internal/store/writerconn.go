@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mattn/go-sqlite3"
 )
@@ -15,7 +16,10 @@ var errRolledBack = errors.New("SQLite has rolled the transaction back after an 
 // writerConnector opens the connection that writes. Inside a transaction, a context that ends stops it between statements
 // and not within one: a statement that SQLite is told to interrupt takes the whole transaction with it, and so the work of
 // others that share it (see group).
-type writerConnector struct{ sqliteConnector }
+type writerConnector struct {
+	sqliteConnector
+	checkpoints *checkpoints
+}
 
 func (c writerConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	opened, err := c.sqliteConnector.Connect(ctx)
@@ -26,13 +30,40 @@ func (c writerConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, fmt.Errorf("a connection to SQLite is a %T", opened)
 	}
-	return &writerConn{SQLiteConn: conn}, nil
+	if _, err := conn.ExecContext(ctx, logSizeLimit, nil); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &writerConn{SQLiteConn: conn, checkpoints: c.checkpoints}, nil
 }
 
 // writerConn is a connection of writerConnector. Like every driver.Conn it is used by one goroutine at a time.
 type writerConn struct {
 	*sqlite3.SQLiteConn
+	checkpoints   *checkpoints
 	inTransaction bool
+	leaves        bool // checkpoints to others
+}
+
+const (
+	// logSizeLimit lets the log end at 64 MiB when it begins anew: a large import would leave its gigabytes on the disk.
+	logSizeLimit = "PRAGMA journal_size_limit=67108864"
+	// leaveCheckpoints and makeCheckpoints say whether a commit that finds 1,000 pages in the log moves them (as SQLite does).
+	leaveCheckpoints = "PRAGMA wal_autocheckpoint=0"
+	makeCheckpoints  = "PRAGMA wal_autocheckpoint=1000"
+)
+
+// leave says whether the commits from now on leave the checkpoint to others.
+func (c *writerConn) leave(leaves bool) {
+	if leaves == c.leaves {
+		return
+	}
+	statement := makeCheckpoints
+	if leaves {
+		statement = leaveCheckpoints
+	}
+	if _, err := c.SQLiteConn.ExecContext(context.Background(), statement, nil); err == nil {
+		c.leaves = leaves
+	}
 }
 
 // statementContext returns the context for one statement.
@@ -55,7 +86,7 @@ func (c *writerConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx
 		return nil, err
 	}
 	c.inTransaction = true
-	return writerTx{tx, c}, nil
+	return writerTx{tx, c, time.Now()}, nil
 }
 
 func (c *writerConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
@@ -111,7 +142,8 @@ func (s *writerStmt) QueryContext(ctx context.Context, args []driver.NamedValue)
 // writerTx is a transaction of a writerConn.
 type writerTx struct {
 	driver.Tx
-	conn *writerConn
+	conn  *writerConn
+	began time.Time
 }
 
 func (t writerTx) Commit() error {
@@ -120,6 +152,11 @@ func (t writerTx) Commit() error {
 		return errRolledBack
 	}
 	t.conn.inTransaction = false
+	if time.Since(t.began) >= longTransaction {
+		t.conn.checkpoints.expect()
+		defer t.conn.checkpoints.moveAside()
+	}
+	t.conn.leave(t.conn.checkpoints.expected())
 	return t.Tx.Commit()
 }
 
