@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/dbcopy"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -43,11 +44,22 @@ type Token struct {
 	CreatedAt, ExpiresAt, LastUsedAt, RevokedAt time.Time // zero for what did not happen or will not
 }
 
-// openStore opens the database of a configuration.
+// openStore opens the database of a configuration, unless a copy into it has not come to its end: rows are missing, and
+// what is written to it keeps the copy from going on.
 func openStore(ctx context.Context, cfg Config) (*store.Store, error) {
+	if cfg.Database == "" {
+		if err := dbcopy.Unfinished(cfg.Data); err != nil {
+			return nil, err
+		}
+	}
 	st, err := store.Open(ctx, store.Options{Database: cfg.Database, DataDir: cfg.Data, MaxOpen: cfg.DBMaxOpen})
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	if st.Postgres() {
+		if err := dbcopy.UnfinishedPostgres(ctx, st); err != nil {
+			return nil, errors.Join(err, st.Close())
+		}
 	}
 	return st, nil
 }
@@ -56,6 +68,9 @@ func openStore(ctx context.Context, cfg Config) (*store.Store, error) {
 // empty database.
 func openExisting(ctx context.Context, cfg Config) (*store.Store, error) {
 	if cfg.Database == "" {
+		if err := dbcopy.Unfinished(cfg.Data); err != nil {
+			return nil, err
+		}
 		if _, err := os.Stat(cfg.SQLitePath()); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("there is no database %s: name its directory with --data, or start the server (palisade serve), which makes one", cfg.SQLitePath())
 		}

@@ -133,7 +133,18 @@ func TestCopyRefusesRunningServers(t *testing.T) {
 	})
 }
 
-// TestHalfCopy: no server works on a database into which a copy has not ended.
+// TestCopySeesServersOfAnyName: a server is seen whatever the URL calls its sessions.
+func TestCopySeesServersOfAnyName(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	s := apitest.Start(t, func(c *services.Config) { c.Database = database + "&application_name=orders" })
+	_, err := services.CopyDatabase(t.Context(), s.Config, services.CopyRequest{From: database, To: "sqlite:" + t.TempDir()}, func(string, int64, int64) {})
+	if err == nil {
+		t.Fatal("it was copied")
+	}
+	wantParts(t, err.Error(), "in use", "stop every server")
+}
+
+// TestHalfCopy: neither servers nor commands work on a database into which a copy has not ended.
 func TestHalfCopy(t *testing.T) {
 	home, database, back := t.TempDir(), pgtest.NewDatabase(t), t.TempDir()
 	var cfg services.Config
@@ -160,6 +171,20 @@ func TestHalfCopy(t *testing.T) {
 				t.Fatalf("a server started (%v)", running.Wait())
 			}
 			wantParts(t, err.Error(), "has not ended", "palisade migrate copy")
+			_, _, created := services.CreateToken(t.Context(), half, services.CreateTokenRequest{Name: "half", Role: "ORG_ROLE_MEMBER", Scopes: []string{"web-api"}})
+			_, migrated := services.Migrate(t.Context(), half)
+			_, listed := services.MigrationStatuses(t.Context(), half)
+			for _, err := range []error{created, migrated, listed} {
+				if err == nil {
+					t.Fatal("a command worked on it")
+				}
+				wantParts(t, err.Error(), "has not ended", "palisade migrate copy")
+			}
+			if !slices.ContainsFunc(services.Doctor(t.Context(), half), func(c services.Check) bool {
+				return c.Name == "database" && !c.OK && strings.Contains(c.Detail, "has not ended")
+			}) {
+				t.Error("doctor does not see it")
+			}
 			mustCopy(t, half, request)
 			apitest.Start(t, func(c *services.Config) { c.Data, c.Database, c.KeyFile = half.Data, half.Database, half.KeyFile })
 		})

@@ -15,7 +15,6 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/certs"
 	"github.com/palisade/palisade/services/internal/chain"
-	"github.com/palisade/palisade/services/internal/dbcopy"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
@@ -189,22 +188,12 @@ func loadTLS(cfg Config, log *slog.Logger) (*tls.Config, error) {
 }
 
 func (s *Server) openMigrated(ctx context.Context) (*store.Store, error) {
-	if s.config.Database == "" {
-		if err := dbcopy.Unfinished(s.config.Data); err != nil {
-			return nil, err
-		}
-	}
 	st, err := openStore(ctx, s.config)
 	if err != nil {
 		return nil, err
 	}
 	s.store = st
 	s.onClose("database", func(context.Context) error { return st.Close() })
-	if st.Postgres() {
-		if err := dbcopy.UnfinishedPostgres(ctx, st); err != nil {
-			return nil, err
-		}
-	}
 	backup, err := st.MigrateOnStart(ctx)
 	if err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// applicationName tells our sessions from those of servers, which are called palisade.
-const applicationName = "palisade-copy"
+// applicationName tells our sessions from those of servers.
+const applicationName = store.SessionName + "-copy"
 
 // ErrInUse says that somebody else works on a database that must be at rest.
 var ErrInUse = errors.New("is in use")
@@ -98,7 +98,8 @@ func (d *database) refuseServers(ctx context.Context) error {
 	var servers int
 	var from sql.NullString
 	err := d.db.QueryRowContext(ctx, `SELECT COUNT(*), string_agg(DISTINCT COALESCE(host(client_addr), 'a local socket'), ', ')
-		FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'palisade'`).Scan(&servers, &from)
+		FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1) AND application_name <> $2`,
+		store.SessionName, applicationName).Scan(&servers, &from)
 	if err != nil {
 		return fmt.Errorf("look for servers on %s: %w", d.location, err)
 	}
@@ -138,7 +139,7 @@ func (d *database) holdPostgres(ctx context.Context) error {
 	}
 	// Before the first query: the snapshot is that of the first one, and must not be older than the lock.
 	if _, err := conn.ExecContext(ctx, "LOCK TABLE "+quoteAll(names)+" IN SHARE MODE"); err != nil {
-		if strings.Contains(err.Error(), "55P03") {
+		if strings.Contains(err.Error(), "55P03") || strings.Contains(err.Error(), "40P01") { // waited too long, or in a circle
 			return fmt.Errorf("%s %w: somebody is writing to it; stop every program that does, then run this again", d.location, ErrInUse)
 		}
 		return fmt.Errorf("lock the tables of %s: %w", d.location, err)

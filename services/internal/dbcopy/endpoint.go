@@ -55,7 +55,7 @@ func (e Endpoint) String() string {
 	if err != nil {
 		return "postgres"
 	}
-	return (&url.URL{Scheme: "postgres", Host: fmt.Sprintf("%s:%d", config.Host, config.Port), Path: config.Database}).String()
+	return store.PostgresLocation(config)
 }
 
 // stagingDir is where a SQLite target grows: it gets its name when it is complete, so that no server can start on half of

@@ -105,7 +105,10 @@ func readJournal(ctx context.Context, target *database) (*journal, error) {
 	return j, nil
 }
 
-// Unfinished returns an error when a copy into the data directory, where nothing else is yet, was begun and has not come to
+// ErrUnfinished says that a copy was begun and has not come to its end.
+var ErrUnfinished = errors.New("has not ended")
+
+// Unfinished returns ErrUnfinished when a copy into the data directory, where nothing else is yet, was begun and has not come to
 // its end.
 func Unfinished(dataDir string) error {
 	e := Endpoint{SQLite: filepath.Join(dataDir, fileName)}
@@ -115,11 +118,11 @@ func Unfinished(dataDir string) error {
 	if _, err := os.Stat(stagedFile(e)); err != nil {
 		return nil //nolint:nilerr // none that can be gone on with
 	}
-	return fmt.Errorf("a copy into %s was begun and has not ended: finish it with the same `palisade migrate copy`, or remove %s to start without it",
-		dataDir, e.stagingDir())
+	return fmt.Errorf("a copy into %s was begun and %w: finish it with the same `palisade migrate copy`, or remove %s to start without it",
+		dataDir, ErrUnfinished, e.stagingDir())
 }
 
-// UnfinishedPostgres returns an error when a copy into the database was begun and has not come to its end: rows are missing.
+// UnfinishedPostgres returns ErrUnfinished when a copy into the database was begun and has not come to its end: rows are missing.
 func UnfinishedPostgres(ctx context.Context, st *store.Store) error {
 	reader, _ := st.DB()
 	target := &database{db: reader, postgres: true, location: st.Location()}
@@ -131,8 +134,8 @@ func UnfinishedPostgres(ctx context.Context, st *store.Store) error {
 	if err != nil || j == nil {
 		return err
 	}
-	return fmt.Errorf("a copy of %s into %s was begun at %s UTC and has not ended: finish it with the same `palisade migrate copy`, or use another database",
-		j.heading.From, target.location, j.heading.StartedAt.UTC().Format(time.DateTime))
+	return fmt.Errorf("a copy of %s into %s was begun at %s UTC and %w: finish it with the same `palisade migrate copy`, or use another database",
+		j.heading.From, target.location, j.heading.StartedAt.UTC().Format(time.DateTime), ErrUnfinished)
 }
 
 // check refuses to go on in another way than the copy began.

@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -23,6 +25,10 @@ const (
 	idleTimeout = 5 * time.Minute
 )
 
+// SessionName begins the application_name of all sessions on PostgreSQL, whatever the URL calls them: by it a copy of the
+// database sees that a server runs.
+const SessionName = "palisade"
+
 // openPostgres opens a pool that serves reads and writes, and one for what may take longer than a statement may: building
 // an index, or reading all tables for statistics.
 func openPostgres(ctx context.Context, o Options) (*Store, error) {
@@ -31,8 +37,8 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 		// pgx's text may repeat the URL with its password.
 		return nil, errors.New("database: not a PostgreSQL URL; want postgres://user:password@host:5432/name")
 	}
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "palisade"
+	if name := config.RuntimeParams["application_name"]; !strings.HasPrefix(name, SessionName) {
+		config.RuntimeParams["application_name"] = strings.TrimSpace(SessionName + " " + name)
 	}
 	patient := config.Copy()
 	limitPostgres(config, statementTimeout, idleTimeout)
@@ -47,11 +53,17 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 		// Behind a name or a balancer connections move to another server in time, and what they hold in memory is freed.
 		pool.SetConnMaxLifetime(time.Hour)
 	}
-	location := (&url.URL{Scheme: "postgres", Host: fmt.Sprintf("%s:%d", config.Host, config.Port), Path: config.Database}).String()
+	location := PostgresLocation(config)
 	if err := db.PingContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to %s: %w", location, err), db.Close(), patientDB.Close())
 	}
 	return &Store{dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB, location: location}, nil
+}
+
+// PostgresLocation says where a database is, without credentials.
+func PostgresLocation(config *pgx.ConnConfig) string {
+	host := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+	return (&url.URL{Scheme: "postgres", Host: host, Path: config.Database}).String()
 }
 
 // postgresConnections is how many connections serve calls. A call holds one for a part of its time only, so four for each
