@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -80,6 +82,13 @@ func Restore(ctx context.Context, cfg Config, req RestoreRequest, progress func(
 	if err := dbcopy.Replaceable(ctx, cfg.SQLitePath(), req.Force); err != nil {
 		return RestoreReport{}, err
 	}
+	if _, err := os.Stat(cfg.Data); errors.Is(err, fs.ErrNotExist) {
+		defer func() {
+			if !report.Restored {
+				_ = os.Remove(cfg.Data) // as it was
+			}
+		}()
+	}
 	dir, err := dbcopy.Stage(ctx, req.File, cfg.Data)
 	if err != nil {
 		return RestoreReport{}, err
@@ -123,7 +132,12 @@ func postgresCommands(cfg Config, file string) error {
 	if err != nil {
 		return errors.New("database: not a PostgreSQL URL; want postgres://user:password@host:5432/name")
 	}
-	u := url.URL{Scheme: "postgres", User: url.User(config.User), Host: fmt.Sprintf("%s:%d", config.Host, config.Port), Path: "/" + config.Database}
+	u, err := url.Parse(cfg.Database)
+	if err != nil {
+		return errors.New("database: not a PostgreSQL URL; want postgres://user:password@host:5432/name") // the text of err may hold the password
+	}
+	u.User = url.User(config.User)
+	u.RawQuery = toolParameters(u.Query()).Encode()
 	return fmt.Errorf(`%w. Its password is not in these lines: give it in PGPASSWORD or ~/.pgpass.
   back up, while servers run:
     pg_dump --format=custom --no-owner --file=%[2]s '%[3]s'
@@ -133,6 +147,15 @@ func postgresCommands(cfg Config, file string) error {
   any moment of the last days (PITR): a base backup by pg_basebackup --checkpoint=fast --pgdata=DIR, and archive_mode=on;
   see https://www.postgresql.org/docs/current/continuous-archiving.html
 Keep %[4]s apart from the backups: credentials and the audit trail are sealed with it`, ErrPostgres, quoteShell(file), u.String(), quoteShell(cfg.KeyPath()))
+}
+
+// toolParameters are those of a URL's parameters that PostgreSQL's own tools know, too, and that hold no secret.
+func toolParameters(all url.Values) url.Values {
+	known := []string{"host", "port", "dbname", "user", "passfile", "service", "servicefile", "connect_timeout", "target_session_attrs"}
+	maps.DeleteFunc(all, func(name string, _ []string) bool {
+		return !slices.Contains(known, name) && (!strings.HasPrefix(name, "ssl") || name == "sslpassword")
+	})
+	return all
 }
 
 // quoteShell quotes a path for a shell where it must be.

@@ -296,7 +296,8 @@ func TestRestoreRefusesDamage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := t.TempDir()
-			got := palisade(t, "", []string{"PALISADE_DATA=" + target}, "restore", "--from", c.file)
+			made := filepath.Join(target, "new") // by this command, and taken away again
+			got := palisade(t, "", []string{"PALISADE_DATA=" + made}, "restore", "--from", c.file)
 			if got.status != exitError {
 				t.Errorf("status %d: %s", got.status, got.out)
 			}
@@ -317,6 +318,13 @@ func TestBackupOnPostgresNamesItsTools(t *testing.T) {
 		}
 		wantParts(t, got.err, "pg_dump --format=custom --no-owner --file='/b/a b.dump' 'postgres://palisade@db:5433/app'", "pg_restore", "PITR", "palisade audit verify")
 	}
+	// What the connection needs is kept, but neither secrets nor what only Palisade's driver knows.
+	environ = []string{"PALISADE_DATABASE=postgres://palisade:hidden@[::1]:5433/app?sslmode=verify-full&default_query_exec_mode=exec&sslpassword=hidden"}
+	got := palisade(t, "", environ, "backup", "--to", "a.dump")
+	if got.status != exitError || strings.Contains(got.err, "hidden") {
+		t.Errorf("status %d: %s", got.status, got.err)
+	}
+	wantParts(t, got.err, "'postgres://palisade@[::1]:5433/app?sslmode=verify-full'")
 }
 
 func TestCopyUsage(t *testing.T) {
