@@ -113,11 +113,10 @@ func newQuotas(perCredential, perDeployment float64, refused func()) (*quotas, e
 	}
 	for _, limit := range []struct {
 		perSecond rate.Limit
-		burst     int
 		of        string
 	}{
-		{callers.credentials.perSecond, callers.credentials.burst, "credential"},
-		{q.deployments.perSecond, q.deployments.burst, "deployment"},
+		{callers.credentials.perSecond, "credential"},
+		{q.deployments.perSecond, "deployment"},
 	} {
 		if limit.perSecond <= 0 {
 			continue
@@ -125,10 +124,24 @@ func newQuotas(perCredential, perDeployment float64, refused func()) (*quotas, e
 		if q.policy != "" {
 			q.policy += ", "
 		}
-		window := math.Ceil(float64(limit.burst) / float64(limit.perSecond))
-		q.policy += fmt.Sprintf("%d;w=%.0f;comment=%q", limit.burst, window, limit.of)
+		requests, window := inWhole(float64(limit.perSecond))
+		q.policy += fmt.Sprintf("%.0f;w=%.0f;comment=%q", requests, window, limit.of)
 	}
 	return q, nil
+}
+
+// inWhole is a rate as a whole number of requests in a whole number of seconds, within a minute of the shortest that has
+// one, as near to it as there is.
+func inWhole(perSecond float64) (requests, window float64) {
+	shortest := math.Ceil(1 / perSecond)
+	off := math.Inf(1)
+	for w := shortest; w < shortest+60; w++ {
+		n := math.Round(perSecond * w)
+		if miss := math.Abs(n/w/perSecond - 1); miss < off-1e-9 {
+			requests, window, off = n, w, miss
+		}
+	}
+	return requests, window
 }
 
 // limitRate refuses calls that come too fast, and makes uploads wait for their turn.
