@@ -88,9 +88,13 @@ func newSizes() *sizes {
 
 // steps are the numbers of findings that are told apart. What is found by several values has no order and is sorted, so it
 // leads up to sortable steps only.
-var steps = []int{100, 1000, 10_000, 50_000}
+var steps = []int{100, 1000, 10_000, 25_000, 50_000}
 
 const sortable = 2
+
+// instead is up to how many steps it leads where all that could be read instead is the list of all findings of a type,
+// whose entries do not say whether they are among those.
+const instead = 3
 
 // of is how many of the steps a condition reaches. It is counted along the index that the condition leads.
 func (s *sizes) of(ctx context.Context, db *ent.Client, f *filter, c condition) (int, error) {
@@ -213,6 +217,7 @@ func (s *sizes) lead(ctx context.Context, db *ent.Client, f *filter, list []cond
 		return candidates[0], nil
 	}
 	best, least := -1, len(steps)+1
+	sorted, fewest := -1, instead+1
 	for _, i := range candidates {
 		size, err := s.of(ctx, db, f, list[i])
 		if err != nil {
@@ -221,6 +226,12 @@ func (s *sizes) lead(ctx context.Context, db *ent.Client, f *filter, list []cond
 		if size < least && (list[i].values == 1 || size <= sortable) {
 			best, least = i, size
 		}
+		if size < fewest {
+			sorted, fewest = i, size
+		}
+	}
+	if best < 0 {
+		best = sorted
 	}
 	return best, nil
 }
