@@ -100,8 +100,14 @@ func spent(t *testing.T, f *filling, rpc operation, seen *apitest.Statements) (u
 	t.Helper()
 	seen.Take("")
 	answer, rows = f.call(t, rpc, f.request(t, rpc))
+	used = countOf(seen.Take(rpc.name))
 	used.code = answer.Code()
-	for _, statement := range seen.Take(rpc.name) {
+	return used, answer, rows
+}
+
+// countOf counts statements.
+func countOf(statements []apitest.Statement) (used budget) {
+	for _, statement := range statements {
 		switch {
 		case isFrame.MatchString(statement.Text):
 		case isRead.MatchString(statement.Text):
@@ -110,5 +116,5 @@ func spent(t *testing.T, f *filling, rpc operation, seen *apitest.Statements) (u
 			used.writes++
 		}
 	}
-	return used, answer, rows
+	return used
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/remediationpolicy"
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
@@ -123,7 +124,7 @@ func (s *state) replace(ctx context.Context, tx *ent.Tx, wanted []*policiesv1.Re
 	for _, row := range s.rows {
 		left[row.Slug] = row
 	}
-	now := store.Now()
+	now, writes := store.Now(), []*ent.RemediationPolicyCreate{}
 	for i, policy := range wanted {
 		content, err := proto.MarshalOptions{Deterministic: true}.Marshal(policy)
 		if err != nil {
@@ -132,31 +133,47 @@ func (s *state) replace(ctx context.Context, tx *ent.Tx, wanted []*policiesv1.Re
 		slug, position := policy.GetSlug(), int32(i) //nolint:gosec // a bundle has at most 200
 		row, before := left[slug], s.bySlug[slug]
 		delete(left, slug)
+		write := tx.RemediationPolicy.Create().SetSlug(slug).SetPosition(position).SetActive(policy.GetActive()).SetContent(content).
+			SetCreatedAt(now).SetUpdatedAt(now)
 		switch {
 		case row == nil:
-			err = tx.RemediationPolicy.Create().SetSlug(slug).SetPosition(position).SetActive(policy.GetActive()).SetContent(content).
-				SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 			audit.Change(ctx, auditPolicy, slug, nil, policy)
 		case !proto.Equal(before, policy):
-			err = row.Update().SetPosition(position).SetActive(policy.GetActive()).SetContent(content).SetUpdatedAt(now).Exec(ctx)
 			audit.Change(ctx, auditPolicy, slug, before, policy)
 		case row.Position != position:
-			err = row.Update().SetPosition(position).Exec(ctx)
+			write.SetUpdatedAt(row.UpdatedAt) // it was moved only
+		default:
+			continue
 		}
-		if err != nil {
-			return err
-		}
+		writes = append(writes, write)
 	}
+	if err := save(ctx, tx, writes); err != nil {
+		return err
+	}
+	var gone []int64
 	for _, row := range s.rows {
 		if left[row.Slug] == nil {
 			continue
 		}
-		if err := tx.RemediationPolicy.DeleteOne(row).Exec(ctx); err != nil {
-			return err
-		}
+		gone = append(gone, row.ID)
 		audit.Change(ctx, auditPolicy, row.Slug, s.bySlug[row.Slug], nil)
 	}
-	return nil
+	if len(gone) == 0 {
+		return nil
+	}
+	_, err := tx.RemediationPolicy.Delete().Where(remediationpolicy.IDIn(gone...)).Exec(ctx)
+	return err
+}
+
+// save writes policies, new ones and stored ones, with one statement: a bundle has at most 200.
+func save(ctx context.Context, tx *ent.Tx, writes []*ent.RemediationPolicyCreate) error {
+	if len(writes) == 0 {
+		return nil
+	}
+	return tx.RemediationPolicy.CreateBulk(writes...).OnConflictColumns(remediationpolicy.FieldDeploymentID, remediationpolicy.FieldSlug).
+		Update(func(u *ent.RemediationPolicyUpsert) {
+			u.UpdatePosition().UpdateActive().UpdateContent().UpdateUpdatedAt()
+		}).Exec(ctx)
 }
 
 func quoted(version string) string { return `"` + version + `"` }

@@ -1,0 +1,141 @@
+package services_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/pgtest"
+)
+
+// budgetsOfSuccess are what RPCs cost that TestQueryBudgets sees refused only: rows alone, without what led to them, are
+// not enough for them to succeed. What needs a code host or a model is still seen refused only: AiTasksService.CreateCombinedTask,
+// ScannerSupportService.GetDeepEngine, IncomingWebhooksService.ReceiveWebhook, ScmAppsService.CompleteScmAppRequest and
+// RotateScmAppWebhookSecret, ScmService.CreateScmConfig and SyncScmConfig, and those of ScmSubscriptionsService that change.
+var budgetsOfSuccess = map[string]budget{
+	// Both findings and the rest of their names, before and after the project is held.
+	"/palisade.findings.v1.FindingIdentityService/MergeFindings": {reads: 9, writes: 5},
+	"/palisade.findings.v1.FindingIdentityService/SplitFinding":  {reads: 8, writes: 6},
+	// Compares all that has happened to both findings since, and merges or parts what it finds.
+	"/palisade.findings.v1.FindingIdentityService/UndoIdentityChange":  {reads: 16, writes: 5},
+	"/palisade.notifications.v1.DeliveriesService/ReplayDelivery":      {reads: 4, writes: 5},
+	"/palisade.policies.v1.PoliciesV2Service/ApplyRemediationPolicies": {reads: 5, writes: 4},
+	"/palisade.rules.v1.ScannerRulesService/GetRuleSnippet":            {reads: 3},
+	// The first call after the results replaces the dependencies of the project: one write for all that are new or changed.
+	"/palisade.scans.v1.ScannerProtocolService/CompleteScan":    {reads: 10, writes: 4},
+	"/palisade.scans.v1.ScannerProtocolService/ReportScanError": {reads: 5, writes: 3},
+	// Results are stored in parts of a megabyte: fifty are one.
+	"/palisade.scans.v1.ScannerProtocolService/UploadScanResults": {reads: 6, writes: 6},
+	// Ends attempts and tasks, those that wait and those that run, each by a write for all of them.
+	"/palisade.workflows.v1.WorkflowRunsService/CancelWorkflowJob":  {reads: 8, writes: 8},
+	"/palisade.workflows.v1.WorkflowRunsService/RetryWorkflowJob":   {reads: 6, writes: 7},
+	"/palisade.workflows.v1.WorkflowRunsService/TriggerWorkflowJob": {reads: 5, writes: 7},
+	// Reads run, task and attempt before and after the run is held, and begins what follows or, which costs most, ends the run
+	// and tells what it has not found any more.
+	"/palisade.workflows.v1.WorkflowTasksService/CompleteWorkflowTask":  {reads: 18, writes: 13},
+	"/palisade.workflows.v1.WorkflowTasksService/HeartbeatWorkflowTask": {reads: 4, writes: 1},
+	"/palisade.workflows.v1.WorkflowTasksService/PutWorkflowArtifact":   {reads: 5, writes: 2},
+}
+
+// cost is what one call cost.
+type cost struct {
+	rpc, what string // what is different of the calls of one RPC
+	budget
+}
+
+// flows does what RPCs succeed after, in a deployment that has as many rows of everything.
+type flows struct {
+	*filling
+	seen  *apitest.Statements
+	costs []cost
+}
+
+// TestQueryBudgetsOfSuccess does the same with two things and with fifty: of findings and their branches, rules, tasks of a
+// run, policies. Both must take the same number of statements, and at most those of the budget.
+func TestQueryBudgetsOfSuccess(t *testing.T) {
+	for name, database := range map[string]func() string{
+		"sqlite":   func() string { return "" },
+		"postgres": func() string { return pgtest.NewDatabase(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, seen := apitest.StartRecorded(t, func(c *services.Config) { c.EgressAllow, c.Database = "127.0.0.1", database() })
+			few, many := newFlows(t, s, seen, "few", 1, 2), newFlows(t, s, seen, "many", 2, 50)
+			met := map[string]bool{}
+			for i, a := range few.costs {
+				b, want := many.costs[i], budgetsOfSuccess[a.rpc]
+				met[a.rpc] = true
+				if a != b {
+					t.Errorf("%s (%s): %d reads and %d writes for two, %d and %d for fifty", a.rpc, a.what, a.reads, a.writes, b.reads, b.writes)
+				}
+				if reads, writes := max(a.reads, b.reads), max(a.writes, b.writes); reads > want.reads || writes > want.writes {
+					t.Errorf("%s (%s): %d reads and %d writes, its budget is %d and %d", a.rpc, a.what, reads, writes, want.reads, want.writes)
+				}
+				if a.reads == 0 {
+					t.Errorf("%s (%s): nothing was recorded", a.rpc, a.what)
+				}
+			}
+			for rpc := range budgetsOfSuccess {
+				if !met[rpc] {
+					t.Errorf("%s was not called", rpc)
+				}
+			}
+		})
+	}
+}
+
+func newFlows(t *testing.T, s *apitest.Server, seen *apitest.Statements, slug string, number, rows int64) *flows {
+	t.Helper()
+	f := &flows{filling: newFilling(t, s, slug, number, rows), seen: seen}
+	of := *s
+	of.Tenant = f.tenant
+	f.server = &of
+	warm(t, f.filling)
+	for _, flow := range []func(*testing.T){f.identities, f.scanner, f.rules, f.branches, f.issues, f.policies, f.deliveries} {
+		flow(t)
+	}
+	return f
+}
+
+// inside is a context for reading what the deployment has.
+func (f *flows) inside(t *testing.T) context.Context {
+	return tenant.NewContext(t.Context(), f.tenant.DeploymentID)
+}
+
+// do sends a request over HTTP, which must succeed, and reads the answer.
+func (f *flows) do(t *testing.T, method, target, body string, answer any, header ...string) {
+	t.Helper()
+	got := f.server.Do(t, f.tenant.Token, method, target, body, append(header, "Content-Type", "application/json")...)
+	if got.Status != http.StatusOK {
+		t.Fatalf("%s %s: %d %.500s", method, target, got.Status, got.Body)
+	}
+	if answer == nil {
+		return
+	}
+	if err := json.Unmarshal([]byte(got.Body), answer); err != nil {
+		t.Fatalf("%v in %.500s", err, got.Body)
+	}
+}
+
+// spend is do with a look at what the call of an RPC cost.
+func (f *flows) spend(t *testing.T, rpc, what, method, target, body string, answer any, header ...string) {
+	t.Helper()
+	f.seen.Take("")
+	f.do(t, method, target, body, answer, header...)
+	f.costs = append(f.costs, cost{rpc, what, countOf(f.seen.Take(rpc))})
+}
+
+// eventually asks until the answer is yes.
+func eventually(t *testing.T, what string, yes func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !yes(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("it did not happen: %s", what)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
