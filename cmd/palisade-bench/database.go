@@ -163,6 +163,25 @@ func (d *database) bytes(ctx context.Context) (size int64, err error) {
 	return size, err
 }
 
+// moved waits until all of the write-ahead log is in the file: after a large import the server moves it when it has answered.
+func (d *database) moved(ctx context.Context) error {
+	if d.postgres() {
+		return nil
+	}
+	for {
+		var busy bool
+		var pages, there int64
+		if err := d.QueryRowContext(ctx, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &there); err != nil || there == pages {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 // checkpoint gives what is measured next an empty write-ahead log, whoever wrote before.
 func (d *database) checkpoint(ctx context.Context) error {
 	statement := "PRAGMA wal_checkpoint(TRUNCATE)"

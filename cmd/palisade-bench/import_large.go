@@ -96,6 +96,7 @@ func (b *bench) importLarge(ctx context.Context, name string, results int, n *ne
 	began := time.Now()
 	answer, err := b.client.uploadFrom(ctx, "bench/large", "main", "", file)
 	took = time.Since(began)
+	err = errors.Join(err, b.db.moved(ctx)) // which readers may feel, too
 	done()
 	if err := errors.Join(err, group.Wait()); err != nil {
 		return 0, err
