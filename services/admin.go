@@ -67,15 +67,19 @@ func openStore(ctx context.Context, cfg Config) (*store.Store, error) {
 // openExisting opens a database, but does not make a SQLite file: a mistyped directory would otherwise look like an
 // empty database.
 func openExisting(ctx context.Context, cfg Config) (*store.Store, error) {
-	if cfg.Database == "" {
-		if err := dbcopy.Unfinished(cfg.Data); err != nil {
-			return nil, err
-		}
-		if _, err := os.Stat(cfg.SQLitePath()); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no database %s: name its directory with --data, or start the server (palisade serve), which makes one", cfg.SQLitePath())
-		}
+	if absent(cfg) {
+		return nil, fmt.Errorf("there is no database %s: name its directory with --data, or start the server (palisade serve), which makes one", cfg.SQLitePath())
 	}
 	return openStore(ctx, cfg)
+}
+
+// absent reports whether there is neither a SQLite file nor a copy on its way into one.
+func absent(cfg Config) bool {
+	if cfg.Database != "" {
+		return false
+	}
+	_, err := os.Stat(cfg.SQLitePath())
+	return errors.Is(err, fs.ErrNotExist) && dbcopy.Unfinished(cfg.Data) == nil
 }
 
 // withStore runs fn on the open database, whose schema must be up to date.

@@ -82,25 +82,17 @@ func checkData(cfg Config) Check {
 	return passed(name, cfg.Data+" can be written")
 }
 
-// finishCopy is what helps a database into which a copy has not come to its end.
-const finishCopy = "run the palisade migrate copy that was begun again: it goes on where it ended"
-
 // checkStore looks at the database, its schema, the key that fits it, and its clock.
 func checkStore(ctx context.Context, cfg Config) []Check {
 	const name = "database"
-	if cfg.Database == "" {
-		if err := dbcopy.Unfinished(cfg.Data); err != nil {
-			return []Check{failed(name, err.Error(), finishCopy)}
-		}
-		if _, err := os.Stat(cfg.SQLitePath()); errors.Is(err, fs.ErrNotExist) {
-			return []Check{passed(name, cfg.SQLitePath()+" does not exist yet; the first start makes it")}
-		}
+	if absent(cfg) {
+		return []Check{passed(name, cfg.SQLitePath()+" does not exist yet; the first start makes it")}
 	}
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	st, err := openStore(ctx, cfg)
 	if errors.Is(err, dbcopy.ErrUnfinished) {
-		return []Check{failed(name, err.Error(), finishCopy)}
+		return []Check{failed(name, err.Error(), "run the palisade migrate copy that was begun again: it goes on where it ended")}
 	}
 	if err != nil {
 		return []Check{failed(name, err.Error(), "start the database, or correct --database (host, port, user, password, name)")}

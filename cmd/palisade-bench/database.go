@@ -163,7 +163,11 @@ func (d *database) bytes(ctx context.Context) (size int64, err error) {
 	return size, err
 }
 
-// moved waits until all of the write-ahead log is in the file: after a large import the server moves it when it has answered.
+// autoCheckpoint is how many pages SQLite leaves in the log.
+const autoCheckpoint = 1000
+
+// moved waits until the write-ahead log is in the file: after a large import the server moves it when it has answered. What
+// its background work writes meanwhile stays in the log, as always up to the size at which SQLite moves it.
 func (d *database) moved(ctx context.Context) error {
 	if d.postgres() {
 		return nil
@@ -171,7 +175,8 @@ func (d *database) moved(ctx context.Context) error {
 	for {
 		var busy bool
 		var pages, there int64
-		if err := d.QueryRowContext(ctx, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &there); err != nil || there == pages {
+		err := d.QueryRowContext(ctx, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &there)
+		if err != nil || pages-there < autoCheckpoint {
 			return err
 		}
 		select {
