@@ -17,7 +17,7 @@ GENERATED := gen ent proto/third_party docs/configuration.md go.mod go.sum
 
 # Steps of check must not run at once: one makes the files that the next reads.
 .NOTPARALLEL:
-.PHONY: help run demo build test check lint generate generate-check tools baseline migration fuzz bench bench-postgres bench-peers bench-identity clean
+.PHONY: help run demo build test check lint generate generate-check tools baseline migration migration-sums fuzz bench bench-postgres bench-peers bench-identity clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ migration: ## write the migrations from the last ones to ent/schema: make migrat
 	@[[ -n "$(NAME)" ]] || { echo 'usage: make migration NAME=what_changes' >&2; exit 2; }
 	.ci/with-postgres $(GO) run -mod=mod ./ent/migrate/main.go $(NAME)
 
+migration-sums: ## write the checksums of the migrations, when a new one was changed by hand
+	$(GO) run -mod=mod ./ent/migrate/main.go
+
 # Without a bound a worker may spend all of its time on making one input smaller, and the run ends in "context deadline
 # exceeded" although nothing was found.
 fuzz: ## run every fuzz target for FUZZTIME (10000x, or a time such as 1m)
@@ -91,7 +94,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10000x, or a time such as 1m)
 		$(GO) test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "./$${file%/*}" </dev/null; \
 	done
 
-# A quick look: ARGS="--findings 50000 --growth 10000 --rounds 3 --large-bytes 50000000 --report-findings 50000"; one part: ARGS="--only pages,deep".
+# A quick look: ARGS="--findings 50000 --growth 10000 --rounds 3 --large-bytes 50000000 --dependencies 50000 --report-findings 50000"; one part: ARGS="--only pages,deep".
 # A program that the linker has just written lies in the page cache in pieces of 2 MB, each of which counts as memory in use
 # when a byte of it is touched; an installed one does not.
 define build-bench

@@ -31,6 +31,7 @@ import (
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/dependency"
+	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
@@ -123,6 +124,8 @@ type Client struct {
 	DeliveryAttempt *DeliveryAttemptClient
 	// Dependency is the client for interacting with the Dependency builders.
 	Dependency *DependencyClient
+	// DependencyPackage is the client for interacting with the DependencyPackage builders.
+	DependencyPackage *DependencyPackageClient
 	// Deployment is the client for interacting with the Deployment builders.
 	Deployment *DeploymentClient
 	// Finding is the client for interacting with the Finding builders.
@@ -249,6 +252,7 @@ func (c *Client) init() {
 	c.Delivery = NewDeliveryClient(c.config)
 	c.DeliveryAttempt = NewDeliveryAttemptClient(c.config)
 	c.Dependency = NewDependencyClient(c.config)
+	c.DependencyPackage = NewDependencyPackageClient(c.config)
 	c.Deployment = NewDeploymentClient(c.config)
 	c.Finding = NewFindingClient(c.config)
 	c.FindingEvent = NewFindingEventClient(c.config)
@@ -407,6 +411,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Delivery:             NewDeliveryClient(cfg),
 		DeliveryAttempt:      NewDeliveryAttemptClient(cfg),
 		Dependency:           NewDependencyClient(cfg),
+		DependencyPackage:    NewDependencyPackageClient(cfg),
 		Deployment:           NewDeploymentClient(cfg),
 		Finding:              NewFindingClient(cfg),
 		FindingEvent:         NewFindingEventClient(cfg),
@@ -492,6 +497,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Delivery:             NewDeliveryClient(cfg),
 		DeliveryAttempt:      NewDeliveryAttemptClient(cfg),
 		Dependency:           NewDependencyClient(cfg),
+		DependencyPackage:    NewDependencyPackageClient(cfg),
 		Deployment:           NewDeploymentClient(cfg),
 		Finding:              NewFindingClient(cfg),
 		FindingEvent:         NewFindingEventClient(cfg),
@@ -573,8 +579,8 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
 		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
 		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
-		c.Delivery, c.DeliveryAttempt, c.Dependency, c.Deployment, c.Finding,
-		c.FindingEvent, c.FindingMatch, c.IdentityChange, c.InstallCheck,
+		c.Delivery, c.DeliveryAttempt, c.Dependency, c.DependencyPackage, c.Deployment,
+		c.Finding, c.FindingEvent, c.FindingMatch, c.IdentityChange, c.InstallCheck,
 		c.InstallScan, c.Invitation, c.Membership, c.Notification, c.NotificationEvent,
 		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
 		c.OnboardingTask, c.PackageManagerConfig, c.PendingImport, c.ProductFeedback,
@@ -596,8 +602,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
 		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
 		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
-		c.Delivery, c.DeliveryAttempt, c.Dependency, c.Deployment, c.Finding,
-		c.FindingEvent, c.FindingMatch, c.IdentityChange, c.InstallCheck,
+		c.Delivery, c.DeliveryAttempt, c.Dependency, c.DependencyPackage, c.Deployment,
+		c.Finding, c.FindingEvent, c.FindingMatch, c.IdentityChange, c.InstallCheck,
 		c.InstallScan, c.Invitation, c.Membership, c.Notification, c.NotificationEvent,
 		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
 		c.OnboardingTask, c.PackageManagerConfig, c.PendingImport, c.ProductFeedback,
@@ -649,6 +655,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.DeliveryAttempt.mutate(ctx, m)
 	case *DependencyMutation:
 		return c.Dependency.mutate(ctx, m)
+	case *DependencyPackageMutation:
+		return c.DependencyPackage.mutate(ctx, m)
 	case *DeploymentMutation:
 		return c.Deployment.mutate(ctx, m)
 	case *FindingMutation:
@@ -3027,6 +3035,140 @@ func (c *DependencyClient) mutate(ctx context.Context, m *DependencyMutation) (V
 		return (&DependencyDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Dependency mutation op: %q", m.Op())
+	}
+}
+
+// DependencyPackageClient is a client for the DependencyPackage schema.
+type DependencyPackageClient struct {
+	config
+}
+
+// NewDependencyPackageClient returns a client for the DependencyPackage from the given config.
+func NewDependencyPackageClient(c config) *DependencyPackageClient {
+	return &DependencyPackageClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `dependencypackage.Hooks(f(g(h())))`.
+func (c *DependencyPackageClient) Use(hooks ...Hook) {
+	c.hooks.DependencyPackage = append(c.hooks.DependencyPackage, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `dependencypackage.Intercept(f(g(h())))`.
+func (c *DependencyPackageClient) Intercept(interceptors ...Interceptor) {
+	c.inters.DependencyPackage = append(c.inters.DependencyPackage, interceptors...)
+}
+
+// Create returns a builder for creating a DependencyPackage entity.
+func (c *DependencyPackageClient) Create() *DependencyPackageCreate {
+	mutation := newDependencyPackageMutation(c.config, OpCreate)
+	return &DependencyPackageCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of DependencyPackage entities.
+func (c *DependencyPackageClient) CreateBulk(builders ...*DependencyPackageCreate) *DependencyPackageCreateBulk {
+	return &DependencyPackageCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *DependencyPackageClient) MapCreateBulk(slice any, setFunc func(*DependencyPackageCreate, int)) *DependencyPackageCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &DependencyPackageCreateBulk{err: fmt.Errorf("calling to DependencyPackageClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*DependencyPackageCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &DependencyPackageCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for DependencyPackage.
+func (c *DependencyPackageClient) Update() *DependencyPackageUpdate {
+	mutation := newDependencyPackageMutation(c.config, OpUpdate)
+	return &DependencyPackageUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *DependencyPackageClient) UpdateOne(_m *DependencyPackage) *DependencyPackageUpdateOne {
+	mutation := newDependencyPackageMutation(c.config, OpUpdateOne, withDependencyPackage(_m))
+	return &DependencyPackageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *DependencyPackageClient) UpdateOneID(id int64) *DependencyPackageUpdateOne {
+	mutation := newDependencyPackageMutation(c.config, OpUpdateOne, withDependencyPackageID(id))
+	return &DependencyPackageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for DependencyPackage.
+func (c *DependencyPackageClient) Delete() *DependencyPackageDelete {
+	mutation := newDependencyPackageMutation(c.config, OpDelete)
+	return &DependencyPackageDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *DependencyPackageClient) DeleteOne(_m *DependencyPackage) *DependencyPackageDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *DependencyPackageClient) DeleteOneID(id int64) *DependencyPackageDeleteOne {
+	builder := c.Delete().Where(dependencypackage.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &DependencyPackageDeleteOne{builder}
+}
+
+// Query returns a query builder for DependencyPackage.
+func (c *DependencyPackageClient) Query() *DependencyPackageQuery {
+	return &DependencyPackageQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeDependencyPackage},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a DependencyPackage entity by its id.
+func (c *DependencyPackageClient) Get(ctx context.Context, id int64) (*DependencyPackage, error) {
+	return c.Query().Where(dependencypackage.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *DependencyPackageClient) GetX(ctx context.Context, id int64) *DependencyPackage {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *DependencyPackageClient) Hooks() []Hook {
+	hooks := c.hooks.DependencyPackage
+	return append(hooks[:len(hooks):len(hooks)], dependencypackage.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *DependencyPackageClient) Interceptors() []Interceptor {
+	return c.inters.DependencyPackage
+}
+
+func (c *DependencyPackageClient) mutate(ctx context.Context, m *DependencyPackageMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&DependencyPackageCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&DependencyPackageUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&DependencyPackageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&DependencyPackageDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown DependencyPackage mutation op: %q", m.Op())
 	}
 }
 
@@ -9602,30 +9744,30 @@ type (
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
 		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Delivery, DeliveryAttempt,
-		Dependency, Deployment, Finding, FindingEvent, FindingMatch, IdentityChange,
-		InstallCheck, InstallScan, Invitation, Membership, Notification,
-		NotificationEvent, NotificationRule, NotificationSeen, NotificationWebhook,
-		OnboardingTask, PackageManagerConfig, PendingImport, ProductFeedback, Project,
-		ProjectTag, RemediationPolicy, ReviewCommentContent, Rule, RuleAlias,
-		RuleDocument, RuleVersion, Scan, ScanCoverage, ScanPayload, ScmApp, ScmConfig,
-		Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Token, TokenRequest,
-		User, WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt,
-		WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
+		Dependency, DependencyPackage, Deployment, Finding, FindingEvent, FindingMatch,
+		IdentityChange, InstallCheck, InstallScan, Invitation, Membership,
+		Notification, NotificationEvent, NotificationRule, NotificationSeen,
+		NotificationWebhook, OnboardingTask, PackageManagerConfig, PendingImport,
+		ProductFeedback, Project, ProjectTag, RemediationPolicy, ReviewCommentContent,
+		Rule, RuleAlias, RuleDocument, RuleVersion, Scan, ScanCoverage, ScanPayload,
+		ScmApp, ScmConfig, Setting, SigningKey, Tag, Team, TeamMember, TeamProject,
+		Token, TokenRequest, User, WebhookReceipt, Workflow, WorkflowArtifact,
+		WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
 		WorkflowVersion []ent.Hook
 	}
 	inters struct {
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
 		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Delivery, DeliveryAttempt,
-		Dependency, Deployment, Finding, FindingEvent, FindingMatch, IdentityChange,
-		InstallCheck, InstallScan, Invitation, Membership, Notification,
-		NotificationEvent, NotificationRule, NotificationSeen, NotificationWebhook,
-		OnboardingTask, PackageManagerConfig, PendingImport, ProductFeedback, Project,
-		ProjectTag, RemediationPolicy, ReviewCommentContent, Rule, RuleAlias,
-		RuleDocument, RuleVersion, Scan, ScanCoverage, ScanPayload, ScmApp, ScmConfig,
-		Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Token, TokenRequest,
-		User, WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt,
-		WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
+		Dependency, DependencyPackage, Deployment, Finding, FindingEvent, FindingMatch,
+		IdentityChange, InstallCheck, InstallScan, Invitation, Membership,
+		Notification, NotificationEvent, NotificationRule, NotificationSeen,
+		NotificationWebhook, OnboardingTask, PackageManagerConfig, PendingImport,
+		ProductFeedback, Project, ProjectTag, RemediationPolicy, ReviewCommentContent,
+		Rule, RuleAlias, RuleDocument, RuleVersion, Scan, ScanCoverage, ScanPayload,
+		ScmApp, ScmConfig, Setting, SigningKey, Tag, Team, TeamMember, TeamProject,
+		Token, TokenRequest, User, WebhookReceipt, Workflow, WorkflowArtifact,
+		WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
 		WorkflowVersion []ent.Interceptor
 	}
 )

@@ -29,6 +29,7 @@ import (
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/dependency"
+	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
@@ -155,6 +156,7 @@ func checkColumn(t, c string) error {
 			delivery.Table:             delivery.ValidColumn,
 			deliveryattempt.Table:      deliveryattempt.ValidColumn,
 			dependency.Table:           dependency.ValidColumn,
+			dependencypackage.Table:    dependencypackage.ValidColumn,
 			deployment.Table:           deployment.ValidColumn,
 			finding.Table:              finding.ValidColumn,
 			findingevent.Table:         findingevent.ValidColumn,

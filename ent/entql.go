@@ -20,6 +20,7 @@ import (
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/dependency"
+	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
@@ -78,7 +79,7 @@ import (
 
 // schemaGraph holds a representation of ent/schema at runtime.
 var schemaGraph = func() *sqlgraph.Schema {
-	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 66)}
+	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 67)}
 	graph.Nodes[0] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   advisory.Table,
@@ -458,6 +459,23 @@ var schemaGraph = func() *sqlgraph.Schema {
 	}
 	graph.Nodes[17] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
+			Table:   dependencypackage.Table,
+			Columns: dependencypackage.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: dependencypackage.FieldID,
+			},
+		},
+		Type: "DependencyPackage",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			dependencypackage.FieldDeploymentID: {Type: field.TypeInt64, Column: dependencypackage.FieldDeploymentID},
+			dependencypackage.FieldEcosystem:    {Type: field.TypeString, Column: dependencypackage.FieldEcosystem},
+			dependencypackage.FieldPackage:      {Type: field.TypeString, Column: dependencypackage.FieldPackage},
+			dependencypackage.FieldLicense:      {Type: field.TypeString, Column: dependencypackage.FieldLicense},
+		},
+	}
+	graph.Nodes[18] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
 			Table:   deployment.Table,
 			Columns: deployment.Columns,
 			ID: &sqlgraph.FieldSpec{
@@ -478,7 +496,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			deployment.FieldCreatedAt:         {Type: field.TypeInt64, Column: deployment.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[18] = &sqlgraph.Node{
+	graph.Nodes[19] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   finding.Table,
 			Columns: finding.Columns,
@@ -528,7 +546,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			finding.FieldContent:           {Type: field.TypeBytes, Column: finding.FieldContent},
 		},
 	}
-	graph.Nodes[19] = &sqlgraph.Node{
+	graph.Nodes[20] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   findingevent.Table,
 			Columns: findingevent.Columns,
@@ -553,7 +571,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			findingevent.FieldAt:           {Type: field.TypeInt64, Column: findingevent.FieldAt},
 		},
 	}
-	graph.Nodes[20] = &sqlgraph.Node{
+	graph.Nodes[21] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   findingmatch.Table,
 			Columns: findingmatch.Columns,
@@ -572,7 +590,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			findingmatch.FieldAt:           {Type: field.TypeInt64, Column: findingmatch.FieldAt},
 		},
 	}
-	graph.Nodes[21] = &sqlgraph.Node{
+	graph.Nodes[22] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   identitychange.Table,
 			Columns: identitychange.Columns,
@@ -596,7 +614,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			identitychange.FieldUndoneAt:     {Type: field.TypeInt64, Column: identitychange.FieldUndoneAt},
 		},
 	}
-	graph.Nodes[22] = &sqlgraph.Node{
+	graph.Nodes[23] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   installcheck.Table,
 			Columns: installcheck.Columns,
@@ -617,7 +635,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			installcheck.FieldAt:           {Type: field.TypeInt64, Column: installcheck.FieldAt},
 		},
 	}
-	graph.Nodes[23] = &sqlgraph.Node{
+	graph.Nodes[24] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   installscan.Table,
 			Columns: installscan.Columns,
@@ -636,7 +654,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			installscan.FieldAt:           {Type: field.TypeInt64, Column: installscan.FieldAt},
 		},
 	}
-	graph.Nodes[24] = &sqlgraph.Node{
+	graph.Nodes[25] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   invitation.Table,
 			Columns: invitation.Columns,
@@ -654,7 +672,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			invitation.FieldAcceptedAt:   {Type: field.TypeInt64, Column: invitation.FieldAcceptedAt},
 		},
 	}
-	graph.Nodes[25] = &sqlgraph.Node{
+	graph.Nodes[26] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   membership.Table,
 			Columns: membership.Columns,
@@ -672,7 +690,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			membership.FieldUpdatedAt:    {Type: field.TypeInt64, Column: membership.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[26] = &sqlgraph.Node{
+	graph.Nodes[27] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notification.Table,
 			Columns: notification.Columns,
@@ -695,7 +713,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notification.FieldCreatedAt:      {Type: field.TypeInt64, Column: notification.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[27] = &sqlgraph.Node{
+	graph.Nodes[28] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationevent.Table,
 			Columns: notificationevent.Columns,
@@ -713,7 +731,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationevent.FieldCreatedAt:      {Type: field.TypeInt64, Column: notificationevent.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[28] = &sqlgraph.Node{
+	graph.Nodes[29] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationrule.Table,
 			Columns: notificationrule.Columns,
@@ -737,7 +755,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationrule.FieldUpdatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[29] = &sqlgraph.Node{
+	graph.Nodes[30] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationseen.Table,
 			Columns: notificationseen.Columns,
@@ -754,7 +772,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationseen.FieldAt:             {Type: field.TypeInt64, Column: notificationseen.FieldAt},
 		},
 	}
-	graph.Nodes[30] = &sqlgraph.Node{
+	graph.Nodes[31] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationwebhook.Table,
 			Columns: notificationwebhook.Columns,
@@ -774,7 +792,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationwebhook.FieldUpdatedAt:        {Type: field.TypeInt64, Column: notificationwebhook.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[31] = &sqlgraph.Node{
+	graph.Nodes[32] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   onboardingtask.Table,
 			Columns: onboardingtask.Columns,
@@ -792,7 +810,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			onboardingtask.FieldUpdatedAt:    {Type: field.TypeInt64, Column: onboardingtask.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[32] = &sqlgraph.Node{
+	graph.Nodes[33] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   packagemanagerconfig.Table,
 			Columns: packagemanagerconfig.Columns,
@@ -817,7 +835,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			packagemanagerconfig.FieldUpdatedAt:        {Type: field.TypeInt64, Column: packagemanagerconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[33] = &sqlgraph.Node{
+	graph.Nodes[34] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pendingimport.Table,
 			Columns: pendingimport.Columns,
@@ -832,7 +850,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pendingimport.FieldRelevantSince: {Type: field.TypeInt64, Column: pendingimport.FieldRelevantSince},
 		},
 	}
-	graph.Nodes[34] = &sqlgraph.Node{
+	graph.Nodes[35] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   productfeedback.Table,
 			Columns: productfeedback.Columns,
@@ -851,7 +869,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			productfeedback.FieldCreatedAt:     {Type: field.TypeInt64, Column: productfeedback.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[35] = &sqlgraph.Node{
+	graph.Nodes[36] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   project.Table,
 			Columns: project.Columns,
@@ -877,7 +895,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			project.FieldArchivedAt:      {Type: field.TypeInt64, Column: project.FieldArchivedAt},
 		},
 	}
-	graph.Nodes[36] = &sqlgraph.Node{
+	graph.Nodes[37] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   projecttag.Table,
 			Columns: projecttag.Columns,
@@ -893,7 +911,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			projecttag.FieldTagID:        {Type: field.TypeInt64, Column: projecttag.FieldTagID},
 		},
 	}
-	graph.Nodes[37] = &sqlgraph.Node{
+	graph.Nodes[38] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   remediationpolicy.Table,
 			Columns: remediationpolicy.Columns,
@@ -913,7 +931,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			remediationpolicy.FieldUpdatedAt:    {Type: field.TypeInt64, Column: remediationpolicy.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[38] = &sqlgraph.Node{
+	graph.Nodes[39] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   reviewcommentcontent.Table,
 			Columns: reviewcommentcontent.Columns,
@@ -932,7 +950,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			reviewcommentcontent.FieldUpdatedAt:    {Type: field.TypeInt64, Column: reviewcommentcontent.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[39] = &sqlgraph.Node{
+	graph.Nodes[40] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rule.Table,
 			Columns: rule.Columns,
@@ -951,7 +969,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rule.FieldContent:      {Type: field.TypeBytes, Column: rule.FieldContent},
 		},
 	}
-	graph.Nodes[40] = &sqlgraph.Node{
+	graph.Nodes[41] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rulealias.Table,
 			Columns: rulealias.Columns,
@@ -970,7 +988,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rulealias.FieldCreatedAt:    {Type: field.TypeInt64, Column: rulealias.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[41] = &sqlgraph.Node{
+	graph.Nodes[42] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruledocument.Table,
 			Columns: ruledocument.Columns,
@@ -994,7 +1012,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruledocument.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ruledocument.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[42] = &sqlgraph.Node{
+	graph.Nodes[43] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleversion.Table,
 			Columns: ruleversion.Columns,
@@ -1015,7 +1033,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleversion.FieldCreatedAt:      {Type: field.TypeInt64, Column: ruleversion.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[43] = &sqlgraph.Node{
+	graph.Nodes[44] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scan.Table,
 			Columns: scan.Columns,
@@ -1047,7 +1065,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scan.FieldCompletedAt:      {Type: field.TypeInt64, Column: scan.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[44] = &sqlgraph.Node{
+	graph.Nodes[45] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scancoverage.Table,
 			Columns: scancoverage.Columns,
@@ -1069,7 +1087,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scancoverage.FieldAt:               {Type: field.TypeInt64, Column: scancoverage.FieldAt},
 		},
 	}
-	graph.Nodes[45] = &sqlgraph.Node{
+	graph.Nodes[46] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scanpayload.Table,
 			Columns: scanpayload.Columns,
@@ -1086,7 +1104,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scanpayload.FieldContent:      {Type: field.TypeBytes, Column: scanpayload.FieldContent},
 		},
 	}
-	graph.Nodes[46] = &sqlgraph.Node{
+	graph.Nodes[47] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmapp.Table,
 			Columns: scmapp.Columns,
@@ -1125,7 +1143,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmapp.FieldCompletedAt:           {Type: field.TypeInt64, Column: scmapp.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[47] = &sqlgraph.Node{
+	graph.Nodes[48] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmconfig.Table,
 			Columns: scmconfig.Columns,
@@ -1164,7 +1182,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmconfig.FieldUpdatedAt:             {Type: field.TypeInt64, Column: scmconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[48] = &sqlgraph.Node{
+	graph.Nodes[49] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   setting.Table,
 			Columns: setting.Columns,
@@ -1179,7 +1197,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			setting.FieldValue: {Type: field.TypeBytes, Column: setting.FieldValue},
 		},
 	}
-	graph.Nodes[49] = &sqlgraph.Node{
+	graph.Nodes[50] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   signingkey.Table,
 			Columns: signingkey.Columns,
@@ -1197,7 +1215,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			signingkey.FieldRetiredAt:        {Type: field.TypeInt64, Column: signingkey.FieldRetiredAt},
 		},
 	}
-	graph.Nodes[50] = &sqlgraph.Node{
+	graph.Nodes[51] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tag.Table,
 			Columns: tag.Columns,
@@ -1213,7 +1231,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tag.FieldCreatedAt:    {Type: field.TypeInt64, Column: tag.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[51] = &sqlgraph.Node{
+	graph.Nodes[52] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   team.Table,
 			Columns: team.Columns,
@@ -1234,7 +1252,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			team.FieldUpdatedAt:        {Type: field.TypeInt64, Column: team.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[52] = &sqlgraph.Node{
+	graph.Nodes[53] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teammember.Table,
 			Columns: teammember.Columns,
@@ -1252,7 +1270,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teammember.FieldCreatedAt:    {Type: field.TypeInt64, Column: teammember.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[53] = &sqlgraph.Node{
+	graph.Nodes[54] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teamproject.Table,
 			Columns: teamproject.Columns,
@@ -1269,7 +1287,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teamproject.FieldCreatedAt:    {Type: field.TypeInt64, Column: teamproject.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[54] = &sqlgraph.Node{
+	graph.Nodes[55] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   token.Table,
 			Columns: token.Columns,
@@ -1294,7 +1312,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			token.FieldRevokedAt:     {Type: field.TypeInt64, Column: token.FieldRevokedAt},
 		},
 	}
-	graph.Nodes[55] = &sqlgraph.Node{
+	graph.Nodes[56] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tokenrequest.Table,
 			Columns: tokenrequest.Columns,
@@ -1313,7 +1331,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tokenrequest.FieldExpiresAt:    {Type: field.TypeInt64, Column: tokenrequest.FieldExpiresAt},
 		},
 	}
-	graph.Nodes[56] = &sqlgraph.Node{
+	graph.Nodes[57] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   user.Table,
 			Columns: user.Columns,
@@ -1332,7 +1350,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			user.FieldCreatedAt: {Type: field.TypeInt64, Column: user.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[57] = &sqlgraph.Node{
+	graph.Nodes[58] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookreceipt.Table,
 			Columns: webhookreceipt.Columns,
@@ -1349,7 +1367,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookreceipt.FieldReceivedAt:   {Type: field.TypeInt64, Column: webhookreceipt.FieldReceivedAt},
 		},
 	}
-	graph.Nodes[58] = &sqlgraph.Node{
+	graph.Nodes[59] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflow.Table,
 			Columns: workflow.Columns,
@@ -1368,7 +1386,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflow.FieldUpdatedAt:    {Type: field.TypeInt64, Column: workflow.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[59] = &sqlgraph.Node{
+	graph.Nodes[60] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowartifact.Table,
 			Columns: workflowartifact.Columns,
@@ -1388,7 +1406,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowartifact.FieldCreatedAt:    {Type: field.TypeInt64, Column: workflowartifact.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[60] = &sqlgraph.Node{
+	graph.Nodes[61] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowattempt.Table,
 			Columns: workflowattempt.Columns,
@@ -1419,7 +1437,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowattempt.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowattempt.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[61] = &sqlgraph.Node{
+	graph.Nodes[62] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfinding.Table,
 			Columns: workflowfinding.Columns,
@@ -1442,7 +1460,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfinding.FieldReasoning:    {Type: field.TypeString, Column: workflowfinding.FieldReasoning},
 		},
 	}
-	graph.Nodes[62] = &sqlgraph.Node{
+	graph.Nodes[63] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfork.Table,
 			Columns: workflowfork.Columns,
@@ -1464,7 +1482,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfork.FieldArrived:      {Type: field.TypeInt32, Column: workflowfork.FieldArrived},
 		},
 	}
-	graph.Nodes[63] = &sqlgraph.Node{
+	graph.Nodes[64] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowrun.Table,
 			Columns: workflowrun.Columns,
@@ -1506,7 +1524,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowrun.FieldFinishedAt:     {Type: field.TypeInt64, Column: workflowrun.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[64] = &sqlgraph.Node{
+	graph.Nodes[65] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowtask.Table,
 			Columns: workflowtask.Columns,
@@ -1536,7 +1554,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowtask.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowtask.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[65] = &sqlgraph.Node{
+	graph.Nodes[66] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowversion.Table,
 			Columns: workflowversion.Columns,
@@ -3029,6 +3047,66 @@ func (f *DependencyFilter) WhereSeenAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *DependencyPackageQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the DependencyPackageQuery builder.
+func (_q *DependencyPackageQuery) Filter() *DependencyPackageFilter {
+	return &DependencyPackageFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *DependencyPackageMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the DependencyPackageMutation builder.
+func (m *DependencyPackageMutation) Filter() *DependencyPackageFilter {
+	return &DependencyPackageFilter{config: m.config, predicateAdder: m}
+}
+
+// DependencyPackageFilter provides a generic filtering capability at runtime for DependencyPackageQuery.
+type DependencyPackageFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *DependencyPackageFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[17].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *DependencyPackageFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(dependencypackage.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *DependencyPackageFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(dependencypackage.FieldDeploymentID))
+}
+
+// WhereEcosystem applies the entql string predicate on the ecosystem field.
+func (f *DependencyPackageFilter) WhereEcosystem(p entql.StringP) {
+	f.Where(p.Field(dependencypackage.FieldEcosystem))
+}
+
+// WherePackage applies the entql string predicate on the package field.
+func (f *DependencyPackageFilter) WherePackage(p entql.StringP) {
+	f.Where(p.Field(dependencypackage.FieldPackage))
+}
+
+// WhereLicense applies the entql string predicate on the license field.
+func (f *DependencyPackageFilter) WhereLicense(p entql.StringP) {
+	f.Where(p.Field(dependencypackage.FieldLicense))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *DeploymentQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -3057,7 +3135,7 @@ type DeploymentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeploymentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[17].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3142,7 +3220,7 @@ type FindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3367,7 +3445,7 @@ type FindingEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3467,7 +3545,7 @@ type FindingMatchFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingMatchFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3537,7 +3615,7 @@ type IdentityChangeFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *IdentityChangeFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3632,7 +3710,7 @@ type InstallCheckFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InstallCheckFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3712,7 +3790,7 @@ type InstallScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InstallScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3782,7 +3860,7 @@ type InvitationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InvitationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3847,7 +3925,7 @@ type MembershipFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *MembershipFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3912,7 +3990,7 @@ type NotificationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4002,7 +4080,7 @@ type NotificationEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4067,7 +4145,7 @@ type NotificationRuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationRuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4162,7 +4240,7 @@ type NotificationSeenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationSeenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4222,7 +4300,7 @@ type NotificationWebhookFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationWebhookFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4297,7 +4375,7 @@ type OnboardingTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *OnboardingTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[32].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4362,7 +4440,7 @@ type PackageManagerConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PackageManagerConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[32].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[33].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4462,7 +4540,7 @@ type PendingImportFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PendingImportFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[33].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[34].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4512,7 +4590,7 @@ type ProductFeedbackFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProductFeedbackFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[34].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[35].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4582,7 +4660,7 @@ type ProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[35].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[36].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4687,7 +4765,7 @@ type ProjectTagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectTagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[36].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[37].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4742,7 +4820,7 @@ type RemediationPolicyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RemediationPolicyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[37].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[38].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4817,7 +4895,7 @@ type ReviewCommentContentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ReviewCommentContentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[38].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[39].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4887,7 +4965,7 @@ type RuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[39].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[40].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4957,7 +5035,7 @@ type RuleAliasFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleAliasFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[40].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5027,7 +5105,7 @@ type RuleDocumentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleDocumentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5122,7 +5200,7 @@ type RuleVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5202,7 +5280,7 @@ type ScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5337,7 +5415,7 @@ type ScanCoverageFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanCoverageFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5422,7 +5500,7 @@ type ScanPayloadFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanPayloadFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5482,7 +5560,7 @@ type ScmAppFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmAppFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5652,7 +5730,7 @@ type ScmConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5822,7 +5900,7 @@ type SettingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SettingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5872,7 +5950,7 @@ type SigningKeyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SigningKeyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5937,7 +6015,7 @@ type TagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5992,7 +6070,7 @@ type TeamFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6072,7 +6150,7 @@ type TeamMemberFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamMemberFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6137,7 +6215,7 @@ type TeamProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6197,7 +6275,7 @@ type TokenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[55].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6297,7 +6375,7 @@ type TokenRequestFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenRequestFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[55].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[56].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6367,7 +6445,7 @@ type UserFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *UserFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[56].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[57].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6437,7 +6515,7 @@ type WebhookReceiptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookReceiptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[57].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[58].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6497,7 +6575,7 @@ type WorkflowFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[58].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6567,7 +6645,7 @@ type WorkflowArtifactFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowArtifactFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6642,7 +6720,7 @@ type WorkflowAttemptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowAttemptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6772,7 +6850,7 @@ type WorkflowFindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6862,7 +6940,7 @@ type WorkflowForkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowForkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6947,7 +7025,7 @@ type WorkflowRunFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowRunFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7132,7 +7210,7 @@ type WorkflowTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[65].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7257,7 +7335,7 @@ type WorkflowVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[65].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[66].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})

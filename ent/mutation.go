@@ -28,6 +28,7 @@ import (
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/dependency"
+	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
@@ -106,6 +107,7 @@ const (
 	TypeDelivery             = "Delivery"
 	TypeDeliveryAttempt      = "DeliveryAttempt"
 	TypeDependency           = "Dependency"
+	TypeDependencyPackage    = "DependencyPackage"
 	TypeDeployment           = "Deployment"
 	TypeFinding              = "Finding"
 	TypeFindingEvent         = "FindingEvent"
@@ -16631,6 +16633,536 @@ func (m *DependencyMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *DependencyMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Dependency edge %s", name)
+}
+
+// DependencyPackageMutation represents an operation that mutates the DependencyPackage nodes in the graph.
+type DependencyPackageMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	ecosystem        *string
+	_package         *string
+	license          *string
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*DependencyPackage, error)
+	predicates       []predicate.DependencyPackage
+}
+
+var _ ent.Mutation = (*DependencyPackageMutation)(nil)
+
+// dependencypackageOption allows management of the mutation configuration using functional options.
+type dependencypackageOption func(*DependencyPackageMutation)
+
+// newDependencyPackageMutation creates new mutation for the DependencyPackage entity.
+func newDependencyPackageMutation(c config, op Op, opts ...dependencypackageOption) *DependencyPackageMutation {
+	m := &DependencyPackageMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeDependencyPackage,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withDependencyPackageID sets the ID field of the mutation.
+func withDependencyPackageID(id int64) dependencypackageOption {
+	return func(m *DependencyPackageMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *DependencyPackage
+		)
+		m.oldValue = func(ctx context.Context) (*DependencyPackage, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().DependencyPackage.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withDependencyPackage sets the old DependencyPackage of the mutation.
+func withDependencyPackage(node *DependencyPackage) dependencypackageOption {
+	return func(m *DependencyPackageMutation) {
+		m.oldValue = func(context.Context) (*DependencyPackage, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m DependencyPackageMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m DependencyPackageMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of DependencyPackage entities.
+func (m *DependencyPackageMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *DependencyPackageMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *DependencyPackageMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().DependencyPackage.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *DependencyPackageMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *DependencyPackageMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the DependencyPackage entity.
+// If the DependencyPackage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyPackageMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *DependencyPackageMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *DependencyPackageMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *DependencyPackageMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetEcosystem sets the "ecosystem" field.
+func (m *DependencyPackageMutation) SetEcosystem(s string) {
+	m.ecosystem = &s
+}
+
+// Ecosystem returns the value of the "ecosystem" field in the mutation.
+func (m *DependencyPackageMutation) Ecosystem() (r string, exists bool) {
+	v := m.ecosystem
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEcosystem returns the old "ecosystem" field's value of the DependencyPackage entity.
+// If the DependencyPackage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyPackageMutation) OldEcosystem(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEcosystem is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEcosystem requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEcosystem: %w", err)
+	}
+	return oldValue.Ecosystem, nil
+}
+
+// ResetEcosystem resets all changes to the "ecosystem" field.
+func (m *DependencyPackageMutation) ResetEcosystem() {
+	m.ecosystem = nil
+}
+
+// SetPackage sets the "package" field.
+func (m *DependencyPackageMutation) SetPackage(s string) {
+	m._package = &s
+}
+
+// Package returns the value of the "package" field in the mutation.
+func (m *DependencyPackageMutation) Package() (r string, exists bool) {
+	v := m._package
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPackage returns the old "package" field's value of the DependencyPackage entity.
+// If the DependencyPackage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyPackageMutation) OldPackage(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPackage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPackage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPackage: %w", err)
+	}
+	return oldValue.Package, nil
+}
+
+// ResetPackage resets all changes to the "package" field.
+func (m *DependencyPackageMutation) ResetPackage() {
+	m._package = nil
+}
+
+// SetLicense sets the "license" field.
+func (m *DependencyPackageMutation) SetLicense(s string) {
+	m.license = &s
+}
+
+// License returns the value of the "license" field in the mutation.
+func (m *DependencyPackageMutation) License() (r string, exists bool) {
+	v := m.license
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLicense returns the old "license" field's value of the DependencyPackage entity.
+// If the DependencyPackage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DependencyPackageMutation) OldLicense(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLicense is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLicense requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLicense: %w", err)
+	}
+	return oldValue.License, nil
+}
+
+// ResetLicense resets all changes to the "license" field.
+func (m *DependencyPackageMutation) ResetLicense() {
+	m.license = nil
+}
+
+// Where appends a list predicates to the DependencyPackageMutation builder.
+func (m *DependencyPackageMutation) Where(ps ...predicate.DependencyPackage) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the DependencyPackageMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *DependencyPackageMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.DependencyPackage, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *DependencyPackageMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *DependencyPackageMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (DependencyPackage).
+func (m *DependencyPackageMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *DependencyPackageMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.deployment_id != nil {
+		fields = append(fields, dependencypackage.FieldDeploymentID)
+	}
+	if m.ecosystem != nil {
+		fields = append(fields, dependencypackage.FieldEcosystem)
+	}
+	if m._package != nil {
+		fields = append(fields, dependencypackage.FieldPackage)
+	}
+	if m.license != nil {
+		fields = append(fields, dependencypackage.FieldLicense)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *DependencyPackageMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case dependencypackage.FieldDeploymentID:
+		return m.DeploymentID()
+	case dependencypackage.FieldEcosystem:
+		return m.Ecosystem()
+	case dependencypackage.FieldPackage:
+		return m.Package()
+	case dependencypackage.FieldLicense:
+		return m.License()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *DependencyPackageMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case dependencypackage.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case dependencypackage.FieldEcosystem:
+		return m.OldEcosystem(ctx)
+	case dependencypackage.FieldPackage:
+		return m.OldPackage(ctx)
+	case dependencypackage.FieldLicense:
+		return m.OldLicense(ctx)
+	}
+	return nil, fmt.Errorf("unknown DependencyPackage field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DependencyPackageMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case dependencypackage.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case dependencypackage.FieldEcosystem:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEcosystem(v)
+		return nil
+	case dependencypackage.FieldPackage:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPackage(v)
+		return nil
+	case dependencypackage.FieldLicense:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLicense(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DependencyPackage field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *DependencyPackageMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, dependencypackage.FieldDeploymentID)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *DependencyPackageMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case dependencypackage.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DependencyPackageMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case dependencypackage.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DependencyPackage numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *DependencyPackageMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *DependencyPackageMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *DependencyPackageMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown DependencyPackage nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *DependencyPackageMutation) ResetField(name string) error {
+	switch name {
+	case dependencypackage.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case dependencypackage.FieldEcosystem:
+		m.ResetEcosystem()
+		return nil
+	case dependencypackage.FieldPackage:
+		m.ResetPackage()
+		return nil
+	case dependencypackage.FieldLicense:
+		m.ResetLicense()
+		return nil
+	}
+	return fmt.Errorf("unknown DependencyPackage field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *DependencyPackageMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *DependencyPackageMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *DependencyPackageMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *DependencyPackageMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *DependencyPackageMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *DependencyPackageMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *DependencyPackageMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown DependencyPackage unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *DependencyPackageMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown DependencyPackage edge %s", name)
 }
 
 // DeploymentMutation represents an operation that mutates the Deployment nodes in the graph.

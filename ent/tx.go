@@ -48,6 +48,8 @@ type Tx struct {
 	DeliveryAttempt *DeliveryAttemptClient
 	// Dependency is the client for interacting with the Dependency builders.
 	Dependency *DependencyClient
+	// DependencyPackage is the client for interacting with the DependencyPackage builders.
+	DependencyPackage *DependencyPackageClient
 	// Deployment is the client for interacting with the Deployment builders.
 	Deployment *DeploymentClient
 	// Finding is the client for interacting with the Finding builders.
@@ -294,6 +296,7 @@ func (tx *Tx) init() {
 	tx.Delivery = NewDeliveryClient(tx.config)
 	tx.DeliveryAttempt = NewDeliveryAttemptClient(tx.config)
 	tx.Dependency = NewDependencyClient(tx.config)
+	tx.DependencyPackage = NewDependencyPackageClient(tx.config)
 	tx.Deployment = NewDeploymentClient(tx.config)
 	tx.Finding = NewFindingClient(tx.config)
 	tx.FindingEvent = NewFindingEventClient(tx.config)

@@ -265,6 +265,7 @@ func background(d deps) []jobs.Work {
 		scans.Background(d.store, d.log),
 		scans.IndexBackground(d.store, d.log),
 		scans.ScannerBackground(d.store, d.log, scans.UploadOptions{SpoolDir: spoolDir(d.config), Ingested: ingested(d), Calls: d.calls}),
+		supplychain.Background(d.store),
 		hosts(d).Background(d.log),
 		scm.IncomingBackground(hosts(d), d.log),
 		notifications.Background(senders(d), d.log),

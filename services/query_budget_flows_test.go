@@ -25,6 +25,7 @@ import (
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 	rulesv1 "github.com/palisade/palisade/gen/palisade/rules/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/notifications/outbox"
 )
 
 // each joins text with one number after the other in the place of #.
@@ -170,6 +171,12 @@ func (f *flows) deliveries(t *testing.T) {
 		id, err = f.server.Store.Reader.Delivery.Query().Where(
 			delivery.RuleID(made.Rule.ID), delivery.Kind("findings"), delivery.State("delivered")).FirstID(f.inside(t))
 		return err == nil
+	})
+	reader, _ := f.server.Store.DB()
+	eventually(t, "no job to deliver waits that would do for another, too", func() bool {
+		var waiting int
+		err := reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM river_job WHERE kind = '"+outbox.Deliver{}.Kind()+"' AND finalized_at IS NULL").Scan(&waiting)
+		return err == nil && waiting == 0
 	})
 	f.spend(t, notificationsv1.DeliveriesService_ReplayDelivery_FullMethodName, "", http.MethodPost,
 		fmt.Sprintf("/api/notifications/v1/deployments/%d/deliveries/%d/replay", f.tenant.DeploymentID, id), "{}", nil)

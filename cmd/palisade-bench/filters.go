@@ -85,13 +85,22 @@ func filterCases(deploymentID int64) []*filterCase {
 	)
 }
 
-// measureFilters asks for each list again and again, in turns, and reports the slowest.
+// measureFilters asks for each list of findings, projects, secrets and scans.
 func (b *bench) measureFilters(ctx context.Context) ([]row, error) {
-	var deploymentID int64
-	if err := b.db.QueryRowContext(ctx, "SELECT MIN(id) FROM deployments").Scan(&deploymentID); err != nil {
+	deploymentID, err := b.deploymentID(ctx)
+	if err != nil {
 		return nil, err
 	}
-	cases := filterCases(deploymentID)
+	return b.measureLists(ctx, "slowest list", filterCases(deploymentID))
+}
+
+// deploymentID is the deployment that is measured.
+func (b *bench) deploymentID(ctx context.Context) (id int64, err error) {
+	return id, b.db.QueryRowContext(ctx, "SELECT MIN(id) FROM deployments").Scan(&id)
+}
+
+// measureLists asks for each list again and again, in turns, and reports the slowest.
+func (b *bench) measureLists(ctx context.Context, what string, cases []*filterCase) ([]row, error) {
 	for n := range filterRequests {
 		if n%5 == 0 {
 			b.progress("lists, %d of %d requests each", n, filterRequests)
@@ -112,7 +121,7 @@ func (b *bench) measureFilters(ctx context.Context) ([]row, error) {
 		}
 	}
 	rows := []row{{
-		what: "slowest list: p95", value: sample{cases[0].p95()}, unit: millis, bar: within(filterBar, "ms"),
+		what: what + ": p95", value: sample{cases[0].p95()}, unit: millis, bar: within(filterBar, "ms"),
 		note: fmt.Sprintf("of %d lists, each %d times; %d are over the bar; half of them are below %.1f ms", len(cases), filterRequests, over, cases[len(cases)/2].p95()),
 	}}
 	for _, c := range cases[:min(worstShown, len(cases))] {

@@ -53,7 +53,8 @@ type options struct {
 	growth   []int
 	results  int
 	// largeBytes is the size of the largest report that is imported.
-	largeBytes int64
+	largeBytes   int64
+	dependencies int
 	// reportFindings are in a store of their own.
 	reportFindings int
 	rounds         int
@@ -79,6 +80,7 @@ and measures, in turns with what each is compared to:
   deep      page 5,000 at the end of a walk against the first pages of the same walk, jumps to deep pages against the same
             skip by hand, a crawl during imports
   filters   the documented lists and filters, alone and in pairs: 95th percentile of each
+  dependencies   the lists of a million dependencies with their documented filters: 95th percentile of each
   uploads   new findings, and the same report again: rows a second, against a prepared multi-row INSERT of the same rows
   triage    decisions one by one, by 1 and 16 clients, and about 100,000 findings at once, against SQL by hand
   import    readers, and decisions in another deployment, beside an import of 100,000 findings; memory while a report of
@@ -92,7 +94,7 @@ on stderr. The exit status is 0, 1 when a bar was missed, or 2 when the measurem
 Compare ratios of one run only: microseconds of different machines, or of different hours, say little. A full run needs
 about 8 GB in the temporary directory (TMPDIR).`,
 		Example: `  go run ./cmd/palisade-bench                                   # everything over a million findings, a quarter of an hour
-  go run ./cmd/palisade-bench --findings 50000 --rounds 3 --large-bytes 50000000 --report-findings 50000   # a quick look
+  go run ./cmd/palisade-bench --findings 50000 --rounds 3 --large-bytes 50000000 --dependencies 50000 --report-findings 50000   # a quick look
   go run ./cmd/palisade-bench --only pages,deep                 # some parts
   go run ./cmd/palisade-bench --findings 5000000 --growth 10000,100000,1000000 --only growth   # five million
   go run ./cmd/palisade-bench --database postgres://me@127.0.0.1/postgres   # in a database of its own on that server
@@ -113,6 +115,7 @@ about 8 GB in the temporary directory (TMPDIR).`,
 	flags.IntSliceVar(&o.growth, "growth", []int{10_000, 100_000}, "sizes of the store at which growth is measured, beside --findings")
 	flags.IntVar(&o.results, "results", 10_000, "results in an uploaded report")
 	flags.Int64Var(&o.largeBytes, "large-bytes", 1<<30, "size of the largest report that is imported, in bytes; 0 leaves it out")
+	flags.IntVar(&o.dependencies, "dependencies", 1_000_000, "dependencies in the store for the lists of them; 0 leaves them out")
 	flags.IntVar(&o.reportFindings, "report-findings", 1_000_000, "findings in the store for reports; 0 leaves them out")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds of everything; the table gives their median")
 	flags.DurationVar(&o.cpu, "cpu", time.Second, "CPU time that a server spends in one round")
@@ -133,6 +136,8 @@ func (o options) check() error {
 		return fmt.Errorf("--growth: got %v, want sizes of at least %d", o.growth, minGrowth)
 	case o.largeBytes < 0 || o.largeBytes > 1<<30:
 		return fmt.Errorf("--large-bytes: got %d, want 0 to %d (the server's limit)", o.largeBytes, 1<<30)
+	case o.dependencies < 0:
+		return fmt.Errorf("--dependencies: got %d, want at least 0", o.dependencies)
 	case o.reportFindings < 0:
 		return fmt.Errorf("--report-findings: got %d, want at least 0", o.reportFindings)
 	case o.results < 1:

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 // small is a run that shows that everything works, and measures nothing worth knowing.
 var small = options{
-	findings: minFindings, growth: []int{minGrowth}, results: 300, largeBytes: 1 << 20, reportFindings: 2000, rounds: 1, cpu: 5 * time.Millisecond,
+	findings: minFindings, growth: []int{minGrowth}, results: 300, largeBytes: 1 << 20, dependencies: 2000, reportFindings: 2000, rounds: 1, cpu: 5 * time.Millisecond,
 }
 
 func TestRun(t *testing.T) {
@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 			for _, want := range []string{
 				"### Growth", "single triage", "start to ready", "a million findings on disk", "bare handler, 1 connection", "page over gRPC", "gzip",
 				"plain reader", "p99 against p50", "a row of a large page", "at the end of a walk", "page 0 again and again", "the skip by hand", "by a jump", "crawl during an import: missed",
-				"slowest list: p95", "prepared multi-row INSERT", "upload, new findings", "upload, the same again", "single triage, 16 clients", "bulk triage",
+				"slowest list: p95", "slowest list of dependencies: p95", "prepared multi-row INSERT", "upload, new findings", "upload, the same again", "single triage, 16 clients", "bulk triage",
 				"readers during an import: p99", "triage during an import: slowest", "peak memory",
 				"readers of another deployment, idle: p95", "readers of another deployment, during the import of 1 MB: errors", "≤ 2×", "≥ 0.5×", "≤ ^0.15",
 			} {
@@ -105,6 +105,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"--growth":          {"--growth", "5"},
 		"--large-bytes":     {"--large-bytes", "-1"},
 		"--results":         {"--results", "0"},
+		"--dependencies":    {"--dependencies", "-1"},
 		"--report-findings": {"--report-findings", "-1"},
 		"--rounds":          {"--rounds", "0"},
 		"--cpu":             {"--cpu", "0s"},

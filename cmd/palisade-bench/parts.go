@@ -29,6 +29,7 @@ func theParts() []part {
 		{"pages", "A page of findings", (*bench).measurePages},
 		{"deep", "Deep pages", (*bench).measureDeep},
 		{"filters", "Lists and filters", (*bench).measureFilters},
+		{"dependencies", "Lists of dependencies", (*bench).measureDependencies},
 		{"uploads", "Report uploads", (*bench).measureUploads},
 		{"triage", "Triage", (*bench).measureTriage},
 		{"import", "Large imports", (*bench).measureImport},

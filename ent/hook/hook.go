@@ -213,6 +213,18 @@ func (f DependencyFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DependencyMutation", m)
 }
 
+// The DependencyPackageFunc type is an adapter to allow the use of ordinary
+// function as DependencyPackage mutator.
+type DependencyPackageFunc func(context.Context, *ent.DependencyPackageMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f DependencyPackageFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.DependencyPackageMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DependencyPackageMutation", m)
+}
+
 // The DeploymentFunc type is an adapter to allow the use of ordinary
 // function as Deployment mutator.
 type DeploymentFunc func(context.Context, *ent.DeploymentMutation) (ent.Value, error)

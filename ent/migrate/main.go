@@ -1,7 +1,8 @@
 //go:build ignore
 
 // Command main writes a versioned migration for both databases: what brings the schema of the existing files to the
-// one in ent/schema. Run by `make migration NAME=what_changes`, which supplies a throw-away PostgreSQL.
+// one in ent/schema. Run by `make migration NAME=what_changes`, which supplies a throw-away PostgreSQL. Without a name it
+// writes the checksums of the files, which is due when a new one was changed by hand: `make migration-sums`.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"log"
 	"os"
 
+	atlas "ariga.io/atlas/sql/migrate"
 	"ariga.io/atlas/sql/sqltool"
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
@@ -20,7 +22,18 @@ import (
 	"github.com/palisade/palisade/ent/migrate"
 )
 
+const (
+	sqliteDir   = "ent/migrate/sqlite"
+	postgresDir = "ent/migrate/postgres"
+)
+
 func main() {
+	if len(os.Args) == 1 {
+		for _, dir := range []string{sqliteDir, postgresDir} {
+			sum(dir)
+		}
+		return
+	}
 	if len(os.Args) != 2 {
 		log.Fatal("usage: make migration NAME=what_changes")
 	}
@@ -28,8 +41,22 @@ func main() {
 	if postgres == "" {
 		log.Fatal("PALISADE_TEST_POSTGRES is not set: run `make migration NAME=…`")
 	}
-	write(os.Args[1], "sqlite3", dialect.SQLite, "file:dev?mode=memory&_fk=1", "ent/migrate/sqlite")
-	write(os.Args[1], "pgx", dialect.Postgres, postgres, "ent/migrate/postgres")
+	write(os.Args[1], "sqlite3", dialect.SQLite, "file:dev?mode=memory&_fk=1", sqliteDir)
+	write(os.Args[1], "pgx", dialect.Postgres, postgres, postgresDir)
+}
+
+func sum(dir string) {
+	files, err := sqltool.NewGooseDir(dir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	sum, err := files.Checksum()
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := atlas.WriteSumFile(files, sum); err != nil {
+		log.Fatal(err)
+	}
 }
 
 func write(name, driver, dialectName, dsn, dir string) {

@@ -627,6 +627,27 @@ var (
 			},
 		},
 	}
+	// DependencyPackagesColumns holds the columns for the "dependency_packages" table.
+	DependencyPackagesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "ecosystem", Type: field.TypeString},
+		{Name: "package", Type: field.TypeString},
+		{Name: "license", Type: field.TypeString, Default: ""},
+	}
+	// DependencyPackagesTable holds the schema information for the "dependency_packages" table.
+	DependencyPackagesTable = &schema.Table{
+		Name:       "dependency_packages",
+		Columns:    DependencyPackagesColumns,
+		PrimaryKey: []*schema.Column{DependencyPackagesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "dependency_packages_by_name",
+				Unique:  true,
+				Columns: []*schema.Column{DependencyPackagesColumns[1], DependencyPackagesColumns[2], DependencyPackagesColumns[3], DependencyPackagesColumns[4]},
+			},
+		},
+	}
 	// DeploymentsColumns holds the columns for the "deployments" table.
 	DeploymentsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -2379,6 +2400,7 @@ var (
 		DeliveriesTable,
 		DeliveryAttemptsTable,
 		DependenciesTable,
+		DependencyPackagesTable,
 		DeploymentsTable,
 		FindingsTable,
 		FindingEventsTable,

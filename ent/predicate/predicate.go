@@ -57,6 +57,9 @@ type DeliveryAttempt func(*sql.Selector)
 // Dependency is the predicate function for dependency builders.
 type Dependency func(*sql.Selector)
 
+// DependencyPackage is the predicate function for dependencypackage builders.
+type DependencyPackage func(*sql.Selector)
+
 // Deployment is the predicate function for deployment builders.
 type Deployment func(*sql.Selector)
 

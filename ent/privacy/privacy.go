@@ -519,6 +519,30 @@ func (f DependencyMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Muta
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.DependencyMutation", m)
 }
 
+// The DependencyPackageQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type DependencyPackageQueryRuleFunc func(context.Context, *ent.DependencyPackageQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f DependencyPackageQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.DependencyPackageQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.DependencyPackageQuery", q)
+}
+
+// The DependencyPackageMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type DependencyPackageMutationRuleFunc func(context.Context, *ent.DependencyPackageMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f DependencyPackageMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.DependencyPackageMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.DependencyPackageMutation", m)
+}
+
 // The DeploymentQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type DeploymentQueryRuleFunc func(context.Context, *ent.DeploymentQuery) error
@@ -1764,6 +1788,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.DependencyQuery:
 		return q.Filter(), nil
+	case *ent.DependencyPackageQuery:
+		return q.Filter(), nil
 	case *ent.DeploymentQuery:
 		return q.Filter(), nil
 	case *ent.FindingQuery:
@@ -1902,6 +1928,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.DeliveryAttemptMutation:
 		return m.Filter(), nil
 	case *ent.DependencyMutation:
+		return m.Filter(), nil
+	case *ent.DependencyPackageMutation:
 		return m.Filter(), nil
 	case *ent.DeploymentMutation:
 		return m.Filter(), nil

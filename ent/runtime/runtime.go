@@ -22,6 +22,7 @@ import (
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/dependency"
+	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
@@ -496,6 +497,25 @@ func init() {
 	dependencyDescHasPaths := dependencyFields[8].Descriptor()
 	// dependency.DefaultHasPaths holds the default value on creation for the has_paths field.
 	dependency.DefaultHasPaths = dependencyDescHasPaths.Default.(bool)
+	dependencypackageMixin := schema.DependencyPackage{}.Mixin()
+	dependencypackage.Policy = privacy.NewPolicies(dependencypackageMixin[0], schema.DependencyPackage{})
+	dependencypackage.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := dependencypackage.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	dependencypackageMixinHooks0 := dependencypackageMixin[0].Hooks()
+
+	dependencypackage.Hooks[1] = dependencypackageMixinHooks0[0]
+	dependencypackageFields := schema.DependencyPackage{}.Fields()
+	_ = dependencypackageFields
+	// dependencypackageDescLicense is the schema descriptor for license field.
+	dependencypackageDescLicense := dependencypackageFields[3].Descriptor()
+	// dependencypackage.DefaultLicense holds the default value on creation for the license field.
+	dependencypackage.DefaultLicense = dependencypackageDescLicense.Default.(string)
 	deployment.Policy = privacy.NewPolicies(schema.Deployment{})
 	deployment.Hooks[0] = func(next ent.Mutator) ent.Mutator {
 		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {

@@ -42,6 +42,7 @@ func (Dependency) Indexes() []ent.Index {
 		index.Fields("deployment_id", "package", "id").StorageKey("dependencies_list_package"),
 		index.Fields("deployment_id", "version", "id").StorageKey("dependencies_list_version"),
 		index.Fields("deployment_id", "transitivity", "id").StorageKey("dependencies_list_transitivity"),
+		// Nobody reads it any more but the version before: to be dropped in the next release.
 		index.Fields("deployment_id", "license", "id").StorageKey("dependencies_list_license").Annotations(entsql.IndexWhere("license IS NOT NULL")),
 	}
 }

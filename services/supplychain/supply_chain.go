@@ -68,12 +68,12 @@ func (s *SupplyChain) ListLockfilesForDependenciesV1(ctx context.Context, r *sup
 
 // ListDependencies lists packages, by id: the cursor is the id of the last one, good for any filter.
 func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.ListDependenciesRequest) (*supplychainv1.ListDependenciesResponse, error) {
-	conditions, err := s.where(ctx, r.GetDependencyFilter())
+	size := pageSize(r.PageSize, defaultDependencies)
+	where, err := s.where(ctx, r.GetDependencyFilter(), size, true)
 	if err != nil {
 		return nil, err
 	}
-	size := pageSize(r.PageSize, defaultDependencies)
-	rows, err := s.store.Reader.Dependency.Query().Where(conditions...).Where(dependency.IDGT(r.GetCursor())).
+	rows, err := s.store.Reader.Dependency.Query().Where(where).Where(dependency.IDGT(r.GetCursor())).
 		Order(dependency.ByID()).Limit(size+1).
 		Select(dependency.FieldID, dependency.FieldProjectID, dependency.FieldScanID, dependency.FieldLockfile, dependency.FieldEcosystem,
 			dependency.FieldPackage, dependency.FieldVersion, dependency.FieldTransitivity, dependency.FieldContent, dependency.FieldSeenAt).All(ctx)
@@ -91,17 +91,17 @@ func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.Lis
 
 // ListRepositoriesForDependencies lists repositories that have packages, by id: the cursor is the id of the last one.
 func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesRequest) (*supplychainv1.ListRepositoriesForDependenciesResponse, error) {
-	conditions, err := s.where(ctx, r.GetDependencyFilter())
+	size := pageSize(r.PageSize, defaultSummaries)
+	where, err := s.where(ctx, r.GetDependencyFilter(), size, false)
 	if err != nil {
 		return nil, err
 	}
-	size := pageSize(r.PageSize, defaultSummaries)
 	var groups []struct {
 		ProjectID int64 `sql:"project_id"`
 		Count     int   `sql:"number"`
 		Paths     int   `sql:"paths"`
 	}
-	err = s.store.Reader.Dependency.Query().Where(conditions...).Where(dependency.ProjectIDGT(r.GetCursor())).
+	err = s.store.Reader.Dependency.Query().Where(where).Where(dependency.ProjectIDGT(r.GetCursor())).
 		Order(dependency.ByProjectID()).Limit(size+1).
 		GroupBy(dependency.FieldProjectID).Aggregate(ent.As(ent.Count(), "number"), withPaths).Scan(ctx, &groups)
 	if err != nil {
@@ -137,16 +137,16 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 	if err != nil {
 		return nil, err
 	}
-	conditions, err := s.where(ctx, r.GetDependencyFilter())
+	size := pageSize(r.PageSize, defaultSummaries)
+	where, err := s.where(ctx, r.GetDependencyFilter(), size, false)
 	if err != nil {
 		return nil, err
 	}
-	size := pageSize(r.PageSize, defaultSummaries)
 	var groups []struct {
 		Lockfile string `sql:"lockfile"`
 		Count    int    `sql:"number"`
 	}
-	err = s.store.Reader.Dependency.Query().Where(conditions...).
+	err = s.store.Reader.Dependency.Query().Where(where).
 		Where(dependency.ProjectID(r.GetRepositoryId()), dependency.LockfileGT(r.GetCursor())).
 		Order(dependency.ByLockfile()).Limit(size+1).
 		GroupBy(dependency.FieldLockfile).Aggregate(ent.As(ent.Count(), "number")).Scan(ctx, &groups)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	atlas "ariga.io/atlas/sql/migrate"
+	"ariga.io/atlas/sql/sqltool"
 	"github.com/riverqueue/river/rivermigrate"
 
 	"github.com/palisade/palisade/services/internal/pgtest"
@@ -205,6 +207,19 @@ func TestProcessesMigrateTheQueueTogether(t *testing.T) {
 	for _, m := range list {
 		if m.AppliedAt.IsZero() {
 			t.Errorf("%s is pending", m.Name)
+		}
+	}
+}
+
+// The checksums are those of the files, or `make migration` refuses to write the next one.
+func TestMigrationSums(t *testing.T) {
+	for _, name := range []string{"sqlite", "postgres"} {
+		files, err := sqltool.NewGooseDir("../../../ent/migrate/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := atlas.Validate(files); err != nil {
+			t.Errorf("ent/migrate/%s: %v: run make migration-sums", name, err)
 		}
 	}
 }

@@ -77,6 +77,9 @@ func Replace(ctx context.Context, st *store.Store, tx *ent.Tx, scan Scan, byLock
 			return fmt.Errorf("delete dependencies: %w", err)
 		}
 	}
+	if err := remember(ctx, st, tx, scan.DeploymentID, changed); err != nil {
+		return err
+	}
 	return write(ctx, st, tx, scan, changed)
 }
 

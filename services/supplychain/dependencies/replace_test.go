@@ -258,3 +258,66 @@ func TestReplaceMany(t *testing.T) {
 		}
 	})
 }
+
+// shownPackages are the packages that a deployment has, a line each.
+func shownPackages(t *testing.T, st *store.Store, deploymentID int64) (lines []string) {
+	t.Helper()
+	for _, row := range st.Reader.DependencyPackage.Query().AllX(tenant.NewContext(t.Context(), deploymentID)) {
+		lines = append(lines, strings.TrimSpace(row.Ecosystem+"/"+row.Package+" "+row.License))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func requirePackages(t *testing.T, st *store.Store, deploymentID int64, want ...string) {
+	t.Helper()
+	if got := shownPackages(t, st, deploymentID); !slices.Equal(got, want) {
+		t.Errorf("packages of deployment %d: got %q, want %q", deploymentID, got, want)
+	}
+}
+
+// Packages are known as soon as dependencies of them are, and forgotten some time after the last one; those that a node without the
+// table stored are found.
+func TestPackages(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		lockfile := func(list ...Dependency) map[string][]Dependency { return map[string][]Dependency{"go.sum": list} }
+		kit, pad := Dependency{Ecosystem: "gomod", Package: "kit", Version: "1"}, Dependency{Ecosystem: "npm", Package: "pad", Version: "1", Licenses: []string{"MIT"}}
+		newer := kit
+		newer.Version = "2"
+		one, other := Scan{DeploymentID: 1, ProjectID: 7, ScanID: 1, At: 1, Complete: true}, Scan{DeploymentID: 2, ProjectID: 9, ScanID: 1, At: 1, Complete: true}
+		tidy := func() {
+			if err := Tidy(t.Context(), st); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tidy()
+		replace(t, st, one, lockfile(kit, newer, pad))
+		replace(t, st, other, lockfile(kit))
+		requirePackages(t, st, 1, "gomod/kit", "npm/pad MIT")
+		requirePackages(t, st, 2, "gomod/kit")
+
+		pad.Licenses = []string{"ISC"}
+		replace(t, st, one, lockfile(newer, pad))
+		replace(t, st, other, lockfile())
+		requirePackages(t, st, 1, "gomod/kit", "npm/pad ISC", "npm/pad MIT")
+		tidy()
+		requirePackages(t, st, 1, "gomod/kit", "npm/pad ISC")
+		requirePackages(t, st, 2)
+
+		system := tenant.System(t.Context())
+		err := st.Write(system, func(ctx context.Context, tx *ent.Tx) error {
+			return st.Exec(ctx, tx, "DELETE FROM dependency_packages")
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tidy()
+		requirePackages(t, st, 1, "gomod/kit", "npm/pad ISC")
+		ids := st.Reader.DependencyPackage.Query().IDsX(system)
+		tidy()
+		if again := st.Reader.DependencyPackage.Query().IDsX(system); !slices.Equal(ids, again) {
+			t.Errorf("packages were written again: %v, then %v", ids, again)
+		}
+	})
+}

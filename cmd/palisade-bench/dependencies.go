@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// dependencyFilters are the documented filters of dependencies, one by one and together: what few have, what many have, and
+// what nothing has.
+var dependencyFilters = []string{
+	``, `"name":"parser"`, `"name":"parser-19"`, `"name":"-77"`, `"name":"nothing"`, `"name":"e"`, `"version":"1.2.77"`, `"version":"nothing"`,
+	`"repositoryId":[$]`, `"repositoryId":[$],"name":"nothing"`, `"repositoryId":[$],"license":["GPL-3.0-only"]`,
+	`"transitivity":["DIRECT"]`, `"transitivity":["UNKNOWN_TRANSITIVITY"]`, `"ecosystem":["npm","pypi"]`, `"ecosystem":["hex"]`, `"ecosystem":["cargo"]`,
+	`"lockfilePath":"go.sum"`, `"lockfilePath":"nothing"`, `"license":["MIT"]`, `"license":["Apache-2.0"]`, `"license":["GPL-3.0-only"]`,
+	`"license":["LicenseRef-190"]`, `"license":["WTFPL"]`, `"license":["WTFPL","GPL-3.0-only"]`, `"includeArchived":true`,
+	`"packageFilters":[{"name":"http-0"}]`, `"packageFilters":[{"name":"json-4001","exactNameMatch":true}]`, `"packageFilters":[{"name":"nothing"},{"name":"none"}]`,
+	`"packageFilters":[{"name":"core-19","versionLowerBound":"2.0.0","versionUpperBound":"4.0.0"}]`,
+	`"packageFilters":[{"name":"json-4001","exactNameMatch":true,"versionUpperBound":"4.0.0"}]`, `"packageFilters":[{"name":"log","exactVersion":"2.1.12"}]`,
+	`"name":"core","ecosystem":["hex"]`, `"name":"cache-8","license":["GPL-3.0-only"]`, `"name":"parser-19","transitivity":["DIRECT"]`,
+	`"ecosystem":["hex"],"license":["WTFPL"]`, `"ecosystem":["maven"],"transitivity":["UNKNOWN_TRANSITIVITY"]`, `"lockfilePath":"go.sum","ecosystem":["hex"]`,
+}
+
+// dependencyCases ask for the packages, and for the repositories that have them; of one repository also for its lockfiles.
+func dependencyCases(deploymentID, repositoryID int64) []*filterCase {
+	at := fmt.Sprintf("/%d/dependencies", deploymentID)
+	var list []*filterCase
+	for _, filter := range dependencyFilters {
+		filter = strings.ReplaceAll(filter, "$", strconv.FormatInt(repositoryID, 10))
+		list = append(list,
+			&filterCase{path: at, body: `{"pageSize":100,"dependencyFilter":{` + filter + `}}`},
+			&filterCase{path: at + "/repositories", body: `{"dependencyFilter":{` + filter + `}}`},
+		)
+	}
+	return append(list,
+		&filterCase{path: at, body: "{}"}, // 1,000
+		&filterCase{path: at, body: `{"dependencyFilter":{"name":"-77"}}`},
+		&filterCase{path: at, body: `{"dependencyFilter":{"lockfilePath":"go.sum"}}`},
+		&filterCase{path: at, body: `{"dependencyFilter":{"ecosystem":["hex"]}}`},
+		&filterCase{path: at, body: `{"dependencyFilter":{"license":["GPL-3.0-only"]}}`},
+		&filterCase{path: at, body: `{"dependencyFilter":{"name":"parser-1","transitivity":["DIRECT"]}}`},
+		&filterCase{path: fmt.Sprintf("%s/repositories/%d/lockfiles", at, repositoryID), body: "{}"},
+		&filterCase{path: fmt.Sprintf("%s/repositories/%d/lockfiles", at, repositoryID), body: `{"dependencyFilter":{"name":"json"}}`},
+	)
+}
+
+// measureDependencies stores dependencies and asks for lists of them.
+func (b *bench) measureDependencies(ctx context.Context) ([]row, error) {
+	if b.dependencies == 0 {
+		return nil, nil
+	}
+	deploymentID, err := b.deploymentID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.fillDependencies(ctx, deploymentID, b.dependencies); err != nil {
+		return nil, err
+	}
+	if err := b.restart(ctx); err != nil { // connections that are open do not see new statistics
+		return nil, err
+	}
+	var repositoryID int64
+	if err := b.db.QueryRowContext(ctx, "SELECT MAX(project_id) FROM dependencies").Scan(&repositoryID); err != nil {
+		return nil, err
+	}
+	return b.measureLists(ctx, "slowest list of dependencies", dependencyCases(deploymentID, repositoryID))
+}

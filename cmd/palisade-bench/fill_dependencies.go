@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+)
+
+const (
+	// inventoryDependencies are those of one project.
+	inventoryDependencies = 1000
+	// inventoryPackages are the packages that they are of. Few of them are in most projects, and most in few.
+	inventoryPackages = 20_000
+)
+
+// fillDependencies stores so many dependencies, with a statement a project: what scans tell of a thousand projects would take
+// minutes.
+func (b *bench) fillDependencies(ctx context.Context, deploymentID int64, count int) error {
+	content, err := proto.Marshal(&storev1.DependencyContent{
+		ManifestPath: "services/api/package.json", Line: 417, ResolvedUrl: "https://registry.bench.test/package/-/package-1.0.0.tgz",
+		Licenses: []string{"MIT"}, Children: []string{"left-pad@1.3.0", "lodash@4.17.21"},
+	})
+	if err != nil {
+		return err
+	}
+	bytes := "x'" + hex.EncodeToString(content) + "'"
+	if b.db.postgres() {
+		bytes = "decode('" + hex.EncodeToString(content) + "', 'hex')"
+	}
+	for n := range count / inventoryDependencies {
+		if n%200 == 0 {
+			b.progress("fill: %d of %d dependencies", n*inventoryDependencies, count)
+		}
+		tx, err := b.db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // does nothing after the commit
+		var project int64
+		name := fmt.Sprintf("bench/inventory-%04d", n)
+		err = tx.QueryRowContext(ctx, fmt.Sprintf(`INSERT INTO projects (deployment_id, name, name_key, default_branch, created_at)
+			VALUES (%d, '%s', '%s', 'refs/heads/main', 1) RETURNING id`, deploymentID, name, name)).Scan(&project)
+		if err != nil {
+			return err
+		}
+		if _, err = tx.ExecContext(ctx, inventorySQL(deploymentID, project, n, bytes)); err != nil {
+			return fmt.Errorf("fill dependencies: %w", err)
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+	}
+	if _, err := b.db.ExecContext(ctx, "INSERT INTO dependency_packages (deployment_id, ecosystem, package, license)"+
+		" SELECT DISTINCT deployment_id, ecosystem, package, COALESCE(license, '') FROM dependencies WHERE TRUE ON CONFLICT DO NOTHING"); err != nil {
+		return fmt.Errorf("fill packages: %w", err)
+	}
+	return b.db.settle(ctx, "dependencies", "dependency_packages", "projects")
+}
+
+// inventorySQL stores the dependencies of the project of that number.
+func inventorySQL(deploymentID, project int64, number int, content string) string {
+	words := strings.Split("http json log test crypto stream parser core cache router", " ")
+	var word strings.Builder
+	for i, w := range words {
+		fmt.Fprintf(&word, " WHEN %d THEN '%s'", i, w)
+	}
+	return fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d),
+		u(i, u) AS (SELECT i, ((i + %d) * CAST(7919 AS BIGINT) %% 1000003) / 1000003.0 FROM n),
+		p(i, p) AS (SELECT i, CAST(%d * u * u * u AS INTEGER) FROM u)
+		INSERT INTO dependencies (deployment_id, project_id, scan_id, lockfile, ecosystem, package, version, transitivity, has_paths, license, content, seen_at)
+		SELECT %d, %d, 1, CASE WHEN i %% 100 = 7 THEN 'go.sum' ELSE 'services/s' || (i %% 4) || '/package-lock.json' END,
+			CASE WHEN p %% 500 = 3 THEN 'hex' WHEN p %% 8 < 5 THEN 'npm' WHEN p %% 8 = 5 THEN 'pypi' WHEN p %% 8 = 6 THEN 'gomod' ELSE 'maven' END,
+			CASE WHEN p %% 3 = 0 THEN '@scope-' || (p %% 211) || '/' ELSE '' END || CASE p %% 10%s END || '-' || p,
+			(p %% 9) || '.' || ((p + %d) %% 4) || '.' || (i %% 23), CASE WHEN i %% 300 = 2 THEN 'unknown' WHEN i %% 5 = 0 THEN 'direct' ELSE 'transitive' END, i %% 2 = 0,
+			CASE WHEN p %% 100 < 60 THEN 'MIT' WHEN p %% 100 < 80 THEN 'Apache-2.0' WHEN p %% 100 < 88 THEN 'BSD-3-Clause' WHEN p %% 100 = 88 THEN 'Apache-2.0,MIT'
+				WHEN p %% 1000 = 189 THEN 'GPL-3.0-only' WHEN p %% 100 = 90 THEN 'LicenseRef-' || p END,
+			%s, 1 FROM p WHERE TRUE ON CONFLICT DO NOTHING`, // a package that a lockfile names twice
+		inventoryDependencies-1, number*inventoryDependencies, inventoryPackages, deploymentID, project, word.String(), number, content)
+}

@@ -1,0 +1,49 @@
+package supplychain
+
+import (
+	"context"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/supplychain/dependencies"
+)
+
+const (
+	// tidyInterval is how often the packages are compared with the dependencies.
+	tidyInterval = 6 * time.Hour
+	// tidyTimeout leaves room for many millions of dependencies.
+	tidyTimeout = 10 * time.Minute
+)
+
+// Background is what lists of dependencies need done when nobody calls.
+func Background(st *store.Store) jobs.Work {
+	return jobs.Work{
+		Register: func(workers *river.Workers) { river.AddWorker(workers, &tidyWorker{store: st}) },
+		Periodic: []*river.PeriodicJob{jobs.Every(tidyInterval, tidyPackages{})},
+	}
+}
+
+// tidyPackages is the periodic job.
+type tidyPackages struct{}
+
+// Kind is the name in the queue.
+func (tidyPackages) Kind() string { return "tidy_packages" }
+
+// InsertOpts keep runs from piling up while no node works.
+func (tidyPackages) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
+
+type tidyWorker struct {
+	river.WorkerDefaults[tidyPackages]
+	store *store.Store
+}
+
+// Timeout is how long a run may take.
+func (*tidyWorker) Timeout(*river.Job[tidyPackages]) time.Duration { return tidyTimeout }
+
+// Work makes the packages those of the dependencies.
+func (w *tidyWorker) Work(ctx context.Context, _ *river.Job[tidyPackages]) error {
+	return dependencies.Tidy(ctx, w.store)
+}

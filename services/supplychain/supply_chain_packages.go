@@ -1,0 +1,185 @@
+package supplychain
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent/dependency"
+	"github.com/palisade/palisade/ent/dependencypackage"
+	"github.com/palisade/palisade/ent/predicate"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/supplychain/osv"
+)
+
+// fewNames is how many packages are told apart by their names. What more packages have, many dependencies have.
+const fewNames = 2500
+
+// ofPackages are the conditions on what all dependencies of a package share. The names of the packages that meet all of them are
+// looked up first, because there are far fewer packages than dependencies.
+func (s *SupplyChain) ofPackages(ctx context.Context, f *supplychainv1.DependencyFilter) (all []condition, err error) {
+	var where []predicate.DependencyPackage
+	if name := strings.TrimSpace(f.GetName()); name != "" {
+		where = append(where, dependencypackage.PackageContainsFold(name))
+		all = append(all, condition{where: dependency.PackageContainsFold(name)})
+	}
+	if licenses := f.GetLicense(); len(licenses) > 0 {
+		where = append(where, predicate.DependencyPackage(licensed(licenses)))
+		all = append(all, condition{where: licensed(licenses)})
+	}
+	if packages := f.GetPackageFilters(); len(packages) > 0 {
+		var named []predicate.DependencyPackage
+		var options []predicate.Dependency
+		for _, p := range packages {
+			name, option, err := s.ofPackage(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			named, options = append(named, name), append(options, option)
+		}
+		where = append(where, dependencypackage.Or(named...))
+		all = append(all, condition{where: dependency.Or(options...)})
+		if versions := exactVersions(packages); len(versions) > 0 {
+			all = append(all, condition{dependency.VersionIn(versions...), true, len(versions) == 1})
+		}
+	}
+	if len(where) == 0 {
+		return nil, nil
+	}
+	if words := f.GetEcosystem(); len(words) > 0 { // alone it has an index of its own
+		where = append(where, dependencypackage.EcosystemIn(words...))
+	}
+	names, few, err := s.names(ctx, where...)
+	if few {
+		all = append([]condition{{packageIn(names), true, len(names) == 1}}, all...)
+	}
+	return all, err
+}
+
+// exactVersions are those of the filters, if each has one.
+func exactVersions(packages []*supplychainv1.PackageFilter) (versions []string) {
+	for _, p := range packages {
+		if p.GetExactVersion() == "" {
+			return nil
+		}
+		versions = append(versions, p.GetExactVersion())
+	}
+	return versions
+}
+
+// names are those of the packages that meet conditions; few is false when there are too many.
+func (s *SupplyChain) names(ctx context.Context, where ...predicate.DependencyPackage) (names []string, few bool, err error) {
+	err = s.store.Reader.DependencyPackage.Query().Where(where...).Unique(true).Limit(fewNames+1).
+		Select(dependencypackage.FieldPackage).Scan(ctx, &names)
+	return names, len(names) <= fewNames, err
+}
+
+// packageIn is the condition that a dependency is of one of the packages, which are one parameter however many they are.
+func packageIn(names []string) predicate.Dependency {
+	if len(names) == 1 {
+		return dependency.Package(names[0])
+	}
+	return func(s *entsql.Selector) { s.Where(inTexts(s.C(dependency.FieldPackage), names)) }
+}
+
+// inTexts is the condition that a text is one of many, which are one parameter.
+func inTexts(text string, list []string) *entsql.Predicate {
+	if len(list) == 0 {
+		return entsql.False()
+	}
+	return entsql.P(func(b *entsql.Builder) {
+		b.WriteString(text)
+		if b.Dialect() == dialect.Postgres {
+			b.WriteString(" = ANY(CAST(").Arg(list).WriteString(" AS text[]))")
+			return
+		}
+		encoded, err := json.Marshal(list)
+		if err != nil {
+			b.AddError(err)
+			return
+		}
+		b.WriteString(" IN (SELECT value FROM json_each(").Arg(string(encoded)).WriteString("))")
+	})
+}
+
+// licensed is the condition that a package has one of the licences: most have one only, the others are joined by commas.
+func licensed(licenses []string) predicate.Dependency {
+	return func(s *entsql.Selector) {
+		license := s.C(dependency.FieldLicense)
+		options := []*entsql.Predicate{entsql.In(license, store.Parameters(licenses)...)}
+		position := "instr"
+		if s.Dialect() == dialect.Postgres {
+			position = "strpos"
+		}
+		for _, l := range licenses {
+			options = append(options, entsql.P(func(b *entsql.Builder) {
+				b.WriteString(position + "(',' || ").WriteString(license).WriteString(" || ',', ").Arg("," + l + ",").WriteString(") > 0")
+			}))
+		}
+		s.Where(entsql.Or(options...))
+	}
+}
+
+// ofPackage is what one package filter says of a package, and of a dependency. Databases cannot order versions: where the filter
+// has bounds, the versions that there are of such packages are read first, and those within remain.
+func (s *SupplyChain) ofPackage(ctx context.Context, f *supplychainv1.PackageFilter) (predicate.DependencyPackage, predicate.Dependency, error) {
+	name, where := dependencypackage.PackageContainsFold(f.GetName()), dependency.PackageContainsFold(f.GetName())
+	if f.GetExactNameMatch() {
+		name, where = dependencypackage.Package(f.GetName()), dependency.Package(f.GetName())
+	}
+	bounded := f.GetVersionLowerBound() != "" || f.GetVersionUpperBound() != ""
+	if bounded && !f.GetExactNameMatch() {
+		names, few, err := s.names(ctx, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if few {
+			name, where = predicate.DependencyPackage(packageIn(names)), packageIn(names)
+		}
+	}
+	if version := f.GetExactVersion(); version != "" {
+		where = dependency.And(where, dependency.Version(version))
+	}
+	if !bounded {
+		return name, where, nil
+	}
+	within, err := s.versionsWithin(ctx, f, where)
+	return name, dependency.And(where, func(s *entsql.Selector) {
+		version := "(" + s.C(dependency.FieldEcosystem) + " || '/' || " + s.C(dependency.FieldVersion) + ")"
+		s.Where(inTexts(version, within))
+	}), err
+}
+
+// versionsWithin are the versions within the bounds of a filter, of the dependencies that it finds without them: each behind its
+// ecosystem and a slash.
+func (s *SupplyChain) versionsWithin(ctx context.Context, f *supplychainv1.PackageFilter, where predicate.Dependency) (within []string, err error) {
+	var versions []struct {
+		Ecosystem string `sql:"ecosystem"`
+		Version   string `sql:"version"`
+	}
+	err = s.store.Reader.Dependency.Query().Where(where).GroupBy(dependency.FieldEcosystem, dependency.FieldVersion).Scan(ctx, &versions)
+	bounds := boundsOf(f)
+	for _, v := range versions {
+		if osv.Affects(bounds, v.Ecosystem, v.Version) {
+			within = append(within, v.Ecosystem+"/"+v.Version)
+		}
+	}
+	return within, err
+}
+
+// boundsOf writes the bounds, which belong to the range themselves, as an advisory would.
+func boundsOf(f *supplychainv1.PackageFilter) *storev1.AffectedVersions {
+	bounds := &storev1.AffectedRange{Events: []*storev1.AffectedEvent{{Introduced: "0"}}}
+	if lower := f.GetVersionLowerBound(); lower != "" {
+		bounds.Events[0].Introduced = lower
+	}
+	if upper := f.GetVersionUpperBound(); upper != "" {
+		bounds.Events = append(bounds.Events, &storev1.AffectedEvent{LastAffected: upper})
+	}
+	return &storev1.AffectedVersions{Ranges: []*storev1.AffectedRange{bounds}}
+}
