@@ -19,6 +19,11 @@ var dependencyFilters = []string{
 	`"packageFilters":[{"name":"core-19","versionLowerBound":"2.0.0","versionUpperBound":"4.0.0"}]`,
 	`"packageFilters":[{"name":"json-4001","exactNameMatch":true,"versionUpperBound":"4.0.0"}]`, `"packageFilters":[{"name":"log","exactVersion":"2.1.12"}]`,
 	`"name":"core","ecosystem":["hex"]`, `"name":"cache-8","license":["GPL-3.0-only"]`, `"name":"parser-19","transitivity":["DIRECT"]`,
+	// What only the last projects have, the largest one among them.
+	`"name":"apple-"`, `"name":"apple-h"`, `"license":["EUPL-1.2"]`, `"ecosystem":["swiftpm"]`, `"ecosystem":["swiftpm","cargo"]`, `"ecosystem":["swiftpm","pub"]`,
+	`"repositoryId":[$],"ecosystem":["pub"]`, `"repositoryId":[$],"name":"e"`, `"repositoryId":[&]`, `"repositoryId":[&],"transitivity":["DIRECT"]`,
+	`"transitivity":["DIRECT"],"lockfilePath":"Package.resolved"`, `"packageFilters":[{"name":"apple-json"},{"name":"apple-http"}]`,
+	`"packageFilters":[{"name":"apple-json","versionLowerBound":"2.0.0"}]`,
 	`"ecosystem":["hex"],"license":["WTFPL"]`, `"ecosystem":["maven"],"transitivity":["UNKNOWN_TRANSITIVITY"]`, `"lockfilePath":"go.sum","ecosystem":["hex"]`,
 }
 
@@ -28,6 +33,7 @@ func dependencyCases(deploymentID, repositoryID int64) []*filterCase {
 	var list []*filterCase
 	for _, filter := range dependencyFilters {
 		filter = strings.ReplaceAll(filter, "$", strconv.FormatInt(repositoryID, 10))
+		filter = strings.ReplaceAll(filter, "&", lastTen(repositoryID))
 		list = append(list,
 			&filterCase{path: at, body: `{"pageSize":100,"dependencyFilter":{` + filter + `}}`},
 			&filterCase{path: at + "/repositories", body: `{"dependencyFilter":{` + filter + `}}`},
@@ -42,6 +48,8 @@ func dependencyCases(deploymentID, repositoryID int64) []*filterCase {
 		&filterCase{path: at, body: `{"dependencyFilter":{"name":"parser-1","transitivity":["DIRECT"]}}`},
 		&filterCase{path: fmt.Sprintf("%s/repositories/%d/lockfiles", at, repositoryID), body: "{}"},
 		&filterCase{path: fmt.Sprintf("%s/repositories/%d/lockfiles", at, repositoryID), body: `{"dependencyFilter":{"name":"json"}}`},
+		&filterCase{path: fmt.Sprintf("%s/repositories/%d/lockfiles", at, repositoryID-1), body: "{}"},
+		&filterCase{path: fmt.Sprintf("%s/repositories/%d/lockfiles", at, repositoryID-1), body: `{"dependencyFilter":{"transitivity":["DIRECT"]}}`},
 	)
 }
 
@@ -65,4 +73,13 @@ func (b *bench) measureDependencies(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	return b.measureLists(ctx, "slowest list of dependencies", dependencyCases(deploymentID, repositoryID))
+}
+
+// lastTen are the ten repositories before one, joined by commas.
+func lastTen(repositoryID int64) string {
+	var list []string
+	for id := repositoryID - 10; id < repositoryID; id++ {
+		list = append(list, strconv.FormatInt(id, 10))
+	}
+	return strings.Join(list, ",")
 }

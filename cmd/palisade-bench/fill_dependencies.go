@@ -12,8 +12,11 @@ import (
 )
 
 const (
-	// inventoryDependencies are those of one project.
+	// inventoryDependencies are those of one project; the last one has as many as fifty others.
 	inventoryDependencies = 1000
+	largestInventory      = 50
+	// applePart of the projects, the last ones, have packages of an ecosystem that no other has.
+	applePart = 30
 	// inventoryPackages are the packages that they are of. Few of them are in most projects, and most in few.
 	inventoryPackages = 20_000
 )
@@ -32,26 +35,16 @@ func (b *bench) fillDependencies(ctx context.Context, deploymentID int64, count 
 	if b.db.postgres() {
 		bytes = "decode('" + hex.EncodeToString(content) + "', 'hex')"
 	}
-	for n := range count / inventoryDependencies {
+	projects := max(2, count/inventoryDependencies-largestInventory+1)
+	for n := range projects {
 		if n%200 == 0 {
 			b.progress("fill: %d of %d dependencies", n*inventoryDependencies, count)
 		}
-		tx, err := b.db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
+		rows := inventoryDependencies
+		if n == projects-1 {
+			rows = max(1, count-n*inventoryDependencies)
 		}
-		defer func() { _ = tx.Rollback() }() // does nothing after the commit
-		var project int64
-		name := fmt.Sprintf("bench/inventory-%04d", n)
-		err = tx.QueryRowContext(ctx, fmt.Sprintf(`INSERT INTO projects (deployment_id, name, name_key, default_branch, created_at)
-			VALUES (%d, '%s', '%s', 'refs/heads/main', 1) RETURNING id`, deploymentID, name, name)).Scan(&project)
-		if err != nil {
-			return err
-		}
-		if _, err = tx.ExecContext(ctx, inventorySQL(deploymentID, project, n, bytes)); err != nil {
-			return fmt.Errorf("fill dependencies: %w", err)
-		}
-		if err := tx.Commit(); err != nil {
+		if err := b.fillInventory(ctx, deploymentID, n, rows, n >= projects-projects/applePart-1, bytes); err != nil {
 			return err
 		}
 	}
@@ -62,23 +55,49 @@ func (b *bench) fillDependencies(ctx context.Context, deploymentID int64, count 
 	return b.db.settle(ctx, "dependencies", "dependency_packages", "projects")
 }
 
-// inventorySQL stores the dependencies of the project of that number.
-func inventorySQL(deploymentID, project int64, number int, content string) string {
+// fillInventory stores the project of that number and its dependencies.
+func (b *bench) fillInventory(ctx context.Context, deploymentID int64, number, rows int, apple bool, content string) error {
+	tx, err := b.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	var project int64
+	name := fmt.Sprintf("bench/inventory-%04d", number)
+	err = tx.QueryRowContext(ctx, fmt.Sprintf(`INSERT INTO projects (deployment_id, name, name_key, default_branch, created_at)
+		VALUES (%d, '%s', '%s', 'refs/heads/main', 1) RETURNING id`, deploymentID, name, name)).Scan(&project)
+	if err != nil {
+		return err
+	}
+	if _, err = tx.ExecContext(ctx, inventorySQL(deploymentID, project, number, rows, apple, content)); err != nil {
+		return fmt.Errorf("fill dependencies: %w", err)
+	}
+	return tx.Commit()
+}
+
+// inventorySQL stores the dependencies of the project of that number. A package that a lockfile names twice is stored once.
+func inventorySQL(deploymentID, project int64, number, rows int, apple bool, content string) string {
 	words := strings.Split("http json log test crypto stream parser core cache router", " ")
 	var word strings.Builder
 	for i, w := range words {
 		fmt.Fprintf(&word, " WHEN %d THEN '%s'", i, w)
 	}
+	packages := inventoryPackages
+	ecosystem := "CASE WHEN p % 500 = 3 THEN 'hex' WHEN p % 8 < 5 THEN 'npm' WHEN p % 8 = 5 THEN 'pypi' WHEN p % 8 = 6 THEN 'gomod' ELSE 'maven' END"
+	lockfile := "CASE WHEN i % 100 = 7 THEN 'go.sum' ELSE 'services/s' || (i % 4) || '/package-lock.json' END"
+	license := `CASE WHEN p % 100 < 60 THEN 'MIT' WHEN p % 100 < 80 THEN 'Apache-2.0' WHEN p % 100 < 88 THEN 'BSD-3-Clause' WHEN p % 100 = 88 THEN 'Apache-2.0,MIT'
+		WHEN p % 1000 = 189 THEN 'GPL-3.0-only' WHEN p % 100 = 90 THEN 'LicenseRef-' || p END`
+	prefix := "CASE WHEN p % 3 = 0 THEN '@scope-' || (p % 211) || '/' ELSE '' END"
+	if apple {
+		ecosystem, lockfile, license, prefix = "CASE WHEN p % 5 = 0 THEN 'pub' ELSE 'swiftpm' END", "'Package.resolved'", "'EUPL-1.2'", "'apple-'"
+		packages /= 10
+	}
 	return fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d),
 		u(i, u) AS (SELECT i, ((i + %d) * CAST(7919 AS BIGINT) %% 1000003) / 1000003.0 FROM n),
-		p(i, p) AS (SELECT i, CAST(%d * u * u * u AS INTEGER) FROM u)
+		p(i, p) AS (SELECT i, CAST(%d * u * u * u AS INTEGER) %% %d FROM u)
 		INSERT INTO dependencies (deployment_id, project_id, scan_id, lockfile, ecosystem, package, version, transitivity, has_paths, license, content, seen_at)
-		SELECT %d, %d, 1, CASE WHEN i %% 100 = 7 THEN 'go.sum' ELSE 'services/s' || (i %% 4) || '/package-lock.json' END,
-			CASE WHEN p %% 500 = 3 THEN 'hex' WHEN p %% 8 < 5 THEN 'npm' WHEN p %% 8 = 5 THEN 'pypi' WHEN p %% 8 = 6 THEN 'gomod' ELSE 'maven' END,
-			CASE WHEN p %% 3 = 0 THEN '@scope-' || (p %% 211) || '/' ELSE '' END || CASE p %% 10%s END || '-' || p,
-			(p %% 9) || '.' || ((p + %d) %% 4) || '.' || (i %% 23), CASE WHEN i %% 300 = 2 THEN 'unknown' WHEN i %% 5 = 0 THEN 'direct' ELSE 'transitive' END, i %% 2 = 0,
-			CASE WHEN p %% 100 < 60 THEN 'MIT' WHEN p %% 100 < 80 THEN 'Apache-2.0' WHEN p %% 100 < 88 THEN 'BSD-3-Clause' WHEN p %% 100 = 88 THEN 'Apache-2.0,MIT'
-				WHEN p %% 1000 = 189 THEN 'GPL-3.0-only' WHEN p %% 100 = 90 THEN 'LicenseRef-' || p END,
-			%s, 1 FROM p WHERE TRUE ON CONFLICT DO NOTHING`, // a package that a lockfile names twice
-		inventoryDependencies-1, number*inventoryDependencies, inventoryPackages, deploymentID, project, word.String(), number, content)
+		SELECT %d, %d, 1, %s, %s, %s || CASE p %% 10%s END || '-' || p, (p %% 9) || '.' || ((p + %d) %% 4) || '.' || (i %% 23),
+			CASE WHEN i %% 300 = 2 THEN 'unknown' WHEN i %% 5 = 0 THEN 'direct' ELSE 'transitive' END, i %% 2 = 0, %s, %s, 1 FROM p
+		WHERE TRUE ON CONFLICT DO NOTHING`,
+		rows-1, number*inventoryDependencies, inventoryPackages, packages, deploymentID, project, lockfile, ecosystem, prefix, word.String(), number, license, content)
 }

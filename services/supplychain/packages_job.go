@@ -13,7 +13,7 @@ import (
 
 const (
 	// tidyInterval is how often the packages are compared with the dependencies.
-	tidyInterval = 6 * time.Hour
+	tidyInterval = time.Hour
 	// tidyTimeout leaves room for many millions of dependencies.
 	tidyTimeout = 10 * time.Minute
 )

@@ -67,100 +67,113 @@ func (s *SupplyChain) ListLockfilesForDependenciesV1(ctx context.Context, r *sup
 }
 
 // ListDependencies lists packages, by id: the cursor is the id of the last one, good for any filter.
-func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.ListDependenciesRequest) (*supplychainv1.ListDependenciesResponse, error) {
-	size := pageSize(r.PageSize, defaultDependencies)
-	where, err := s.where(ctx, r.GetDependencyFilter(), size, true)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.store.Reader.Dependency.Query().Where(where).Where(dependency.IDGT(r.GetCursor())).
-		Order(dependency.ByID()).Limit(size+1).
-		Select(dependency.FieldID, dependency.FieldProjectID, dependency.FieldScanID, dependency.FieldLockfile, dependency.FieldEcosystem,
-			dependency.FieldPackage, dependency.FieldVersion, dependency.FieldTransitivity, dependency.FieldContent, dependency.FieldSeenAt).All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	response := &supplychainv1.ListDependenciesResponse{HasMore: len(rows) > size, Cursor: r.GetCursor()}
-	rows = rows[:min(len(rows), size)]
-	if len(rows) > 0 {
-		response.Cursor = rows[len(rows)-1].ID
-	}
-	response.Dependencies, err = convertDependencies(ctx, s.store.Reader, rows)
+func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.ListDependenciesRequest) (response *supplychainv1.ListDependenciesResponse, err error) {
+	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
+		size := pageSize(r.PageSize, defaultDependencies)
+		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, true)
+		if err != nil {
+			return err
+		}
+		rows, err := chosen.found(ctx, db.Dependency.Query, r.GetCursor(), size+1)
+		if err != nil {
+			return err
+		}
+		response = &supplychainv1.ListDependenciesResponse{HasMore: len(rows) > size, Cursor: r.GetCursor()}
+		rows = rows[:min(len(rows), size)]
+		if len(rows) > 0 {
+			response.Cursor = rows[len(rows)-1].ID
+		}
+		response.Dependencies, err = convertDependencies(ctx, db, rows)
+		return err
+	})
 	return response, err
 }
 
 // ListRepositoriesForDependencies lists repositories that have packages, by id: the cursor is the id of the last one.
-func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesRequest) (*supplychainv1.ListRepositoriesForDependenciesResponse, error) {
-	size := pageSize(r.PageSize, defaultSummaries)
-	where, err := s.where(ctx, r.GetDependencyFilter(), size, false)
-	if err != nil {
-		return nil, err
-	}
-	var groups []struct {
-		ProjectID int64 `sql:"project_id"`
-		Count     int   `sql:"number"`
-		Paths     int   `sql:"paths"`
-	}
-	err = s.store.Reader.Dependency.Query().Where(where).Where(dependency.ProjectIDGT(r.GetCursor())).
-		Order(dependency.ByProjectID()).Limit(size+1).
-		GroupBy(dependency.FieldProjectID).Aggregate(ent.As(ent.Count(), "number"), withPaths).Scan(ctx, &groups)
-	if err != nil {
-		return nil, err
-	}
-	response := &supplychainv1.ListRepositoriesForDependenciesResponse{HasMore: len(groups) > size, Cursor: r.GetCursor()}
-	groups = groups[:min(len(groups), size)]
-	ids := make([]int64, len(groups))
-	for i, group := range groups {
-		ids[i] = group.ProjectID
-	}
-	repositories, err := repositoriesOf(ctx, s.store.Reader, ids)
-	if err != nil {
-		return nil, err
-	}
-	for _, group := range groups {
-		response.Cursor = group.ProjectID
-		if repository := repositories[group.ProjectID]; repository != nil { // else it was deleted a moment ago
-			response.RepositorySummaries = append(response.RepositorySummaries, &supplychainv1.RepositoryDependencySummary{
-				Id: repository.ID, Name: repository.Name, NumDependencies: int32(group.Count), HasDependencyPathScan: group.Paths > 0,
-			})
+func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesRequest) (response *supplychainv1.ListRepositoriesForDependenciesResponse, err error) {
+	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
+		size := pageSize(r.PageSize, defaultSummaries)
+		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, false)
+		if err != nil {
+			return err
 		}
-	}
-	return response, nil
+		where, err := chosen.all(ctx, db)
+		if err != nil {
+			return err
+		}
+		var groups []struct {
+			ProjectID int64 `sql:"project_id"`
+			Count     int   `sql:"number"`
+			Paths     int   `sql:"paths"`
+		}
+		err = db.Dependency.Query().Where(where, dependency.ProjectIDGT(r.GetCursor())).
+			Order(dependency.ByProjectID()).Limit(size+1).
+			GroupBy(dependency.FieldProjectID).Aggregate(ent.As(ent.Count(), "number"), withPaths).Scan(ctx, &groups)
+		if err != nil {
+			return err
+		}
+		response = &supplychainv1.ListRepositoriesForDependenciesResponse{HasMore: len(groups) > size, Cursor: r.GetCursor()}
+		groups = groups[:min(len(groups), size)]
+		ids := make([]int64, len(groups))
+		for i, group := range groups {
+			ids[i] = group.ProjectID
+		}
+		repositories, err := repositoriesOf(ctx, db, ids)
+		if err != nil {
+			return err
+		}
+		for _, group := range groups {
+			response.Cursor = group.ProjectID
+			if repository := repositories[group.ProjectID]; repository != nil { // else it was deleted a moment ago
+				response.RepositorySummaries = append(response.RepositorySummaries, &supplychainv1.RepositoryDependencySummary{
+					Id: repository.ID, Name: repository.Name, NumDependencies: int32(group.Count), HasDependencyPathScan: group.Paths > 0,
+				})
+			}
+		}
+		return nil
+	})
+	return response, err
 }
 
 // ListLockfilesForDependencies lists the lockfiles of a repository, by path: the cursor is the path of the last one.
-func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *supplychainv1.ListLockfilesForDependenciesRequest) (*supplychainv1.ListLockfilesForDependenciesResponse, error) {
-	exists, err := s.store.Reader.Project.Query().Where(project.ID(r.GetRepositoryId())).Exist(ctx)
-	if err == nil && !exists {
-		err = apierr.NotFound("repository %d not found", r.GetRepositoryId())
-	}
-	if err != nil {
-		return nil, err
-	}
-	size := pageSize(r.PageSize, defaultSummaries)
-	where, err := s.where(ctx, r.GetDependencyFilter(), size, false)
-	if err != nil {
-		return nil, err
-	}
-	var groups []struct {
-		Lockfile string `sql:"lockfile"`
-		Count    int    `sql:"number"`
-	}
-	err = s.store.Reader.Dependency.Query().Where(where).
-		Where(dependency.ProjectID(r.GetRepositoryId()), dependency.LockfileGT(r.GetCursor())).
-		Order(dependency.ByLockfile()).Limit(size+1).
-		GroupBy(dependency.FieldLockfile).Aggregate(ent.As(ent.Count(), "number")).Scan(ctx, &groups)
-	if err != nil {
-		return nil, err
-	}
-	response := &supplychainv1.ListLockfilesForDependenciesResponse{HasMore: len(groups) > size, Cursor: r.GetCursor()}
-	for _, group := range groups[:min(len(groups), size)] {
-		response.Cursor = group.Lockfile
-		response.LockfileSummaries = append(response.LockfileSummaries, &supplychainv1.LockfileDependencySummary{
-			LockfilePath: group.Lockfile, NumDependencies: int32(group.Count),
-		})
-	}
-	return response, nil
+func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *supplychainv1.ListLockfilesForDependenciesRequest) (response *supplychainv1.ListLockfilesForDependenciesResponse, err error) {
+	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
+		exists, err := db.Project.Query().Where(project.ID(r.GetRepositoryId())).Exist(ctx)
+		if err == nil && !exists {
+			err = apierr.NotFound("repository %d not found", r.GetRepositoryId())
+		}
+		if err != nil {
+			return err
+		}
+		size := pageSize(r.PageSize, defaultSummaries)
+		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, false)
+		if err != nil {
+			return err
+		}
+		var groups []struct {
+			Lockfile string `sql:"lockfile"`
+			Count    int    `sql:"number"`
+		}
+		where, err := chosen.all(ctx, db)
+		if err != nil {
+			return err
+		}
+		err = db.Dependency.Query().Where(where, dependency.ProjectID(r.GetRepositoryId()), dependency.LockfileGT(r.GetCursor())).
+			Order(dependency.ByLockfile()).Limit(size+1).
+			GroupBy(dependency.FieldLockfile).Aggregate(ent.As(ent.Count(), "number")).Scan(ctx, &groups)
+		if err != nil {
+			return err
+		}
+		response = &supplychainv1.ListLockfilesForDependenciesResponse{HasMore: len(groups) > size, Cursor: r.GetCursor()}
+		for _, group := range groups[:min(len(groups), size)] {
+			response.Cursor = group.Lockfile
+			response.LockfileSummaries = append(response.LockfileSummaries, &supplychainv1.LockfileDependencySummary{
+				LockfilePath: group.Lockfile, NumDependencies: int32(group.Count),
+			})
+		}
+		return nil
+	})
+	return response, err
 }
 
 // withPaths counts the rows of a group of which it is known what they need.

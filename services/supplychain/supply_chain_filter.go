@@ -7,6 +7,7 @@ import (
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
+	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/project"
@@ -27,30 +28,34 @@ type condition struct {
 	where predicate.Dependency
 	// lookup: an index of lists begins with its column. One value of it is there in the order of the list.
 	lookup, one bool
+	// ofProject: the index also has projects in their order.
+	ofProject bool
 }
 
 // conditions are those of a filter, which may be nil. Errors: INVALID_ARGUMENT for what cannot be answered.
-func (s *SupplyChain) conditions(ctx context.Context, f *supplychainv1.DependencyFilter) ([]condition, error) {
+func conditions(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) ([]condition, error) {
 	if len(f.GetLicensePolicySettings()) > 0 {
 		return nil, apierr.InvalidArgument("dependencyFilter.licensePolicySettings",
 			"dependencyFilter.licensePolicySettings must be empty: there are no licence policies; dependencyFilter.license finds packages by licence")
 	}
-	all, err := s.ofPackages(ctx, f)
+	all, err := ofPackages(ctx, db, f)
 	if err != nil {
 		return nil, err
 	}
 	if version := f.GetVersion(); version != "" {
-		all = append(all, condition{dependency.Version(version), true, true})
+		all = append(all, condition{where: dependency.Version(version), lookup: true, one: true})
 	}
 	if lockfile := f.GetLockfilePath(); lockfile != "" {
-		all = append(all, condition{dependency.Lockfile(lockfile), true, true})
+		all = append(all, condition{where: dependency.Lockfile(lockfile), lookup: true, one: true})
 	}
 	if ids := f.GetRepositoryId(); len(ids) > 0 {
 		in := func(q *entsql.Selector) { q.Where(store.InIDs(q.C(dependency.FieldProjectID), ids)) }
-		all = append(all, condition{in, true, len(ids) == 1})
+		// Where the database walks through projects, it begins with the first of them.
+		between := dependency.And(dependency.ProjectIDGTE(slices.Min(ids)), dependency.ProjectIDLTE(slices.Max(ids)))
+		all = append(all, condition{where: dependency.And(in, between), lookup: true, one: len(ids) == 1, ofProject: true})
 	}
 	if words := f.GetEcosystem(); len(words) > 0 {
-		all = append(all, condition{dependency.EcosystemIn(words...), true, len(words) == 1})
+		all = append(all, condition{where: dependency.EcosystemIn(words...), lookup: true, one: len(words) == 1})
 	}
 	if words := f.GetTransitivity(); len(words) > 0 {
 		var stored []string
@@ -59,68 +64,132 @@ func (s *SupplyChain) conditions(ctx context.Context, f *supplychainv1.Dependenc
 				stored = append(stored, word)
 			}
 		}
-		all = append(all, condition{dependency.TransitivityIn(stored...), true, len(stored) == 1})
+		all = append(all, condition{where: dependency.TransitivityIn(stored...), lookup: true, one: len(stored) == 1})
 	}
 	return all, nil
 }
 
-// lookedUp is how many dependencies are looked up one by one for a page: of what has more, as many as it takes are found soon in
-// the order of the list.
+// sortable is how many dependencies of several values are put into the order of the list, from their entries in an index.
+const sortable = 100_000
+
+// lookedUp is how many dependencies are looked up by id at once.
 func lookedUp(size int) int { return min(max(5000, 10*size), 10_000) }
 
-// where makes one condition of a filter, which may be nil, for a page of that size: of packages (byID), or of what has them.
-// Errors: those of conditions.
-func (s *SupplyChain) where(ctx context.Context, f *supplychainv1.DependencyFilter, size int, byID bool) (predicate.Dependency, error) {
-	list, err := s.conditions(ctx, f)
+// choice is how what a filter chooses is found.
+type choice struct {
+	where predicate.Dependency
+	// lead is the condition whose dependencies are looked up by id, at first so many at once; nil: the database finds them.
+	lead   predicate.Dependency
+	window int
+}
+
+// choose makes a choice of a filter, which may be nil, for a page of that size: of packages (byID), or of what has them. Databases
+// plan with averages: they take a condition that chooses nothing for one that chooses many, and one whose dependencies are all in
+// the last projects for one that is met everywhere. So each condition is asked how much it chooses, in all projects. Errors:
+// those of conditions.
+func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int, byID bool) (c choice, err error) {
+	list, err := conditions(ctx, db, f)
 	if err != nil {
-		return nil, err
+		return choice{}, err
 	}
 	deploymentID, _ := tenant.FromContext(ctx)
-	ids, few, err := s.fewest(tenant.System(ctx), deploymentID, list, lookedUp(size))
+	c.window = lookedUp(size)
+	best, err := atMost(ctx, db, deploymentID, list, c.window)
+	few := best >= 0
+	if best < 0 && byID && err == nil {
+		c.window = 1000 + 2*size
+		best, err = atMost(ctx, db, deploymentID, list, sortable)
+	}
 	if err != nil {
-		return nil, err
+		return choice{}, err
+	}
+	if best < 0 && byID {
+		best = slices.IndexFunc(list, func(c condition) bool { return c.lookup && c.one })
 	}
 	var all []predicate.Dependency
-	if few {
-		all = append(all, func(q *entsql.Selector) { q.Where(store.InIDs(q.C(dependency.FieldID), ids)) })
-	}
 	if !f.GetIncludeArchived() {
 		all = append(all, notArchived(deploymentID))
 	}
-	ordered := !few && byID
-	for _, c := range list {
-		if ordered && c.lookup && c.one {
-			all, ordered = append(all, c.where), false
-		} else {
-			all = append(all, unindexed(c.where))
+	for i, one := range list {
+		switch indexed := byID && one.one; {
+		case i == best && (few || !indexed):
+			c.lead = one.where
+			all = append(all, unindexed(one.where))
+		case i == best, one.ofProject && !few:
+			all = append(all, one.where)
+		default:
+			all = append(all, unindexed(one.where))
 		}
 	}
-	return dependency.And(all...), nil
+	c.where = dependency.And(all...)
+	return c, nil
 }
 
-// fewest are the dependencies that the condition chooses which chooses the fewest, in all projects; few is false when each
-// chooses more than most. Databases guess that from averages, and take a condition that chooses nothing for one that chooses
-// many.
-func (s *SupplyChain) fewest(ctx context.Context, deploymentID int64, list []condition, most int) (ids []int64, few bool, err error) {
-	least := most + 1
-	for _, c := range list {
-		if !c.lookup || least == 0 {
+// atMost is the first condition that chooses at most so many dependencies, -1 for none.
+func atMost(ctx context.Context, db *ent.Client, deploymentID int64, list []condition, most int) (int, error) {
+	for i, c := range list {
+		if !c.lookup {
 			continue
 		}
-		those := s.store.Reader.Dependency.Query().Where(dependency.DeploymentID(deploymentID), c.where)
-		more, err := those.Clone().Offset(least - 1).Exist(ctx)
+		those := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), c.where).Offset(most).Limit(1)
+		if c.one {
+			those.Order(dependency.ByID()) // that of the index, which PostgreSQL reads then
+		}
+		more, err := those.IDs(tenant.System(ctx))
 		if err != nil {
-			return nil, false, err
+			return -1, err
 		}
-		if more {
-			continue
+		if len(more) == 0 {
+			return i, nil
 		}
-		if ids, err = those.IDs(ctx); err != nil {
-			return nil, false, err
-		}
-		least, few = len(ids), true
 	}
-	return ids, few, nil
+	return -1, nil
+}
+
+// found reads the dependencies of a choice, in their order: those behind a cursor, at most so many.
+func (c choice) found(ctx context.Context, query func() *ent.DependencyQuery, cursor int64, most int) (rows []*ent.Dependency, err error) {
+	if c.lead == nil {
+		return query().Where(c.where, dependency.IDGT(cursor)).Order(dependency.ByID()).Limit(most).Select(listed...).All(ctx)
+	}
+	for window := c.window; len(rows) < most; window = min(2*window, sortable) {
+		ids, err := query().Where(c.lead, dependency.IDGT(cursor)).Order(sortedByID).Limit(window).IDs(ctx)
+		if err != nil {
+			return nil, err
+		}
+		more, err := query().Where(withIDs(ids), c.where).Order(dependency.ByID()).Limit(most - len(rows)).Select(listed...).All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+		if len(ids) < window {
+			break
+		}
+		cursor = ids[len(ids)-1]
+	}
+	return rows, nil
+}
+
+// sortedByID is the order of ids, which the database is to make itself: it would walk through all of them instead, if it takes the lead
+// for one that chooses many.
+func sortedByID(s *entsql.Selector) { s.OrderExpr(entsql.Expr("+" + s.C(dependency.FieldID))) }
+
+// all is the condition of a choice for lists of what has such dependencies.
+func (c choice) all(ctx context.Context, db *ent.Client) (predicate.Dependency, error) {
+	if c.lead == nil {
+		return c.where, nil
+	}
+	ids, err := db.Dependency.Query().Where(c.lead).IDs(ctx)
+	return dependency.And(withIDs(ids), c.where), err
+}
+
+// listed is what lists show of a dependency.
+var listed = []string{
+	dependency.FieldID, dependency.FieldProjectID, dependency.FieldScanID, dependency.FieldLockfile, dependency.FieldEcosystem,
+	dependency.FieldPackage, dependency.FieldVersion, dependency.FieldTransitivity, dependency.FieldContent, dependency.FieldSeenAt,
+}
+
+func withIDs(ids []int64) predicate.Dependency {
+	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(dependency.FieldID), ids)) }
 }
 
 // unindexed keeps SQLite from finding rows by an index of the condition: a plus in front of it is all that takes.

@@ -123,8 +123,8 @@ func checkModel(t *rapid.T, in *inventory, all []modelled, list func(path, body 
 		Ecosystem: some("ecosystem", "npm", "gomod", "hex", "cargo"), LockfilePath: one("lockfile", "rare.lock", "s1/go.sum", "no.lock"),
 		License: some("license", "MIT", "WTFPL", "GPL-3.0-only"),
 	}
-	if maybe.Draw(t, "repository") {
-		f.RepositoryID = []int64{in.projects["acme/b"]}
+	for _, project := range some("repositories", "acme/a", "acme/b", "acme/c") {
+		f.RepositoryID = append(f.RepositoryID, in.projects[project])
 	}
 	if maybe.Draw(t, "packages") {
 		f.PackageFilters = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) modelPackage {
@@ -140,15 +140,18 @@ func checkModel(t *rapid.T, in *inventory, all []modelled, list func(path, body 
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, want := map[string]int{}, map[string]int{}
+	counts, lockfiles, want := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, d := range all {
 		if f.chooses(d, in.projects) {
 			counts[d.project]++
+			if d.project == "acme/b" {
+				lockfiles[d.lockfile]++
+			}
 			want[d.Package+"@"+d.Version]++
 		}
 	}
 	got := map[string]int{}
-	size := rapid.SampledFrom([]int{500, 1000, 10_000}).Draw(t, "size")
+	size := rapid.SampledFrom([]int{300, 1000, 10_000}).Draw(t, "size")
 	cursor, more := any(0), true
 	for more {
 		page := list(in.v1(""), fmt.Sprintf(`{"dependencyFilter":%s,"pageSize":%d,"cursor":"%v"}`, filter, size, cursor))
@@ -171,5 +174,14 @@ func checkModel(t *rapid.T, in *inventory, all []modelled, list func(path, body 
 	}
 	if len(page.RepositorySummaries) != len(counts) {
 		t.Fatalf("%s: %v, want %v", filter, page.RepositorySummaries, counts)
+	}
+	page = list(in.v1(fmt.Sprintf("/repositories/%d/lockfiles", in.projects["acme/b"])), fmt.Sprintf(`{"dependencyFilter":%s}`, filter))
+	for _, l := range page.LockfileSummaries {
+		if lockfiles[l.LockfilePath] != l.NumDependencies {
+			t.Fatalf("%s: %d dependencies in %s, want %d", filter, l.NumDependencies, l.LockfilePath, lockfiles[l.LockfilePath])
+		}
+	}
+	if len(page.LockfileSummaries) != len(lockfiles) {
+		t.Fatalf("%s: %v, want %v", filter, page.LockfileSummaries, lockfiles)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
+	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/predicate"
@@ -22,7 +23,7 @@ const fewNames = 2500
 
 // ofPackages are the conditions on what all dependencies of a package share. The names of the packages that meet all of them are
 // looked up first, because there are far fewer packages than dependencies.
-func (s *SupplyChain) ofPackages(ctx context.Context, f *supplychainv1.DependencyFilter) (all []condition, err error) {
+func ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) (all []condition, err error) {
 	var where []predicate.DependencyPackage
 	if name := strings.TrimSpace(f.GetName()); name != "" {
 		where = append(where, dependencypackage.PackageContainsFold(name))
@@ -36,7 +37,7 @@ func (s *SupplyChain) ofPackages(ctx context.Context, f *supplychainv1.Dependenc
 		var named []predicate.DependencyPackage
 		var options []predicate.Dependency
 		for _, p := range packages {
-			name, option, err := s.ofPackage(ctx, p)
+			name, option, err := ofPackage(ctx, db, p)
 			if err != nil {
 				return nil, err
 			}
@@ -45,7 +46,7 @@ func (s *SupplyChain) ofPackages(ctx context.Context, f *supplychainv1.Dependenc
 		where = append(where, dependencypackage.Or(named...))
 		all = append(all, condition{where: dependency.Or(options...)})
 		if versions := exactVersions(packages); len(versions) > 0 {
-			all = append(all, condition{dependency.VersionIn(versions...), true, len(versions) == 1})
+			all = append(all, condition{where: dependency.VersionIn(versions...), lookup: true, one: len(versions) == 1})
 		}
 	}
 	if len(where) == 0 {
@@ -54,9 +55,9 @@ func (s *SupplyChain) ofPackages(ctx context.Context, f *supplychainv1.Dependenc
 	if words := f.GetEcosystem(); len(words) > 0 { // alone it has an index of its own
 		where = append(where, dependencypackage.EcosystemIn(words...))
 	}
-	names, few, err := s.names(ctx, where...)
+	names, few, err := packageNames(ctx, db, where...)
 	if few {
-		all = append([]condition{{packageIn(names), true, len(names) == 1}}, all...)
+		all = append([]condition{{where: packageIn(names), lookup: true, one: len(names) == 1}}, all...)
 	}
 	return all, err
 }
@@ -72,9 +73,9 @@ func exactVersions(packages []*supplychainv1.PackageFilter) (versions []string) 
 	return versions
 }
 
-// names are those of the packages that meet conditions; few is false when there are too many.
-func (s *SupplyChain) names(ctx context.Context, where ...predicate.DependencyPackage) (names []string, few bool, err error) {
-	err = s.store.Reader.DependencyPackage.Query().Where(where...).Unique(true).Limit(fewNames+1).
+// packageNames are those of the packages that meet conditions; few is false when there are too many.
+func packageNames(ctx context.Context, db *ent.Client, where ...predicate.DependencyPackage) (names []string, few bool, err error) {
+	err = db.DependencyPackage.Query().Where(where...).Unique(true).Limit(fewNames+1).
 		Select(dependencypackage.FieldPackage).Scan(ctx, &names)
 	return names, len(names) <= fewNames, err
 }
@@ -127,14 +128,14 @@ func licensed(licenses []string) predicate.Dependency {
 
 // ofPackage is what one package filter says of a package, and of a dependency. Databases cannot order versions: where the filter
 // has bounds, the versions that there are of such packages are read first, and those within remain.
-func (s *SupplyChain) ofPackage(ctx context.Context, f *supplychainv1.PackageFilter) (predicate.DependencyPackage, predicate.Dependency, error) {
+func ofPackage(ctx context.Context, db *ent.Client, f *supplychainv1.PackageFilter) (predicate.DependencyPackage, predicate.Dependency, error) {
 	name, where := dependencypackage.PackageContainsFold(f.GetName()), dependency.PackageContainsFold(f.GetName())
 	if f.GetExactNameMatch() {
 		name, where = dependencypackage.Package(f.GetName()), dependency.Package(f.GetName())
 	}
 	bounded := f.GetVersionLowerBound() != "" || f.GetVersionUpperBound() != ""
 	if bounded && !f.GetExactNameMatch() {
-		names, few, err := s.names(ctx, name)
+		names, few, err := packageNames(ctx, db, name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -148,7 +149,7 @@ func (s *SupplyChain) ofPackage(ctx context.Context, f *supplychainv1.PackageFil
 	if !bounded {
 		return name, where, nil
 	}
-	within, err := s.versionsWithin(ctx, f, where)
+	within, err := versionsWithin(ctx, db, f, where)
 	return name, dependency.And(where, func(s *entsql.Selector) {
 		version := "(" + s.C(dependency.FieldEcosystem) + " || '/' || " + s.C(dependency.FieldVersion) + ")"
 		s.Where(inTexts(version, within))
@@ -157,12 +158,12 @@ func (s *SupplyChain) ofPackage(ctx context.Context, f *supplychainv1.PackageFil
 
 // versionsWithin are the versions within the bounds of a filter, of the dependencies that it finds without them: each behind its
 // ecosystem and a slash.
-func (s *SupplyChain) versionsWithin(ctx context.Context, f *supplychainv1.PackageFilter, where predicate.Dependency) (within []string, err error) {
+func versionsWithin(ctx context.Context, db *ent.Client, f *supplychainv1.PackageFilter, where predicate.Dependency) (within []string, err error) {
 	var versions []struct {
 		Ecosystem string `sql:"ecosystem"`
 		Version   string `sql:"version"`
 	}
-	err = s.store.Reader.Dependency.Query().Where(where).GroupBy(dependency.FieldEcosystem, dependency.FieldVersion).Scan(ctx, &versions)
+	err = db.Dependency.Query().Where(where).GroupBy(dependency.FieldEcosystem, dependency.FieldVersion).Scan(ctx, &versions)
 	bounds := boundsOf(f)
 	for _, v := range versions {
 		if osv.Affects(bounds, v.Ecosystem, v.Version) {

@@ -39,12 +39,36 @@ type queryRecorder struct {
 
 // Query keeps the query and passes it on.
 func (r *queryRecorder) Query(ctx context.Context, query string, args, v any) error {
+	r.keep(query, args)
+	return r.Driver.Query(ctx, query, args, v)
+}
+
+func (r *queryRecorder) keep(query string, args any) {
 	if list, ok := args.([]any); ok && onDependencies.MatchString(query) {
 		r.mu.Lock()
 		r.seen = append(r.seen, statement{query, list})
 		r.mu.Unlock()
 	}
-	return r.Driver.Query(ctx, query, args, v)
+}
+
+// Tx begins a transaction whose queries are kept, too.
+func (r *queryRecorder) Tx(ctx context.Context) (dialect.Tx, error) {
+	tx, err := r.Driver.Tx(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return recordedTx{tx.(*entsql.Tx), r}, nil
+}
+
+type recordedTx struct {
+	*entsql.Tx
+	recorder *queryRecorder
+}
+
+// Query keeps the query and passes it on.
+func (t recordedTx) Query(ctx context.Context, query string, args, v any) error {
+	t.recorder.keep(query, args)
+	return t.Tx.Query(ctx, query, args, v)
 }
 
 func (r *queryRecorder) take() []statement {

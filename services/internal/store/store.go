@@ -196,6 +196,24 @@ func (s *Store) PlanAnew(ctx context.Context, tx *ent.Tx, ids int) error {
 	return err
 }
 
+// ReadAnew reads with statements that PostgreSQL plans for the values that they are given, and by indexes: a plan for any value takes
+// a rare word for a frequent one, and then a walk through the table for short. It is for lists with many filters, which cost more
+// than their plan. fn must not keep db.
+func (s *Store) ReadAnew(ctx context.Context, fn func(db *ent.Client) error) error {
+	if !s.Postgres() {
+		return fn(s.Reader)
+	}
+	tx, err := s.Reader.Tx(ctx)
+	if err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // it only reads
+	if _, err := tx.ExecContext(ctx, "SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true)"); err != nil {
+		return err
+	}
+	return fn(tx.Client())
+}
+
 // ExecAside runs a statement on PostgreSQL in a transaction of its own, also from inside of another one: it takes a connection
 // of the pool that has no limit, so that transactions that hold all others cannot wait for each other. Like Exec it passes
 // the policies by.

@@ -1,7 +1,9 @@
 package dependencies
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,69 +13,145 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// rememberedPackages is how many rows one statement writes, of 4 parameters each.
-const rememberedPackages = 1000
+const (
+	// rememberedPackages is how many rows one statement writes, of 4 parameters each.
+	rememberedPackages = 1000
+	// missingPackages is how many are looked for at once.
+	missingPackages = 20_000
+	// packagesLock is the number of the lock on PostgreSQL under which packages are deleted: scans share it until their dependencies
+	// are committed, and with them seen by who looks for packages without any.
+	packagesLock = 7_210_463_917
+)
 
-// remember stores packages that are not known yet. On PostgreSQL it does not wait for the transaction: others that found the
-// same package would wait for it, too. A package without dependencies does no harm.
+// pack is a package of a deployment, as it is told apart from others.
+type pack struct {
+	deploymentID             int64
+	ecosystem, name, license string
+}
+
+func (p pack) compare(other pack) int {
+	return cmp.Or(cmp.Compare(p.deploymentID, other.deploymentID), cmp.Compare(p.ecosystem, other.ecosystem),
+		cmp.Compare(p.name, other.name), cmp.Compare(p.license, other.license))
+}
+
+// remember stores the packages of rows that are not known yet. On PostgreSQL they do not wait for the transaction, for which
+// others that found the same package would have to wait.
 func remember(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, rows []entry) error {
-	type name struct{ ecosystem, pkg, license string }
-	names := make([]name, len(rows))
-	for i, row := range rows {
-		names[i] = name{row.ecosystem, row.pkg, row.license}
+	if len(rows) == 0 {
+		return nil
 	}
-	slices.SortFunc(names, func(a, b name) int {
-		return strings.Compare(a.ecosystem+"\x00"+a.pkg+"\x00"+a.license, b.ecosystem+"\x00"+b.pkg+"\x00"+b.license)
-	})
-	for batch := range slices.Chunk(slices.Compact(names), rememberedPackages) {
+	list := make([]pack, len(rows))
+	for i, row := range rows {
+		list[i] = pack{deploymentID, row.ecosystem, row.pkg, row.license}
+	}
+	if !st.Postgres() {
+		return insertPackages(list, func(query string, args []any) error { return st.Exec(ctx, tx, query, args...) })
+	}
+	if err := st.Exec(ctx, tx, "SELECT pg_advisory_xact_lock_shared(?)", packagesLock); err != nil {
+		return fmt.Errorf("take the lock of packages: %w", err)
+	}
+	return insertPackages(list, func(query string, args []any) error { return st.ExecAside(ctx, query, args...) })
+}
+
+// insertPackages inserts those that are not there. They are sorted: two who insert the same ones do not wait for each other in turns.
+func insertPackages(list []pack, exec func(query string, args []any) error) error {
+	slices.SortFunc(list, pack.compare)
+	for batch := range slices.Chunk(slices.Compact(list), rememberedPackages) {
 		args := make([]any, 0, 4*len(batch))
-		for _, n := range batch {
-			args = append(args, deploymentID, n.ecosystem, n.pkg, n.license)
+		for _, p := range batch {
+			args = append(args, p.deploymentID, p.ecosystem, p.name, p.license)
 		}
 		query := "INSERT INTO dependency_packages (deployment_id, ecosystem, package, license) VALUES (?, ?, ?, ?)" +
 			strings.Repeat(", (?, ?, ?, ?)", len(batch)-1) + " ON CONFLICT DO NOTHING"
-		var err error
-		if st.Postgres() {
-			err = st.ExecAside(ctx, query, args...)
-		} else {
-			err = st.Exec(ctx, tx, query, args...)
-		}
-		if err != nil {
+		if err := exec(query, args); err != nil {
 			return fmt.Errorf("write packages: %w", err)
 		}
 	}
 	return nil
 }
 
-// The packages that dependencies have and the table has not, and the other way round.
-const (
-	missingSQL = ` FROM dependencies d WHERE NOT EXISTS (SELECT 1 FROM dependency_packages p
-		WHERE p.deployment_id = d.deployment_id AND p.ecosystem = d.ecosystem AND p.package = d.package AND p.license = COALESCE(d.license, ''))`
-	unusedSQL = ` FROM dependency_packages WHERE NOT EXISTS (SELECT 1 FROM dependencies d
-		WHERE d.deployment_id = dependency_packages.deployment_id AND d.package = dependency_packages.package
-		AND d.ecosystem = dependency_packages.ecosystem AND COALESCE(d.license, '') = dependency_packages.license)`
-)
-
-// Tidy makes the packages of all deployments those of their dependencies: it deletes what no dependency is of any more, and adds
-// what nodes of a version without that table have stored. It writes only where there is something to do.
+// Tidy makes the packages of all deployments those of their dependencies: it adds what nodes of a version without that table have
+// stored, and deletes what no dependency is of any more. It writes only where there is something to do, and on PostgreSQL deletes
+// nothing while scans store dependencies: there is a next time.
 func Tidy(ctx context.Context, st *store.Store) error {
-	reader, _ := st.DB()
-	for _, change := range []struct{ found, write string }{
-		{unusedSQL, "DELETE" + unusedSQL},
-		{missingSQL, "INSERT INTO dependency_packages (deployment_id, ecosystem, package, license) SELECT DISTINCT d.deployment_id, d.ecosystem, d.package, COALESCE(d.license, '')" +
-			missingSQL + " ON CONFLICT DO NOTHING"},
-	} {
-		var found bool
-		if err := reader.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1"+change.found+")").Scan(&found); err != nil {
-			return fmt.Errorf("look at packages: %w", err)
-		}
-		if !found {
-			continue
-		}
-		err := st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error { return st.Exec(ctx, tx, change.write) })
-		if err != nil {
-			return fmt.Errorf("tidy packages: %w", err)
-		}
+	if err := addMissing(ctx, st); err != nil {
+		return fmt.Errorf("add packages: %w", err)
+	}
+	if err := deleteUnused(ctx, st); err != nil {
+		return fmt.Errorf("delete packages: %w", err)
 	}
 	return nil
+}
+
+func addMissing(ctx context.Context, st *store.Store) error {
+	for {
+		list, err := missing(ctx, st)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		if st.Postgres() {
+			err = insertPackages(list, func(query string, args []any) error { return st.ExecAside(ctx, query, args...) })
+		} else {
+			err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+				return insertPackages(list, func(query string, args []any) error { return st.Exec(ctx, tx, query, args...) })
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// missing are packages that dependencies are of, and that are not in the table.
+func missing(ctx context.Context, st *store.Store) (list []pack, err error) {
+	reader, _ := st.DB()
+	rows, err := reader.QueryContext(ctx, st.Placeholders(`SELECT DISTINCT d.deployment_id, d.ecosystem, d.package, COALESCE(d.license, '')
+		FROM dependencies d WHERE NOT EXISTS (SELECT 1 FROM dependency_packages p WHERE p.deployment_id = d.deployment_id
+		AND p.ecosystem = d.ecosystem AND p.package = d.package AND p.license = COALESCE(d.license, '')) LIMIT ?`), missingPackages)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var p pack
+		if err := rows.Scan(&p.deploymentID, &p.ecosystem, &p.name, &p.license); err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, rows.Err()
+}
+
+// unused is the condition on packages that no dependency is of one.
+const unused = ` FROM dependency_packages WHERE NOT EXISTS (SELECT 1 FROM dependencies d
+	WHERE d.deployment_id = dependency_packages.deployment_id AND d.package = dependency_packages.package
+	AND d.ecosystem = dependency_packages.ecosystem AND COALESCE(d.license, '') = dependency_packages.license)`
+
+func deleteUnused(ctx context.Context, st *store.Store) error {
+	reader, _ := st.DB()
+	var found bool
+	if err := reader.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1"+unused+")").Scan(&found); err != nil || !found {
+		return err
+	}
+	return st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+		if st.Postgres() {
+			if free, err := takeLock(ctx, tx); err != nil || !free {
+				return err
+			}
+		}
+		return st.Exec(ctx, tx, "DELETE"+unused)
+	})
+}
+
+// takeLock takes the lock of packages alone, if nobody has it.
+func takeLock(ctx context.Context, tx *ent.Tx) (free bool, err error) {
+	rows, err := tx.QueryContext(ctx, fmt.Sprintf("SELECT pg_try_advisory_xact_lock(%d)", packagesLock))
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if rows.Next() {
+		err = rows.Scan(&free)
+	}
+	return free, errors.Join(err, rows.Err())
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
@@ -318,6 +319,64 @@ func TestPackages(t *testing.T) {
 		tidy()
 		if again := st.Reader.DependencyPackage.Query().IDsX(system); !slices.Equal(ids, again) {
 			t.Errorf("packages were written again: %v, then %v", ids, again)
+		}
+	})
+}
+
+// A package is not taken for unused while a scan that has dependencies of it is on its way.
+func TestTidyBesideAScan(t *testing.T) {
+	t.Parallel()
+	st := openStore(t, store.Options{Database: pgtest.NewDatabase(t)}) // SQLite has one writer
+	scan := Scan{DeploymentID: 1, ProjectID: 7, ScanID: 1, At: 1, Complete: true}
+	was := Dependency{Ecosystem: "npm", Package: "back", Version: "1"}
+	replace(t, st, scan, map[string][]Dependency{"go.sum": {was}})
+	replace(t, st, scan, map[string][]Dependency{"go.sum": {}}) // nothing is of it for a while
+	err := st.Write(tenant.NewContext(t.Context(), 1), func(ctx context.Context, tx *ent.Tx) error {
+		err := Replace(ctx, st, tx, scan, map[string][]Dependency{"go.sum": {was, {Ecosystem: "gomod", Package: "new", Version: "1"}}})
+		if err != nil {
+			return err
+		}
+		return Tidy(t.Context(), st)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requirePackages(t, st, 1, "gomod/new", "npm/back")
+}
+
+// Scans that find the same packages and the job that adds those that are missing do not stop one another.
+func TestPackagesFromAllSides(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		var list []Dependency
+		for i := range 3000 {
+			list = append(list, Dependency{Ecosystem: "npm", Package: fmt.Sprintf("p%d", i*7919%3000), Version: "1"})
+		}
+		byLockfile := map[string][]Dependency{"yarn.lock": list}
+		replace(t, st, Scan{DeploymentID: 1, ProjectID: 1, ScanID: 1, At: 1, Complete: true}, byLockfile)
+		for round := range int64(3) {
+			err := st.Write(tenant.System(t.Context()), func(ctx context.Context, tx *ent.Tx) error {
+				return st.Exec(ctx, tx, "DELETE FROM dependency_packages") // as nodes of the version before leave it
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var group errgroup.Group
+			group.Go(func() error { return Tidy(t.Context(), st) })
+			for project := range int64(3) {
+				scan := Scan{DeploymentID: 1, ProjectID: 10*(round+1) + project, ScanID: 1, At: 1, Complete: true}
+				group.Go(func() error {
+					return st.Write(tenant.NewContext(t.Context(), 1), func(ctx context.Context, tx *ent.Tx) error {
+						return Replace(ctx, st, tx, scan, byLockfile)
+					})
+				})
+			}
+			if err := group.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(shownPackages(t, st, 1)); n != len(list) {
+				t.Errorf("%d packages, want %d", n, len(list))
+			}
 		}
 	})
 }
