@@ -27,7 +27,7 @@ var budgetsOfSuccess = map[string]budget{
 	"/palisade.policies.v1.PoliciesV2Service/ApplyRemediationPolicies": {reads: 5, writes: 4},
 	"/palisade.rules.v1.ScannerRulesService/GetRuleSnippet":            {reads: 3},
 	// The first call after the results replaces the dependencies of the project: one write for all that are new or changed.
-	"/palisade.scans.v1.ScannerProtocolService/CompleteScan":    {reads: 10, writes: 5},
+	"/palisade.scans.v1.ScannerProtocolService/CompleteScan":    {reads: 11, writes: 5},
 	"/palisade.scans.v1.ScannerProtocolService/ReportScanError": {reads: 5, writes: 3},
 	// Results are stored in parts of a megabyte: fifty are one.
 	"/palisade.scans.v1.ScannerProtocolService/UploadScanResults": {reads: 6, writes: 6},
