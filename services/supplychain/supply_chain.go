@@ -97,7 +97,7 @@ func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *su
 		if err != nil {
 			return err
 		}
-		where, err := chosen.all(ctx, db)
+		where, err := chosen.all(ctx, db.Dependency.Query)
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 			Lockfile string `sql:"lockfile"`
 			Count    int    `sql:"number"`
 		}
-		where, err := chosen.all(ctx, db)
+		where, err := chosen.all(ctx, db.Dependency.Query)
 		if err != nil {
 			return err
 		}

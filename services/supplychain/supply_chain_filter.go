@@ -50,8 +50,8 @@ func conditions(ctx context.Context, db *ent.Client, f *supplychainv1.Dependency
 	}
 	if ids := f.GetRepositoryId(); len(ids) > 0 {
 		in := func(q *entsql.Selector) { q.Where(store.InIDs(q.C(dependency.FieldProjectID), ids)) }
-		// Where the database walks through projects, it begins with the first of them.
-		between := dependency.And(dependency.ProjectIDGTE(slices.Min(ids)), dependency.ProjectIDLTE(slices.Max(ids)))
+		// Where PostgreSQL walks through projects, it begins with the first of them. SQLite goes from one to the next.
+		between := unindexed(dependency.And(dependency.ProjectIDGTE(slices.Min(ids)), dependency.ProjectIDLTE(slices.Max(ids))))
 		all = append(all, condition{where: dependency.And(in, between), lookup: true, one: len(ids) == 1, ofProject: true})
 	}
 	if words := f.GetEcosystem(); len(words) > 0 {
@@ -78,7 +78,8 @@ func lookedUp(size int) int { return min(max(5000, 10*size), 10_000) }
 // choice is how what a filter chooses is found.
 type choice struct {
 	where predicate.Dependency
-	// lead is the condition whose dependencies are looked up by id, at first so many at once; nil: the database finds them.
+	// lead is the condition whose dependencies are looked up by id, at first so many at once, or all (0); nil: the database finds
+	// them.
 	lead   predicate.Dependency
 	window int
 }
@@ -93,12 +94,12 @@ func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilt
 		return choice{}, err
 	}
 	deploymentID, _ := tenant.FromContext(ctx)
-	c.window = lookedUp(size)
-	best, err := atMost(ctx, db, deploymentID, list, c.window)
+	best, err := atMost(ctx, db, deploymentID, list, lookedUp(size))
 	few := best >= 0
+	sorted := false
 	if best < 0 && byID && err == nil {
-		c.window = 1000 + 2*size
 		best, err = atMost(ctx, db, deploymentID, list, sortable)
+		sorted = best >= 0 && !list[best].one
 	}
 	if err != nil {
 		return choice{}, err
@@ -106,13 +107,16 @@ func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilt
 	if best < 0 && byID {
 		best = slices.IndexFunc(list, func(c condition) bool { return c.lookup && c.one })
 	}
+	if sorted {
+		c.window = 1000 + 2*size
+	}
 	var all []predicate.Dependency
 	if !f.GetIncludeArchived() {
 		all = append(all, notArchived(deploymentID))
 	}
 	for i, one := range list {
-		switch indexed := byID && one.one; {
-		case i == best && (few || !indexed):
+		switch {
+		case i == best && (few || sorted):
 			c.lead = one.where
 			all = append(all, unindexed(one.where))
 		case i == best, one.ofProject && !few:
@@ -148,8 +152,12 @@ func atMost(ctx context.Context, db *ent.Client, deploymentID int64, list []cond
 
 // found reads the dependencies of a choice, in their order: those behind a cursor, at most so many.
 func (c choice) found(ctx context.Context, query func() *ent.DependencyQuery, cursor int64, most int) (rows []*ent.Dependency, err error) {
-	if c.lead == nil {
-		return query().Where(c.where, dependency.IDGT(cursor)).Order(dependency.ByID()).Limit(most).Select(listed...).All(ctx)
+	if c.window == 0 {
+		where, err := c.all(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		return query().Where(where, dependency.IDGT(cursor)).Order(dependency.ByID()).Limit(most).Select(listed...).All(ctx)
 	}
 	for window := c.window; len(rows) < most; window = min(2*window, sortable) {
 		ids, err := query().Where(c.lead, dependency.IDGT(cursor)).Order(sortedByID).Limit(window).IDs(ctx)
@@ -173,12 +181,12 @@ func (c choice) found(ctx context.Context, query func() *ent.DependencyQuery, cu
 // for one that chooses many.
 func sortedByID(s *entsql.Selector) { s.OrderExpr(entsql.Expr("+" + s.C(dependency.FieldID))) }
 
-// all is the condition of a choice for lists of what has such dependencies.
-func (c choice) all(ctx context.Context, db *ent.Client) (predicate.Dependency, error) {
+// all is the condition of a choice without windows.
+func (c choice) all(ctx context.Context, query func() *ent.DependencyQuery) (predicate.Dependency, error) {
 	if c.lead == nil {
 		return c.where, nil
 	}
-	ids, err := db.Dependency.Query().Where(c.lead).IDs(ctx)
+	ids, err := query().Where(c.lead).IDs(ctx)
 	return dependency.And(withIDs(ids), c.where), err
 }
 
