@@ -109,7 +109,7 @@ func (s *Tasks) named(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) ([
 		where = filter
 	}
 	if len(ids) > 0 {
-		where = append(where, withIDs(ids))
+		where = append(where, store.WithIDs[predicate.Finding](ids))
 	} else {
 		where = append(where, finding.StateIn(lifecycle.Unresolved, lifecycle.Muted))
 	}
@@ -126,7 +126,7 @@ func (s *Tasks) known(ctx context.Context, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	found, err := s.store.Reader.Finding.Query().Where(withIDs(ids), finding.StatusNEQ(lifecycle.Removed)).IDs(ctx)
+	found, err := s.store.Reader.Finding.Query().Where(store.WithIDs[predicate.Finding](ids), finding.StatusNEQ(lifecycle.Removed)).IDs(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,10 +140,6 @@ func (s *Tasks) known(ctx context.Context, ids []int64) error {
 		}
 	}
 	return nil
-}
-
-func withIDs(ids []int64) predicate.Finding {
-	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldID), ids)) }
 }
 
 func (s *Tasks) projectsOf(ctx context.Context, rows []*ent.Finding) (map[int64]*ent.Project, error) {

@@ -88,7 +88,7 @@ func (f *filter) plain(list []condition) []predicate.Finding {
 	amongProjects := slices.ContainsFunc(list, func(c condition) bool { return c.column == finding.FieldProjectID })
 	for _, c := range list {
 		if c.column == finding.FieldRef && amongProjects {
-			c.where = unindexed(c.where)
+			c.where = store.Unindexed(c.where)
 		}
 		where = append(where, c.where)
 	}
@@ -107,7 +107,7 @@ func (f *filter) conditions(ctx context.Context, db *ent.Client) (list []conditi
 		list = append(list, condition{where: finding.RelevantSinceGTE(microseconds(f.since)), column: finding.FieldRelevantSince})
 	}
 	if len(f.ids) > 0 {
-		list = append(list, condition{where: withIDs(f.ids), column: finding.FieldID})
+		list = append(list, condition{where: store.WithIDs[predicate.Finding](f.ids), column: finding.FieldID})
 	}
 	projects, err := f.projects(ctx, db.Project)
 	if err != nil {
@@ -291,11 +291,6 @@ func tagged(deploymentID int64, names []string) predicate.Project {
 				entsql.In(label.C(tag.FieldName), store.Parameters(names)...),
 			))))
 	}
-}
-
-// withIDs limits findings to ids, however many.
-func withIDs(ids []int64) predicate.Finding {
-	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldID), ids)) }
 }
 
 func microseconds(seconds float64) int64 {

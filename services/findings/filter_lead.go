@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // condition is one of a filter, with what the choice of an index asks about it.
@@ -153,17 +154,17 @@ func (s *sizes) arrange(ctx context.Context, db *ent.Client, dialectName string,
 	if lead == "" || slices.Contains(ofOneType, lead) {
 		where = append(where, finding.IssueType(f.issueType))
 	} else {
-		where = append(where, unindexed(finding.IssueType(f.issueType)))
+		where = append(where, store.Unindexed(finding.IssueType(f.issueType)))
 	}
 	var reported, elsewhere []predicate.Finding
 	for i, c := range list {
 		switch {
 		case i == chosen, lead == statusAndSeverity && (c.column == finding.FieldStatus || c.column == finding.FieldSeverity):
-			where = append(where, wrapped("likelihood(", ", 0.0001)", c.where))
+			where = append(where, store.Wrapped("likelihood(", ", 0.0001)", c.where))
 		case c.column == finding.FieldRelevantSince:
 			where = append(where, c.where)
 		case held(lead, c.column):
-			where = append(where, unindexed(c.where))
+			where = append(where, store.Unindexed(c.where))
 		case slices.Contains(inReport, c.column):
 			reported = append(reported, c.where)
 		case c.values > 0:
@@ -236,35 +237,9 @@ func (s *sizes) lead(ctx context.Context, db *ent.Client, f *filter, list []cond
 	return best, nil
 }
 
-// parted writes the condition of predicates on the findings of a selector, alone.
-func parted(s *entsql.Selector, table *entsql.SelectTable, where ...predicate.Finding) *entsql.Predicate {
-	part := entsql.Dialect(s.Dialect()).Select().From(table)
-	for _, p := range where {
-		p(part)
-	}
-	return part.P()
-}
-
-// unindexed keeps SQLite from finding rows by an index of the condition: a plus in front of it is all that takes.
-func unindexed(where ...predicate.Finding) predicate.Finding {
-	return wrapped("+(", ")", where...)
-}
-
 // lastly makes SQLite look at the condition when all others, those of other indexes too, are met: it needs the row.
 func lastly(where predicate.Finding) predicate.Finding {
-	return wrapped("(SELECT ", ")", where)
-}
-
-// wrapped puts SQL of SQLite around conditions.
-func wrapped(before, after string, where ...predicate.Finding) predicate.Finding {
-	return func(s *entsql.Selector) {
-		inner := parted(s, s.Table(), where...)
-		if s.Dialect() != dialect.SQLite {
-			s.Where(inner)
-			return
-		}
-		s.Where(entsql.P(func(b *entsql.Builder) { b.WriteString(before).Join(inner).WriteString(after) }))
-	}
+	return store.Wrapped("(SELECT ", ")", where)
 }
 
 // inIndex looks at conditions in another index than the one that is read, which is far smaller than the rows and, where it
@@ -273,7 +248,7 @@ func wrapped(before, after string, where ...predicate.Finding) predicate.Finding
 func inIndex(deploymentID int64, index string, ordered bool, where ...predicate.Finding) predicate.Finding {
 	return func(s *entsql.Selector) {
 		entry := entsql.Table(finding.Table).As("entry")
-		inner := parted(s, entry, where...)
+		inner := store.Parted(s, entry, where...)
 		s.Where(entsql.P(func(b *entsql.Builder) {
 			b.WriteString("+EXISTS (SELECT 1 FROM findings AS entry INDEXED BY " + index + " WHERE entry.deployment_id = ").Arg(deploymentID)
 			b.WriteString(" AND entry.id = " + s.C(finding.FieldID))

@@ -86,7 +86,7 @@ func (u *undoing) run(ctx context.Context) error {
 	if _, err := u.one(ctx, u.change.FindingID); err != nil {
 		return err
 	}
-	rows, err := u.load(ctx, withIDs(u.involved()))
+	rows, err := u.load(ctx, store.WithIDs[predicate.Finding](u.involved()))
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (u *undoing) families(ctx context.Context, rows []*editedFinding) ([]*edite
 		names = append(names, row.GetFingerprint())
 	}
 	slices.Sort(names)
-	return u.load(ctx, finding.Or(withIDs(u.involved()), finding.And(
+	return u.load(ctx, finding.Or(store.WithIDs[predicate.Finding](u.involved()), finding.And(
 		finding.FingerprintIn(slices.Compact(names)...), finding.IssueType(rows[0].IssueType), finding.MergedIntoIsNil())))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // boundary is the last row of a page in the order of lists: the next page begins behind it.
@@ -68,7 +69,7 @@ func latestOfIdentity(where []predicate.Finding) predicate.Finding {
 	return func(s *entsql.Selector) {
 		twin := entsql.Table(finding.Table).As("twin")
 		other := entsql.Dialect(s.Dialect()).Select(twin.C(finding.FieldID)).From(twin)
-		unindexed(where...)(other)
+		store.Unindexed(where...)(other)
 		newer := entsql.Or(
 			entsql.ColumnsGT(twin.C(finding.FieldRelevantSince), s.C(finding.FieldRelevantSince)),
 			entsql.And(

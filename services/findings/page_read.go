@@ -222,7 +222,7 @@ func (s *Findings) readFacts(ctx context.Context, rows []listed, bare []int) err
 	for n, i := range bare {
 		ids[n], at[rows[i].id] = rows[i].id, i
 	}
-	found, err := s.store.Reader.Finding.Query().Where(withIDs(ids)).Select(finding.FieldID, finding.FieldProjectID, finding.FieldRuleID,
+	found, err := s.store.Reader.Finding.Query().Where(store.WithIDs[predicate.Finding](ids)).Select(finding.FieldID, finding.FieldProjectID, finding.FieldRuleID,
 		finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRef, finding.FieldSeverity).All(ctx)
 	if err != nil {
 		return err

@@ -103,7 +103,7 @@ func (s *Triage) choose(ctx context.Context, tx *ent.Tx, f *filter, where []pred
 	if err := lockProjects(ctx, tx, chosen); err != nil {
 		return nil, err
 	}
-	return tx.Finding.Query().Where(where...).Where(withIDs(chosen)).IDs(ctx)
+	return tx.Finding.Query().Where(where...).Where(store.WithIDs[predicate.Finding](chosen)).IDs(ctx)
 }
 
 // lockProjects makes triage and imports of the same projects take turns, in one order, so that they cannot deadlock.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	entsql "entgo.io/ent/dialect/sql"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
@@ -68,7 +67,7 @@ func (s *Reports) GetReportFindings(ctx context.Context, q *reportingv1.GetRepor
 	if len(shown) < len(ids) {
 		out.Cursor = page.Encode(digest, page.Key{ID: shown[len(shown)-1]})
 	}
-	rows, err := s.store.Reader.Finding.Query().Where(withIDs(shown)).Order(ent.Desc(finding.FieldID)).All(ctx)
+	rows, err := s.store.Reader.Finding.Query().Where(store.WithIDs[predicate.Finding](shown)).Order(ent.Desc(finding.FieldID)).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +82,6 @@ func countAbove(ids []int64, id int64) int {
 		n++
 	}
 	return n
-}
-
-func withIDs(ids []int64) predicate.Finding {
-	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldID), ids)) }
 }
 
 // behind is the condition of the findings behind a number.
@@ -191,7 +186,7 @@ func decidedAt(q *reportingv1.GetReportFindingsRequest) (where predicate.Finding
 
 // decided keeps the findings that meet a condition now.
 func (s *Reports) decided(ctx context.Context, list *columns.Selection, where predicate.Finding) (*columns.Selection, error) {
-	rows, err := s.store.Reader.Finding.Query().Where(withIDs(list.IDs), where).Order(ent.Desc(finding.FieldID)).
+	rows, err := s.store.Reader.Finding.Query().Where(store.WithIDs[predicate.Finding](list.IDs), where).Order(ent.Desc(finding.FieldID)).
 		Select(finding.FieldID, finding.FieldIssueType).All(ctx)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
@@ -51,7 +50,7 @@ func conditions(ctx context.Context, db *ent.Client, f *supplychainv1.Dependency
 	if ids := f.GetRepositoryId(); len(ids) > 0 {
 		in := func(q *entsql.Selector) { q.Where(store.InIDs(q.C(dependency.FieldProjectID), ids)) }
 		// Where PostgreSQL walks through projects, it begins with the first of them. SQLite goes from one to the next.
-		between := unindexed(dependency.And(dependency.ProjectIDGTE(slices.Min(ids)), dependency.ProjectIDLTE(slices.Max(ids))))
+		between := store.Unindexed(dependency.And(dependency.ProjectIDGTE(slices.Min(ids)), dependency.ProjectIDLTE(slices.Max(ids))))
 		all = append(all, condition{where: dependency.And(in, between), lookup: true, one: len(ids) == 1, ofProject: true})
 	}
 	if words := f.GetEcosystem(); len(words) > 0 {
@@ -118,11 +117,11 @@ func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilt
 		switch {
 		case i == best && (few || sorted):
 			c.lead = one.where
-			all = append(all, unindexed(one.where))
+			all = append(all, store.Unindexed(one.where))
 		case i == best, one.ofProject && !few:
 			all = append(all, one.where)
 		default:
-			all = append(all, unindexed(one.where))
+			all = append(all, store.Unindexed(one.where))
 		}
 	}
 	c.where = dependency.And(all...)
@@ -164,7 +163,7 @@ func (c choice) found(ctx context.Context, query func() *ent.DependencyQuery, cu
 		if err != nil {
 			return nil, err
 		}
-		more, err := query().Where(withIDs(ids), c.where).Order(dependency.ByID()).Limit(most - len(rows)).Select(listed...).All(ctx)
+		more, err := query().Where(store.WithIDs[predicate.Dependency](ids), c.where).Order(dependency.ByID()).Limit(most - len(rows)).Select(listed...).All(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -187,30 +186,13 @@ func (c choice) all(ctx context.Context, query func() *ent.DependencyQuery) (pre
 		return c.where, nil
 	}
 	ids, err := query().Where(c.lead).IDs(ctx)
-	return dependency.And(withIDs(ids), c.where), err
+	return dependency.And(store.WithIDs[predicate.Dependency](ids), c.where), err
 }
 
 // listed is what lists show of a dependency.
 var listed = []string{
 	dependency.FieldID, dependency.FieldProjectID, dependency.FieldScanID, dependency.FieldLockfile, dependency.FieldEcosystem,
 	dependency.FieldPackage, dependency.FieldVersion, dependency.FieldTransitivity, dependency.FieldContent, dependency.FieldSeenAt,
-}
-
-func withIDs(ids []int64) predicate.Dependency {
-	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(dependency.FieldID), ids)) }
-}
-
-// unindexed keeps SQLite from finding rows by an index of the condition: a plus in front of it is all that takes.
-func unindexed(where predicate.Dependency) predicate.Dependency {
-	return func(s *entsql.Selector) {
-		part := entsql.Dialect(s.Dialect()).Select().From(s.Table())
-		where(part)
-		if s.Dialect() != dialect.SQLite {
-			s.Where(part.P())
-			return
-		}
-		s.Where(entsql.P(func(b *entsql.Builder) { b.WriteString("+(").Join(part.P()).WriteByte(')') }))
-	}
 }
 
 // notArchived leaves out archived projects. The wall between deployments does not cover subqueries.

@@ -66,7 +66,7 @@ func (d Decision) Apply(ctx context.Context, st *store.Store, tx *ent.Tx, issueT
 }
 
 func (d Decision) update(ctx context.Context, tx *ent.Tx, all []int64) error {
-	update := tx.Finding.Update().Where(withIDs(all))
+	update := tx.Finding.Update().Where(store.WithIDs[predicate.Finding](all))
 	if d.Note != "" {
 		update.SetTriageComment(d.Note)
 	}
@@ -130,9 +130,4 @@ func (d Decision) record(ctx context.Context, st *store.Store, tx *ent.Tx, chose
 		args = append(append(args, d.DeploymentID), teamIDs...)
 	}
 	return st.Exec(ctx, tx, query, args...)
-}
-
-// withIDs limits findings to ids, however many.
-func withIDs(ids []int64) predicate.Finding {
-	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldID), ids)) }
 }

@@ -71,7 +71,7 @@ func twinsByJoin(deploymentID int64, chosen []int64) predicate.Finding {
 // in nested loops (18 s against 0.2 s) as long as its statistics do not know of a large import.
 func twinsByValues(ctx context.Context, tx *ent.Tx, chosen []int64) (predicate.Finding, error) {
 	var rows []identity
-	err := tx.Finding.Query().Where(withIDs(chosen)).Select(finding.FieldProjectID, finding.FieldFingerprint).Scan(ctx, &rows)
+	err := tx.Finding.Query().Where(store.WithIDs[predicate.Finding](chosen)).Select(finding.FieldProjectID, finding.FieldFingerprint).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
 	}

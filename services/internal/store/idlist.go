@@ -26,6 +26,11 @@ func InIDs(column string, ids []int64) *entsql.Predicate {
 	})
 }
 
+// WithIDs chooses the rows of an ent table that have one of many ids.
+func WithIDs[P ~func(*entsql.Selector)](ids []int64) P {
+	return func(s *entsql.Selector) { s.Where(InIDs(s.C("id"), ids)) }
+}
+
 // InIDs is the same condition for statements written by hand: the SQL behind the column, with its placeholders, and the
 // parameters.
 func (s *Store) InIDs(ids []int64) (condition string, parameters []any) {

@@ -44,17 +44,17 @@ func remember(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int
 	for i, row := range rows {
 		list[i] = pack{deploymentID, row.ecosystem, row.pkg, row.license}
 	}
-	if !st.Postgres() {
-		return insertPackages(list, func(query string, args []any) error { return st.Exec(ctx, tx, query, args...) })
+	if st.Postgres() {
+		if err := st.Exec(ctx, tx, "SELECT pg_advisory_xact_lock_shared(?)", packagesLock); err != nil {
+			return fmt.Errorf("take the lock of packages: %w", err)
+		}
 	}
-	if err := st.Exec(ctx, tx, "SELECT pg_advisory_xact_lock_shared(?)", packagesLock); err != nil {
-		return fmt.Errorf("take the lock of packages: %w", err)
-	}
-	return insertPackages(list, func(query string, args []any) error { return st.ExecAside(ctx, query, args...) })
+	return insertPackages(ctx, st, tx, list)
 }
 
-// insertPackages inserts those that are not there. They are sorted: two who insert the same ones do not wait for each other in turns.
-func insertPackages(list []pack, exec func(query string, args []any) error) error {
+// insertPackages inserts those that are not there: in the transaction on SQLite, aside on PostgreSQL. They are sorted: two who
+// insert the same ones do not wait for each other in turns.
+func insertPackages(ctx context.Context, st *store.Store, tx *ent.Tx, list []pack) error {
 	slices.SortFunc(list, pack.compare)
 	for batch := range slices.Chunk(slices.Compact(list), rememberedPackages) {
 		args := make([]any, 0, 4*len(batch))
@@ -63,7 +63,13 @@ func insertPackages(list []pack, exec func(query string, args []any) error) erro
 		}
 		query := "INSERT INTO dependency_packages (deployment_id, ecosystem, package, license) VALUES (?, ?, ?, ?)" +
 			strings.Repeat(", (?, ?, ?, ?)", len(batch)-1) + " ON CONFLICT DO NOTHING"
-		if err := exec(query, args); err != nil {
+		var err error
+		if st.Postgres() {
+			err = st.ExecAside(ctx, query, args...)
+		} else {
+			err = st.Exec(ctx, tx, query, args...)
+		}
+		if err != nil {
 			return fmt.Errorf("write packages: %w", err)
 		}
 	}
@@ -89,13 +95,7 @@ func addMissing(ctx context.Context, st *store.Store) error {
 		if err != nil || len(list) == 0 {
 			return err
 		}
-		if st.Postgres() {
-			err = insertPackages(list, func(query string, args []any) error { return st.ExecAside(ctx, query, args...) })
-		} else {
-			err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
-				return insertPackages(list, func(query string, args []any) error { return st.Exec(ctx, tx, query, args...) })
-			})
-		}
+		err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error { return insertPackages(ctx, st, tx, list) })
 		if err != nil {
 			return err
 		}
