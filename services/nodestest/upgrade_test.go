@@ -129,11 +129,32 @@ func TestRollingUpgrade(t *testing.T) {
 	l.more(10)
 	l.end()
 	l.requireNoFailures()
+	requireEarlierJobs(t, d, nodes[0], nodes[1:])
 	for _, n := range nodes {
 		requireNoErrors(t, n)
 	}
 	l.verify()
 	requireJobsDone(t, d, time.Time{})
+}
+
+// requireEarlierJobs lets a node of the version before do, alone, the latest job of each kind once more. It must leave those that
+// it does not know to the others: they are in queues of their own.
+func requireEarlierJobs(t testing.TB, d *database, earlier *node, others []*node) {
+	t.Helper()
+	for _, n := range others {
+		n.stop()
+		requireNoErrors(t, n)
+	}
+	const again = `UPDATE river_job SET state = 'available', attempt = 0, finalized_at = NULL, scheduled_at = now(), unique_key = NULL, unique_states = NULL
+WHERE id IN (SELECT MAX(id) FROM river_job WHERE state = 'completed' GROUP BY kind)`
+	if _, err := d.db.ExecContext(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	d.zero("jobs of the version before wait", "SELECT COUNT(*) FROM river_job WHERE queue = 'default' AND state IN ('available', 'retryable', 'running')")
+	requireNoErrors(t, earlier)
+	for _, n := range others {
+		n.start()
+	}
 }
 
 // requireNoErrors requires that the node logged no error since it was started.

@@ -16,12 +16,17 @@ const (
 	tidyInterval = time.Hour
 	// tidyTimeout leaves room for many millions of dependencies.
 	tidyTimeout = 10 * time.Minute
+	// packagesQueue is for that job alone: versions before it was there share the other queues, and would fail it.
+	packagesQueue = "dependency_packages"
+	// packagesPoll is how long it waits at most until it is seen.
+	packagesPoll = 15 * time.Second
 )
 
 // Background is what lists of dependencies need done when nobody calls.
 func Background(st *store.Store) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) { river.AddWorker(workers, &tidyWorker{store: st}) },
+		Queues:   []jobs.Queue{{Name: packagesQueue, Workers: 1, Poll: packagesPoll}},
 		Periodic: []*river.PeriodicJob{jobs.Every(tidyInterval, tidyPackages{})},
 	}
 }
@@ -33,7 +38,11 @@ type tidyPackages struct{}
 func (tidyPackages) Kind() string { return "tidy_packages" }
 
 // InsertOpts keep runs from piling up while no node works.
-func (tidyPackages) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
+func (tidyPackages) InsertOpts() river.InsertOpts {
+	opts := jobs.OnceWaiting()
+	opts.Queue = packagesQueue
+	return opts
+}
 
 type tidyWorker struct {
 	river.WorkerDefaults[tidyPackages]

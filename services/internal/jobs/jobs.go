@@ -36,7 +36,8 @@ type Work struct {
 	Register func(*river.Workers)
 	// Periodic are the jobs that no request causes; see Every and Nightly.
 	Periodic []*river.PeriodicJob
-	// Queues are queues beside the default one, so that slow work of the domain keeps nobody waiting; see Queue.
+	// Queues are queues beside the default one, so that slow work of the domain keeps nobody waiting, and a node of the version
+	// before takes no job of a kind that is new; see Queue.
 	Queues []Queue
 }
 
