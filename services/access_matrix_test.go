@@ -131,6 +131,7 @@ func scannerVerdict(d protoreflect.MethodDescriptor, kind string, want verdict) 
 // TestAccessMatrix calls every RPC with every kind of credential, over both wires. An RPC whose permission has no row
 // fails, as does a kind of credential that a row does not name.
 func TestAccessMatrix(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		credentials := matrixCredentials(t, s)
 		all := operations()

@@ -119,6 +119,7 @@ func wantParts(t *testing.T, text string, parts ...string) {
 
 // A copy is refused while a server works on either database.
 func TestCopyRefusesRunningServers(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		from, to := "sqlite:"+s.Config.Data, pgtest.NewDatabase(t)
 		if s.Config.Database != "" {

@@ -28,6 +28,7 @@ func isAudited(rule *optionsv1.MethodRule) bool {
 // TestOneAuditEntryPerCall calls every RPC as an administrator and as somebody who may only read, and counts the entries:
 // one for each call that could change something, with the code that the caller got, and none for any other.
 func TestOneAuditEntryPerCall(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		// The first look at the catalog brings the shipped workflows in, which is an entry of its own.
 		s.Get(t, fmt.Sprintf("/api/workflows/v1/deployments/%d/registry", s.DeploymentID))

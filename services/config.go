@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // EnvPrefix starts the name of every environment variable that Palisade reads.
@@ -125,7 +127,7 @@ func DefaultConfig() Config {
 }
 
 // SQLitePath is the database file that is used when Database is empty.
-func (c Config) SQLitePath() string { return filepath.Join(c.Data, "palisade.db") }
+func (c Config) SQLitePath() string { return filepath.Join(c.Data, store.SQLiteFile) }
 
 // KeyPath is the file of the sealing key: KeyFile, or palisade.key in the data directory.
 func (c Config) KeyPath() string {

@@ -110,6 +110,7 @@ func TestDeploymentsHaveTheirOwnLimit(t *testing.T) {
 
 // Without limits there is nothing to tell.
 func TestNoLimitNoQuota(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		answer := s.Do(t, s.Token, http.MethodGet, "/api/v1/deployments/acme/projects", "")
 		if fields := quotaFields(answer.Header.Get); answer.Status != http.StatusOK || fields != [4]string{} {

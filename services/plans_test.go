@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // TestPlans calls every RPC that reads, bare and with each of its filters, and the lists of findings with each two, where
@@ -24,7 +24,7 @@ import (
 func TestPlans(t *testing.T) {
 	for name, adjust := range map[string]func(*services.Config){
 		"sqlite":   nil,
-		"postgres": func(c *services.Config) { c.Database = pgtest.NewDatabase(t) },
+		"postgres": func(c *services.Config) { c.Database = storetest.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, seen := apitest.StartRecorded(t, adjust)

@@ -10,7 +10,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // budgetsOfSuccess are what RPCs cost that TestQueryBudgets sees refused only: rows alone, without what led to them, are
@@ -60,7 +60,7 @@ type flows struct {
 func TestQueryBudgetsOfSuccess(t *testing.T) {
 	for name, database := range map[string]func() string{
 		"sqlite":   func() string { return "" },
-		"postgres": func() string { return pgtest.NewDatabase(t) },
+		"postgres": func() string { return storetest.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, seen := apitest.StartRecorded(t, func(c *services.Config) { c.EgressAllow, c.Database = "127.0.0.1", database() })

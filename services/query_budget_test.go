@@ -12,7 +12,7 @@ import (
 
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // isRead matches statements that read and lock nothing.
@@ -40,7 +40,7 @@ var isFrame = regexp.MustCompile(`(?i)^\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEA
 func TestQueryBudgets(t *testing.T) {
 	for name, adjust := range map[string]func(*services.Config){
 		"sqlite":   nil,
-		"postgres": func(c *services.Config) { c.Database = pgtest.NewDatabase(t) },
+		"postgres": func(c *services.Config) { c.Database = storetest.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, seen := apitest.StartRecorded(t, adjust)

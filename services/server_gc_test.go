@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // ticks tells r what each tick allocates, in MiB, and returns the number of the ticks at which a rest was due.
@@ -67,7 +67,7 @@ func TestServerServesOnAfterARest(t *testing.T) {
 			cfg := testConfig(t)
 			cfg.LogLevel = "debug"
 			if database == "postgres" {
-				cfg.Database = pgtest.NewDatabase(t)
+				cfg.Database = storetest.Postgres(t)
 			}
 			s, out := startServer(t, cfg, domains)
 			for range 3 {

@@ -18,6 +18,7 @@ import (
 )
 
 func TestMemoryOperations(t *testing.T) {
+	t.Parallel()
 	eachRemembering(t, func(t *testing.T, s *remembering) {
 		memoryGolden(t, "list_memories_none", s.do(t, http.MethodPost, "memories/list", `{}`, 200))
 		body := fmt.Sprintf(`{"memory":{"id":"77","content":" Values of the table roles are constants. ","ruleId":"%d","repositoryId":"%d","projectTagId":%d,
@@ -67,6 +68,7 @@ func TestMemoryOperations(t *testing.T) {
 }
 
 func TestMemoryFilter(t *testing.T) {
+	t.Parallel()
 	eachRemembering(t, func(t *testing.T, s *remembering) {
 		all, web := s.create(t, ""), s.create(t, fmt.Sprintf(`,"repositoryId":"%d"`, s.projects["acme/web"]))
 		api, tag := s.create(t, fmt.Sprintf(`,"repositoryId":"%d"`, s.projects["acme/api"])), s.create(t, fmt.Sprintf(`,"projectTagId":%d`, s.tagID))
@@ -99,6 +101,7 @@ func TestMemoryFilter(t *testing.T) {
 }
 
 func TestMemoryInvalid(t *testing.T) {
+	t.Parallel()
 	eachRemembering(t, func(t *testing.T, s *remembering) {
 		id := s.create(t, "")
 		for _, c := range []struct{ fields, names string }{
@@ -151,6 +154,7 @@ func TestMemoryInvalid(t *testing.T) {
 }
 
 func TestMemoryWalls(t *testing.T) {
+	t.Parallel()
 	eachRemembering(t, func(t *testing.T, s *remembering) {
 		id := s.create(t, "")
 		web, api := s.create(t, fmt.Sprintf(`,"repositoryId":"%d"`, s.projects["acme/web"])), s.create(t, fmt.Sprintf(`,"repositoryId":"%d"`, s.projects["acme/api"]))
@@ -196,6 +200,7 @@ func TestMemoryWalls(t *testing.T) {
 }
 
 func TestMemoryFromTriage(t *testing.T) {
+	t.Parallel()
 	eachRemembering(t, func(t *testing.T, s *remembering) {
 		one := s.finding(t, "acme/web", "py.sqli", "one", nil)
 		twin := s.finding(t, "acme/web", "py.sqli", "one", func(f *ent.FindingCreate) { f.SetRef("refs/heads/dev") })
@@ -225,6 +230,7 @@ func TestMemoryFromTriage(t *testing.T) {
 }
 
 func TestMemoryStatsAndRelevantIssues(t *testing.T) {
+	t.Parallel()
 	eachRemembering(t, func(t *testing.T, s *remembering) {
 		apitest.Golden(t, "memories_stats_none", s.do(t, http.MethodGet, "memories/stats", "", 200))
 		id := s.create(t, "")
@@ -282,6 +288,7 @@ func TestMemoryStatsAndRelevantIssues(t *testing.T) {
 }
 
 func TestMemorySuggestions(t *testing.T) {
+	t.Parallel()
 	eachRemembering(t, func(t *testing.T, s *remembering) {
 		const main = "refs/heads/main"
 		until(t, "the run of the job that every server begins with", func() bool {
@@ -333,6 +340,7 @@ func TestMemorySuggestions(t *testing.T) {
 
 // A deployment has so many memories and no more, whoever of its callers sees which of them.
 func TestMemoryLimit(t *testing.T) {
+	t.Parallel()
 	eachRemembering(t, func(t *testing.T, s *remembering) {
 		gone := s.create(t, "")
 		s.do(t, http.MethodDelete, "memories/"+gone, "", 200)

@@ -23,8 +23,8 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // patient is for a busy machine: no test needs a tenth of it when all is well.
@@ -51,7 +51,7 @@ func onBothStores(t *testing.T, test func(t *testing.T, database string)) {
 		test(t, database)
 	}
 	t.Run("sqlite", func(t *testing.T) { start(t, "") })
-	t.Run("postgres", func(t *testing.T) { start(t, pgtest.NewDatabase(t)) })
+	t.Run("postgres", func(t *testing.T) { start(t, storetest.Postgres(t)) })
 }
 
 func startModelled(t *testing.T, database string, answer func(llmtest.Request) llmtest.Reply, adjust func(*services.Config)) *modelled {

@@ -22,8 +22,8 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 func TestCombinedTask(t *testing.T) {
@@ -137,7 +137,7 @@ func TestPeopleAreNotOverruled(t *testing.T) {
 
 func TestVerdictIsTakenBack(t *testing.T) {
 	t.Parallel()
-	for _, database := range []func(*testing.T) string{func(*testing.T) string { return "" }, func(t *testing.T) string { return pgtest.NewDatabase(t) }} {
+	for _, database := range []func(*testing.T) string{func(*testing.T) string { return "" }, func(t *testing.T) string { return storetest.Postgres(t) }} {
 		s := startModelled(t, database(t), llmtest.Script(llmtest.JSON(map[string]any{"verdict": "false_positive", "reason": "a", "memory_ids": []string{}}),
 			llmtest.JSON(map[string]any{"verdict": "true_positive", "reason": "b", "memory_ids": []string{}})), nil)
 		id := s.seed(t, fact{})

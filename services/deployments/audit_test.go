@@ -15,6 +15,7 @@ import (
 // TestAuditTrail: what changes a deployment stands in its own trail, also where the call names no deployment or the
 // caller joins one.
 func TestAuditTrail(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		_, chief := s.person(t, "chief@acme.test", access.RoleAdmin)
 		dana := s.AddUser(t, s.Tenant, "dana@acme.test", "")

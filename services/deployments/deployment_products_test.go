@@ -11,6 +11,7 @@ import (
 )
 
 func TestProducts(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		other := s.AddTenant(t, "umbrella")
 		client := deploymentsv1.NewDeploymentProductsServiceClient(s.Conn)
@@ -57,6 +58,7 @@ func TestProducts(t *testing.T) {
 }
 
 func TestAdminProducts(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		client := deploymentsv1.NewDeploymentProductsServiceClient(s.Conn)
 		body := s.admin(t, http.MethodGet, s.of("/products/admin"), "")

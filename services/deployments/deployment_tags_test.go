@@ -17,6 +17,7 @@ import (
 )
 
 func TestTags(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		client := deploymentsv1.NewDeploymentTagServiceClient(s.Conn)
 		ctx := s.Context(t, s.Token)
@@ -78,6 +79,7 @@ func TestTags(t *testing.T) {
 }
 
 func TestTagsRefuse(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		other := s.AddTenant(t, "umbrella")
 		theirs := fmt.Sprintf("/api/agent/deployments/%d/tags", other.DeploymentID)

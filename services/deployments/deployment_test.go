@@ -18,6 +18,7 @@ import (
 )
 
 func TestGetDeployment(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		other := s.AddTenant(t, "umbrella")
 		client := deploymentsv1.NewDeploymentServiceClient(s.Conn)
@@ -63,6 +64,7 @@ func TestScmNameOfDeployment(t *testing.T) {
 }
 
 func TestUpdateDeployment(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		client := deploymentsv1.NewDeploymentServiceClient(s.Conn)
 		body := s.admin(t, http.MethodPatch, s.of(""), `{"displayName":" Acme Österreich ","defaultUserRole":"ORG_ROLE_MEMBER"}`)
@@ -99,6 +101,7 @@ func TestUpdateDeployment(t *testing.T) {
 }
 
 func TestToggles(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		client := deploymentsv1.NewDeploymentServiceClient(s.Conn)
 		ctx, yes, no := s.Context(t, s.Token), true, false
@@ -133,6 +136,7 @@ func TestToggles(t *testing.T) {
 
 // TestPathDecides: the deployment of the body can neither be reached nor stop what the path says.
 func TestPathDecides(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		other := s.AddTenant(t, "umbrella")
 		before := s.Do(t, other.Token, http.MethodGet, "/api/agent/deployment", "").Body
@@ -165,6 +169,7 @@ func TestPathDecides(t *testing.T) {
 }
 
 func TestAuthorizedActions(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		client := deploymentsv1.NewDeploymentServiceClient(s.Conn)
 		for role, want := range map[access.Role]string{
@@ -185,6 +190,7 @@ func TestAuthorizedActions(t *testing.T) {
 }
 
 func TestGitHubAppStatus(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		ask := func(query, want string) {
 			t.Helper()
@@ -210,6 +216,7 @@ func TestGitHubAppStatus(t *testing.T) {
 }
 
 func TestFeedback(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		client := deploymentsv1.NewDeploymentServiceClient(s.Conn)
 		path := s.of("/products/feedback")
@@ -232,6 +239,7 @@ func TestFeedback(t *testing.T) {
 }
 
 func TestCreateDeployment(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		client := deploymentsv1.NewDeploymentServiceClient(s.Conn)
 		_, admin := s.person(t, "chief@acme.test", access.RoleAdmin)
@@ -270,6 +278,7 @@ func TestCreateDeployment(t *testing.T) {
 
 // TestCreateDeploymentsAtOnce: equal names that come at the same moment get slugs of their own.
 func TestCreateDeploymentsAtOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		client := deploymentsv1.NewDeploymentServiceClient(s.Conn)
 		_, admin := s.person(t, "chief@acme.test", access.RoleAdmin)

@@ -47,6 +47,7 @@ func seedTeams(t *testing.T, s caller, userID int64) {
 }
 
 func TestListUsers(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		other := s.AddTenant(t, "umbrella")
 		client := deploymentsv1.NewDeploymentServiceClient(s.Conn)
@@ -108,6 +109,7 @@ func emails(t *testing.T, body string) []string {
 }
 
 func TestUsersPages(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		for i := range 5 {
 			s.person(t, fmt.Sprintf("dev%d@acme.test", i), access.RoleMember)
@@ -146,6 +148,7 @@ func TestUsersPages(t *testing.T) {
 }
 
 func TestPatchUser(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		other := s.AddTenant(t, "umbrella")
 		client := deploymentsv1.NewDeploymentServiceClient(s.Conn)
@@ -181,6 +184,7 @@ func TestPatchUser(t *testing.T) {
 // TestLastAdminsDemoteEachOther lets two administrators take each other's role at the same moment, again and again: one
 // always stays.
 func TestLastAdminsDemoteEachOther(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		client := deploymentsv1.NewDeploymentServiceClient(s.Conn)
 		root := s.userID(t, access.AdminEmail)
@@ -218,6 +222,7 @@ func TestLastAdminsDemoteEachOther(t *testing.T) {
 }
 
 func TestRemoveUser(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		client := deploymentsv1.NewDeploymentServiceClient(s.Conn)
 		_, chief := s.person(t, "chief@acme.test", access.RoleAdmin)
@@ -248,6 +253,7 @@ func TestRemoveUser(t *testing.T) {
 }
 
 func TestInviteAndJoin(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		other := s.AddTenant(t, "umbrella")
 		client := deploymentsv1.NewDeploymentServiceClient(s.Conn)
@@ -290,6 +296,7 @@ func TestInviteAndJoin(t *testing.T) {
 }
 
 func TestInviteBadInput(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		_, chief := s.person(t, "chief@acme.test", access.RoleAdmin)
 		_, member := s.person(t, "dev@acme.test", access.RoleMember)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestListDeployments(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		other := s.AddTenant(t, "umbrella")
 		client := deploymentsv1.NewDeploymentsServiceClient(s.Conn)

@@ -41,6 +41,7 @@ func state(t *testing.T, s caller, token, task string) string {
 
 // TestChecklistFollowsTheData does each step in turn and looks that it, and only it, changes.
 func TestChecklistFollowsTheData(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		expect := func(task, want string) {
 			t.Helper()
@@ -129,6 +130,7 @@ func patch(kind, state, level string) string {
 }
 
 func TestPatchChecklist(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		client := deploymentsv1.NewChecklistServiceClient(s.Conn)
 		_, reader := s.person(t, "reader@acme.test", access.RoleReadOnly)
@@ -173,6 +175,7 @@ func TestPatchChecklist(t *testing.T) {
 }
 
 func TestPatchChecklistBadInput(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		path := checklistPath(s)
 		before := s.admin(t, http.MethodGet, path, "")

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 func TestSSOProviders(t *testing.T) {
@@ -40,7 +40,7 @@ func TestSSOProviders(t *testing.T) {
 		s.refuses(t, http.StatusNotFound, other.Token, http.MethodGet, path, "", "deployment not found")
 	}
 	t.Run("sqlite", func(t *testing.T) { check(t, "") })
-	t.Run("postgres", func(t *testing.T) { check(t, pgtest.NewDatabase(t)) })
+	t.Run("postgres", func(t *testing.T) { check(t, storetest.Postgres(t)) })
 }
 
 func TestNoSSOProvider(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestProjectVersions(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		client := deploymentsv1.NewVersionsServiceClient(s.Conn)
 		other := s.AddTenant(t, "umbrella")

@@ -92,6 +92,7 @@ func seedGolden(t *testing.T, s *apitest.Server) {
 
 // The variants of a finding have exactly these bytes, with everything and with as little as possible, over both ports.
 func TestGoldenBodies(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		seedGolden(t, s)
 		client := findingsv1.NewFindingsServiceClient(s.Conn)
@@ -122,6 +123,7 @@ func secretsPath(of apitest.Tenant) string {
 }
 
 func TestGoldenSecrets(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		seedGolden(t, s)
 		client := findingsv1.NewSecretsServiceClient(s.Conn)
@@ -143,6 +145,7 @@ func TestGoldenSecrets(t *testing.T) {
 
 // Golden files have one time for all; the times themselves are looked at here.
 func TestTimes(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
 		l.seed(t, s,

@@ -19,6 +19,7 @@ import (
 )
 
 func TestIdentityChangesOverGRPC(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMerge(t, s)
 		client, ctx := findingsv1.NewFindingIdentityServiceClient(s.Conn), s.Context(t, s.Token)
@@ -55,6 +56,7 @@ func TestIdentityChangesOverGRPC(t *testing.T) {
 
 // Members of a team change what is in its projects, and only with more than the right to read.
 func TestIdentityChangesOfTeams(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMerge(t, s)
 		mia := s.AddUser(t, s.Tenant, "mia@acme.test", access.RoleMember)
@@ -103,6 +105,7 @@ func TestIdentityChangesOfTeams(t *testing.T) {
 
 // Changes, decisions and scans of one project at the same time take turns.
 func TestIdentityChangesAtOnce(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMerge(t, s)
 		results := make(chan int, 8)

@@ -35,6 +35,7 @@ func seedJoined(t *testing.T, s *apitest.Server) *land {
 }
 
 func TestSplitOfAJoin(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedJoined(t, s)
 		before := snapshot(t, s)
@@ -76,6 +77,7 @@ func TestSplitOfAJoin(t *testing.T) {
 }
 
 func TestSplitFromOtherRefs(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
 		l.seedSights(t, s,
@@ -105,6 +107,7 @@ func TestSplitFromOtherRefs(t *testing.T) {
 }
 
 func TestUndoOfASplitFromOtherRefs(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
 		l.seedSights(t, s,
@@ -138,6 +141,7 @@ func seedMerge(t *testing.T, s *apitest.Server) *land {
 }
 
 func TestMerge(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMerge(t, s)
 		before := snapshot(t, s)
@@ -180,6 +184,7 @@ func TestMerge(t *testing.T) {
 }
 
 func TestMergeKeepsTheDecisionOfTheOneThatStays(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMerge(t, s)
 		triage(t, s, l, `"issue_type":"sast","new_triage_state":"reviewing","issue_ids":`+idList(t, l, "old"))
@@ -203,6 +208,7 @@ func TestMergeKeepsTheDecisionOfTheOneThatStays(t *testing.T) {
 }
 
 func TestRefusedIdentityChanges(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMerge(t, s)
 		l.findings["none"] = 99999
@@ -231,6 +237,7 @@ func TestRefusedIdentityChanges(t *testing.T) {
 }
 
 func TestIdentityOfOtherTenantsAndRoles(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMerge(t, s)
 		l.merge(t, s, http.StatusOK, "new", "old")

@@ -32,6 +32,7 @@ func (l *land) explain(t testing.TB, s *apitest.Server, label string) string {
 }
 
 func TestExplainMatch(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedJoined(t, s)
 		apitest.Golden(t, "identity_explained", l.explain(t, s, "a"))
@@ -75,6 +76,7 @@ func TestExplainMatch(t *testing.T) {
 
 // Nothing of a secret is shown, whatever its evidence is made of.
 func TestExplainHidesSecrets(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
 		secret := code("deploy.env", 4, "API_KEY=correct-horse-battery")
@@ -88,6 +90,7 @@ func TestExplainHidesSecrets(t *testing.T) {
 }
 
 func TestExplainMerged(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMerge(t, s)
 		l.merge(t, s, http.StatusOK, "new", "old")
@@ -109,6 +112,7 @@ func TestExplainMerged(t *testing.T) {
 }
 
 func TestListIdentityChanges(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMerge(t, s)
 		l.merge(t, s, http.StatusOK, "new", "old")

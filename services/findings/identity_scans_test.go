@@ -92,6 +92,7 @@ func ignore(t testing.TB, s *apitest.Server, id int64) {
 }
 
 func TestSplitSurvivesScans(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := &land{Tenant: s.Tenant, findings: map[string]int64{"a": 1}}
 		first := hit{"app/db.py", "cursor.execute(query + name)", 12}
@@ -140,6 +141,7 @@ func TestSplitSurvivesScans(t *testing.T) {
 }
 
 func TestMergeSurvivesScans(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := &land{Tenant: s.Tenant, findings: map[string]int64{"a": 1, "b": 2}}
 		first := hit{"app/db.py", "cursor.execute(query + name)", 12}
@@ -330,6 +332,7 @@ func (m *identityModel) joined(t testing.TB) (ids []int64) {
 }
 
 func TestIdentitiesUnderRandomChanges(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		run := 0
 		rapid.Check(t, func(rt *rapid.T) {

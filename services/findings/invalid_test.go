@@ -14,6 +14,7 @@ import (
 
 // Values that are not allowed are refused with a text that names the parameter, what was got and what is allowed.
 func TestInvalidParameters(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		var bodies strings.Builder
 		for _, query := range []string{
@@ -33,6 +34,7 @@ func TestInvalidParameters(t *testing.T) {
 }
 
 func TestInvalidOverGRPC(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		client := findingsv1.NewFindingsServiceClient(s.Conn)
 		small := int64(99)

@@ -13,6 +13,7 @@ import (
 
 // Filters that choose thousands of projects stay below what databases allow as parameters, and are right.
 func TestFiltersOfManyProjects(t *testing.T) {
+	t.Parallel()
 	const n = 40_000 // SQLite allows 32,766 parameters
 	if testing.Short() {
 		t.Skip("seeds 40,000 projects")
@@ -35,6 +36,7 @@ func TestFiltersOfManyProjects(t *testing.T) {
 
 // A category of many rules is filtered along the list, one of few along the index by rule: both are right.
 func TestFiltersOfManyRules(t *testing.T) {
+	t.Parallel()
 	const n = 120
 	extra := make([]*findingsv1.FindingRule, n)
 	for i := range extra {

@@ -166,6 +166,7 @@ func model(facts []fact, projects map[string]int64, r *findingsv1.ListFindingsRe
 
 // The list equals a naive model of it, for random findings and filters, page by page and by jumps, on both databases.
 func TestListEqualsModel(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		client := findingsv1.NewFindingsServiceClient(s.Conn)
 		read := func(rt *rapid.T, token string, r *findingsv1.ListFindingsRequest) []string {

@@ -11,6 +11,7 @@ import (
 
 // A jump counts from where an earlier one has left a mark: it belongs to the same walk, until page 0 begins another one.
 func TestJumpsLeaveMarks(t *testing.T) {
+	t.Parallel()
 	const n, more = 50_000, 300
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})

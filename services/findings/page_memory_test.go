@@ -92,6 +92,7 @@ func (k *knownPages) ask(t *testing.T, ctx context.Context, times int) error {
 
 // TestAnswersDoNotShareMemory: many ask for different pages at the same time, and each gets its own.
 func TestAnswersDoNotShareMemory(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		k := knowPages(t, s)
 		group, ctx := errgroup.WithContext(s.Context(t, s.Token))

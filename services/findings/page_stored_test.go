@@ -15,7 +15,7 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // reportSaying is a report of two findings, the second without a place, by a rule with this text.
@@ -30,6 +30,7 @@ const listPath = "/api/v1/deployments/acme/findings"
 // TestListOfStoredFindings: what happens to a finding shows in the next list, with and without facts in its content, and
 // over both wires.
 func TestListOfStoredFindings(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		s.Upload(t, "acme/web", "main", reportSaying("old text"), "commit", "3f2a9c1")
 		same := func() string {
@@ -96,7 +97,7 @@ func removeFacts(t *testing.T, s *apitest.Server) {
 
 // TestListShowsTextsAtOnce: a node that has shown a rule and a project shows what another node makes of them.
 func TestListShowsTextsAtOnce(t *testing.T) {
-	database := pgtest.NewDatabase(t)
+	database := storetest.Postgres(t)
 	one := apitest.Start(t, func(c *services.Config) { c.Database = database })
 	two := apitest.Start(t, func(c *services.Config) { c.Database, c.Data = database, one.Config.Data })
 	one.Upload(t, "acme/web", "main", reportSaying("old text"), "commit", "3f2a9c1")

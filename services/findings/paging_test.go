@@ -51,6 +51,7 @@ func inOrder(n int) []string {
 }
 
 func TestPagesCoverEachFindingOnce(t *testing.T) {
+	t.Parallel()
 	const n = 730
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		seedMany(t, s, n, nil)
@@ -73,6 +74,7 @@ func TestPagesCoverEachFindingOnce(t *testing.T) {
 
 // A walk over all pages is not disturbed by findings that an upload adds meanwhile.
 func TestPagesWhileFindingsArrive(t *testing.T) {
+	t.Parallel()
 	const n = 450
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMany(t, s, n, nil)
@@ -97,6 +99,7 @@ func TestPagesWhileFindingsArrive(t *testing.T) {
 
 // Deep pages can be asked for without those before, and are the same as those of a walk.
 func TestJumpToAPage(t *testing.T) {
+	t.Parallel()
 	const n = 730
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		seedMany(t, s, n, nil)
@@ -119,6 +122,7 @@ func TestJumpToAPage(t *testing.T) {
 
 // A jump is counted from the nearest page before it that was served, if it is near: it belongs to the same walk.
 func TestJumpFromAServedPage(t *testing.T) {
+	t.Parallel()
 	const n = 730
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMany(t, s, n, nil)
@@ -146,6 +150,7 @@ func TestJumpFromAServedPage(t *testing.T) {
 
 // Where pages end is remembered for a caller and a filter: neither sees that of another.
 func TestPagesOfOthers(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMany(t, s, 230, func(i int, f *fact) {
 			if i%2 == 1 {
@@ -170,6 +175,7 @@ func TestPagesOfOthers(t *testing.T) {
 
 // With dedup, a finding on several refs is shown once: the newest of those that the filter chooses.
 func TestDedup(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
 		l.seed(t, s,
@@ -202,6 +208,7 @@ func TestDedup(t *testing.T) {
 }
 
 func TestDedupPages(t *testing.T) {
+	t.Parallel()
 	const identities = 310
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		seedMany(t, s, 3*identities, func(i int, f *fact) {

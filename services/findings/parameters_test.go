@@ -47,6 +47,7 @@ func seedVariety(t *testing.T, s *apitest.Server) *land {
 
 // Every parameter of operation 11, and the order of the answer.
 func TestParameters(t *testing.T) {
+	t.Parallel()
 	const all = "a1 a2 a3 a4 a5 b1 b2 b3 b4 b5 b6 b8"
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedVariety(t, s)
@@ -141,6 +142,7 @@ func TestParameters(t *testing.T) {
 
 // Clients spell lists, booleans and absence in several ways (contract facts, section 1).
 func TestSpellings(t *testing.T) {
+	t.Parallel()
 	const all = "a1 a2 a3 a4 a5 b1 b2 b3 b4 b5 b6 b8"
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedVariety(t, s)

@@ -15,6 +15,7 @@ import (
 // A list of several values of a column reads about as many findings as it shows: those of other values are not gone
 // through, and not all of the chosen ones are sorted. PostgreSQL does either when it is left alone.
 func TestSeveralValuesAreMerged(t *testing.T) {
+	t.Parallel()
 	size := int64(100)
 	lists := []struct {
 		name    string

@@ -132,6 +132,7 @@ func analyze(t *testing.T, s *apitest.Server) {
 
 // Every documented filter is served by an index: no plan reads the whole table.
 func TestPlansUseIndexes(t *testing.T) {
+	t.Parallel()
 	malicious, size := true, int64(100)
 	lists := []struct {
 		name, index string // the index, where there is only one good choice
@@ -199,6 +200,7 @@ func TestPlansUseIndexes(t *testing.T) {
 
 // Nor do those of callers who see only the projects of their teams, whether these are few or nearly all.
 func TestPlansOfTeamsUseIndexes(t *testing.T) {
+	t.Parallel()
 	size := int64(100)
 	lists := []struct {
 		name    string

@@ -60,6 +60,7 @@ func seedSecrets(t *testing.T, s *apitest.Server) *land {
 }
 
 func TestSecretsFilters(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedSecrets(t, s)
 		const all = "valid-dev invalid error none old prov fixed"
@@ -94,6 +95,7 @@ func TestSecretsFilters(t *testing.T) {
 }
 
 func TestSecretsPages(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedSecrets(t, s)
 		want := []string{"valid-dev invalid", "error none", "old prov", "fixed"}
@@ -136,6 +138,7 @@ func TestSecretsPages(t *testing.T) {
 }
 
 func TestSecretsAreRefused(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedSecrets(t, s)
 		_, page := secretsOf(t, s, l, "limit=2")

@@ -32,6 +32,7 @@ func seedTwoTenants(t *testing.T, s *apitest.Server) (ours, theirs *land) {
 
 // Another tenant's deployment cannot be told from one that does not exist.
 func TestForeignDeployment(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		_, theirs := seedTwoTenants(t, s)
 		body := `{"issue_type":"sast","new_triage_state":"ignored","issue_ids":` + idList(t, theirs, "code1") + `}`
@@ -57,6 +58,7 @@ func TestForeignDeployment(t *testing.T) {
 
 // Names, ids and identities of another tenant choose nothing, and spread nowhere.
 func TestForeignThings(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		ours, theirs := seedTwoTenants(t, s)
 		if got := labels(t, s, ""); got != "code0 branch0" {
@@ -115,6 +117,7 @@ func addTag(t *testing.T, s *apitest.Server, l *land, project, name string) {
 
 // The wall stands in the store itself: code that forgets a tenant gets nothing, code that names another one an error.
 func TestWallOfTheStore(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		ours, theirs := seedTwoTenants(t, s)
 		inOurs := tenant.NewContext(t.Context(), ours.DeploymentID)

@@ -45,6 +45,7 @@ func seedForFilters(t *testing.T, s *apitest.Server) *land {
 // Every filter of the request chooses. A note spreads like a decision, so where a1 is expected, a4 is too: the same
 // finding on another branch.
 func TestTriageFilters(t *testing.T) {
+	t.Parallel()
 	second := float64(base) / 1e6
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedForFilters(t, s)
@@ -111,6 +112,7 @@ func TestTriageFilters(t *testing.T) {
 
 // The SQL of a decision gives the status that lifecycle.Status gives, for every state and decision.
 func TestTriageStatusEqualsLifecycle(t *testing.T) {
+	t.Parallel()
 	states := []string{lifecycle.Unresolved, lifecycle.Muted, lifecycle.Fixed, lifecycle.Removed}
 	before := []string{
 		lifecycle.Untriaged, lifecycle.Ignored, lifecycle.Reopened, lifecycle.Reviewing, lifecycle.Fixing, lifecycle.ProvisionallyIgnored,
@@ -157,6 +159,7 @@ func TestTriageStatusEqualsLifecycle(t *testing.T) {
 
 // 100,000 findings are triaged in one call: named one by one, or spread to from a few.
 func TestTriageOfManyFindings(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("seeds 100,000 findings")
 	}

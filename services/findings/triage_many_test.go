@@ -10,14 +10,14 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // TestThousandsAreNotComparedEachWithEach: after some decisions about single findings, PostgreSQL would take the same plans for
 // thousands, which compare such a list with every row, and two lists of one condition with each other. 100,000 findings took more
 // than a minute so.
 func TestThousandsAreNotComparedEachWithEach(t *testing.T) {
-	database := pgtest.NewDatabase(t)
+	database := storetest.Postgres(t)
 	s, seen := apitest.StartRecorded(t, func(c *services.Config) { c.Database = database })
 	l := seedForPlans(t, s)
 	ids, err := s.Store.Reader.Finding.Query().Where(finding.DeploymentID(l.DeploymentID), finding.IssueType("sast")).Limit(1000).IDs(s.System(t))

@@ -15,6 +15,7 @@ import (
 // A decision by filter does not take back one that was made while it waited: "everything open" is what is open when it
 // is decided, not when it was asked for.
 func TestTriageWaitsAndLooksAgain(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedTriage(t, s)
 		first, decided, answered := make(chan struct{}), make(chan error, 1), make(chan apitest.Answer, 1)

@@ -104,6 +104,7 @@ func seedTriage(t *testing.T, s *apitest.Server) *land {
 }
 
 func TestTriageSpreadsAndRecords(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedTriage(t, s)
 		// Ids come as numbers and as strings, several times, and unknown ones among them.
@@ -146,6 +147,7 @@ func TestTriageSpreadsAndRecords(t *testing.T) {
 }
 
 func TestTriageNotesAndDefaults(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedTriage(t, s)
 		// A reason is not needed.
@@ -187,6 +189,7 @@ func TestTriageNotesAndDefaults(t *testing.T) {
 }
 
 func TestTriageIsRefused(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedTriage(t, s)
 		ids := `,"issue_ids":` + idList(t, l, "a")
@@ -242,6 +245,7 @@ func TestTriageIsRefused(t *testing.T) {
 }
 
 func TestTriageOverGRPC(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedTriage(t, s)
 		client := findingsv1.NewTriageServiceClient(s.Conn)

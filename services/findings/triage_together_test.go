@@ -18,6 +18,7 @@ import (
 // TestTriageOfManyAtOnce: single decisions of many clients, which SQLite stores together, are each stored with their event
 // and their entry of the audit trail, and those that are refused in between take nothing with them.
 func TestTriageOfManyAtOnce(t *testing.T) {
+	t.Parallel()
 	const clients, each = 16, 6
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMany(t, s, clients*each, nil)

@@ -14,6 +14,7 @@ import (
 
 // The audit trail says who came, who went and who is what, in each change of a team.
 func TestTeamAudit(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newTeamLand(t, s, teamUsers, "acme/web")
 		id := l.team(t, s.Token, `"name":"Top","users":[{"userId":"@max"}]`)

@@ -12,6 +12,7 @@ import (
 
 // TestTeamManagers walks along what a manager may do: with his own team, below it, and nowhere else.
 func TestTeamManagers(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newTeamLand(t, s, teamUsers, "acme/web", "acme/api", "acme/ops")
 		for _, name := range []string{"mia", "max"} { // nobody manages anything yet
@@ -71,6 +72,7 @@ func TestTeamManagers(t *testing.T) {
 
 // TestTeamsOfTokens holds tokens against teams: membership is that of the creator, the role that of the token.
 func TestTeamsOfTokens(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newTeamLand(t, s, teamUsers, "acme/web", "acme/api")
 		token := func(name string, role access.Role) string {

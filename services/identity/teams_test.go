@@ -23,6 +23,7 @@ var teamUsers = map[string]access.Role{
 }
 
 func TestTeamsGolden(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newTeamLand(t, s, nil, "acme/api", "acme/web")
 		for _, name := range []string{"max", "mia"} { // in order: bodies show ids
@@ -78,6 +79,7 @@ func TestTeamsGolden(t *testing.T) {
 func second(_ int, body string) string { return body }
 
 func TestTeamNamesAndSlugs(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newTeamLand(t, s, nil)
 		slugs := map[string]int64{}
@@ -106,6 +108,7 @@ func TestTeamNamesAndSlugs(t *testing.T) {
 }
 
 func TestTeamsInvalid(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newTeamLand(t, s, teamUsers, "acme/web")
 		other := s.AddTenant(t, "rival")
@@ -181,6 +184,7 @@ func TestTeamsInvalid(t *testing.T) {
 }
 
 func TestTeamChanges(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newTeamLand(t, s, teamUsers, "acme/web", "acme/api")
 		id := l.team(t, s.Token, `"name":"Top"`)
@@ -217,6 +221,7 @@ func TestTeamChanges(t *testing.T) {
 }
 
 func TestTeamPaging(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newTeamLand(t, s, teamUsers, "a/1", "a/2", "a/3", "a/4", "a/5")
 		top := l.team(t, s.Token, `"name":"Top","repositoryIds":[#a/1,#a/2,#a/3,#a/4,#a/5],"users":[{"userId":"@ada"},{"userId":"@max"},{"userId":"@mia"},{"userId":"@roy"},{"userId":"@ida"}]`)
@@ -275,6 +280,7 @@ func TestTeamPaging(t *testing.T) {
 
 // TestTeamsOfOthers holds a team of another deployment against one that does not exist.
 func TestTeamsOfOthers(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newTeamLand(t, s, teamUsers, "acme/web")
 		other := s.AddTenant(t, "rival")

@@ -241,6 +241,7 @@ func (l *visibleLand) store(t testing.TB, teams []modelTeam) (remove func()) {
 
 // What each user sees and triages equals a naive model, for random trees of teams, on both databases.
 func TestTeamVisibilityEqualsModel(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		projects := []string{"acme/p0", "acme/p1", "acme/p2", "acme/p3"}
 		l := newVisibleLand(t, s, projects...)
@@ -276,6 +277,7 @@ func TestTeamVisibilityEqualsModel(t *testing.T) {
 
 // A change of a team holds from the next call on, whatever was asked before.
 func TestTeamChangesHoldAtOnce(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newVisibleLand(t, s, "acme/p0", "acme/p1")
 		mia := l.tokens["mia"]
@@ -307,6 +309,7 @@ func TestTeamChangesHoldAtOnce(t *testing.T) {
 
 // What is hidden looks exactly like what does not exist; uploads go on, and a deleted project leaves its teams.
 func TestHiddenLooksAbsent(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newVisibleLand(t, s, "acme/p0", "acme/p1")
 		mia := l.tokens["mia"]

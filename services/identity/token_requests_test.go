@@ -54,6 +54,7 @@ func (r requester) confirm(t *testing.T, token, key string, want int) string {
 
 // The whole login: nothing yet, confirmed, handed over once, and never again.
 func TestScannerLogin(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		r := requester{server}
 		key := uuid.NewString()
@@ -119,6 +120,7 @@ func TestScannerLoginOverGRPC(t *testing.T) {
 
 // Keys are UUIDs, and those who confirm may send results themselves.
 func TestScannerLoginRefusals(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		r := requester{server}
 		for _, body := range []string{
@@ -153,6 +155,7 @@ func TestScannerLoginRefusals(t *testing.T) {
 
 // What nobody picks up in time is void, and its token is deleted.
 func TestScannerLoginExpires(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		r, late, intime := requester{server}, uuid.NewString(), uuid.NewString()
 		r.confirm(t, r.Token, late, 200)
@@ -212,6 +215,7 @@ func TestScannerLoginOfDeletedToken(t *testing.T) {
 
 // Of scanners that ask at the same moment one gets the token.
 func TestScannerLoginRace(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		r := requester{server}
 		for range 5 {
@@ -232,6 +236,7 @@ func TestScannerLoginRace(t *testing.T) {
 
 // Neither the token nor the key is kept in clear.
 func TestScannerLoginKeepsNothingInClear(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		r, key := requester{server}, uuid.NewString()
 		r.confirm(t, r.Token, key, 200)

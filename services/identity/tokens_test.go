@@ -32,6 +32,7 @@ var lastUse = regexp.MustCompile(`,"lastUsedAt":"[^"]+"`)
 const projects = "/api/v1/deployments/acme/projects"
 
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		path := tokensPath(s.DeploymentID)
@@ -86,6 +87,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestTokensByPage(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		at := store.Now()
@@ -131,6 +133,7 @@ func TestTokensByPage(t *testing.T) {
 }
 
 func TestDeleteTokens(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		path := tokensPath(s.DeploymentID)
@@ -181,6 +184,7 @@ func TestDeleteTokens(t *testing.T) {
 
 // TestTokensAreNoLadder: nobody makes a token that can do more than he can.
 func TestTokensAreNoLadder(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		path := tokensPath(s.DeploymentID)
@@ -223,6 +227,7 @@ func TestTokensAreNoLadder(t *testing.T) {
 }
 
 func TestBadTokens(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		path := tokensPath(s.DeploymentID)
@@ -257,6 +262,7 @@ func TestBadTokens(t *testing.T) {
 
 // TestRevocationOnEveryNode: what one node deletes, another refuses at once.
 func TestRevocationOnEveryNode(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		if !server.Store.Postgres() {
 			t.Skip("SQLite has one node")
@@ -276,6 +282,7 @@ func TestRevocationOnEveryNode(t *testing.T) {
 
 // TestTokensAreAudited: creation and deletion leave the token, without its value.
 func TestTokensAreAudited(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		value, path := s.newToken(t, s.Token, `{"name":"audited","role":"ORG_ROLE_ADMIN"}`)

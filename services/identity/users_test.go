@@ -40,6 +40,7 @@ func (r requester) seed(t *testing.T, fn func(ctx context.Context, tx *ent.Tx) e
 }
 
 func TestCurrentUser(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		dana := s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleMember)
@@ -62,6 +63,7 @@ func TestCurrentUser(t *testing.T) {
 
 // TestUsersAreTheirOwn: userId names the caller or nobody, and API tokens are not users.
 func TestUsersAreTheirOwn(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		dana := s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleAdmin)
@@ -89,6 +91,7 @@ func TestUsersAreTheirOwn(t *testing.T) {
 }
 
 func TestUserSettings(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		dana := s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleReadOnly)
@@ -148,6 +151,7 @@ func TestUserSettings(t *testing.T) {
 
 // TestUserSettingsAtOnce: changes of different settings at the same time all count.
 func TestUserSettingsAtOnce(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		dana := s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleMember)
@@ -166,6 +170,7 @@ func TestUserSettingsAtOnce(t *testing.T) {
 }
 
 func TestUserOrganizations(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		umbrella, tyrell, cyberdyne := s.AddTenant(t, "umbrella"), s.AddTenant(t, "tyrell"), s.AddTenant(t, "cyberdyne")

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // eventsVariable sets the number of messages; from fullRun on the receiver fails at random, not a little at each message.
@@ -148,7 +148,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 			t.Skip("the full run is for SQLite, on which all nodes are one")
 		}
 		// What a dead node had taken is free only after its lease: once is enough.
-		killAndDrain(t, binary, 1, "PALISADE_DATA="+t.TempDir(), "PALISADE_DATABASE="+pgtest.NewDatabase(t))
+		killAndDrain(t, binary, 1, "PALISADE_DATA="+t.TempDir(), "PALISADE_DATABASE="+storetest.Postgres(t))
 	})
 }
 
@@ -160,8 +160,9 @@ func killAndDrain(t *testing.T, binary string, kills int, env ...string) {
 			t.Fatal(err)
 		}
 	}
-	failing := newFailing(n >= fullRun)
-	to := newReceiver(t, failing.answer)
+	to := newReceiver(t, nil)
+	failing := newFailing(t, n >= fullRun) // repaired before the receiver ends, which waits for its answers
+	to.answer = failing.answer
 	server := &process{t: t, binary: binary, env: env}
 	server.start()
 	t.Cleanup(func() {
@@ -173,7 +174,7 @@ func killAndDrain(t *testing.T, binary string, kills int, env ...string) {
 	server.call(http.MethodPost, "/api/agent/deployments/1/actions", fmt.Appendf(nil,
 		`{"notificationRule":{"name":"all","channel":"webhook","is_enabled":true,"config":{"url":%q,"secret":%q}}}`, to.URL, hookSecret))
 	server.uploadAll(n)
-	t.Logf("%d messages are pending, %d were refused so far", n, len(to.seen()))
+	t.Logf("%d messages are pending", n)
 
 	begun := time.Now()
 	failing.repair()
@@ -227,29 +228,27 @@ func distinct(t *testing.T, all []message) map[string]string {
 	return bodies
 }
 
-// failing is a receiver that is down, and after a repair fails every second time: at random, or with each message up to
-// two times.
+// failing is a receiver that lets everybody wait, and after a repair fails every second time: at random, or with each message up
+// to two times.
 type failing struct {
-	mu     sync.Mutex
-	random bool
-	up     bool
-	asked  map[string]uint32
+	random   bool
+	repaired chan struct{}
+	repair   func()
+	mu       sync.Mutex
+	asked    map[string]uint32
 }
 
-func newFailing(random bool) *failing { return &failing{random: random, asked: map[string]uint32{}} }
-
-func (f *failing) repair() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.up = true
+func newFailing(t testing.TB, random bool) *failing {
+	f := &failing{random: random, repaired: make(chan struct{}), asked: map[string]uint32{}}
+	f.repair = sync.OnceFunc(func() { close(f.repaired) })
+	t.Cleanup(f.repair)
+	return f
 }
 
 func (f *failing) answer(m message) int {
+	<-f.repaired
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.up {
-		return http.StatusServiceUnavailable
-	}
 	f.asked[m.id]++
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(m.id))

@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/notifications/channel"
 )
 
@@ -40,7 +40,7 @@ func each(t *testing.T, test func(t *testing.T, s caller)) {
 		test(t, caller{server, server.AddUser(t, server.Tenant, "admin@acme.test", access.RoleAdmin)})
 	}
 	t.Run("sqlite", func(t *testing.T) { start(t, "") })
-	t.Run("postgres", func(t *testing.T) { start(t, pgtest.NewDatabase(t)) })
+	t.Run("postgres", func(t *testing.T) { start(t, storetest.Postgres(t)) })
 }
 
 var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)

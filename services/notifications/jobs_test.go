@@ -8,27 +8,14 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/tenant"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // onEachStore runs a test on both databases, migrated and empty.
 func onEachStore(t *testing.T, test func(t *testing.T, st *store.Store)) {
 	t.Helper()
-	open := func(t *testing.T, o store.Options) {
-		t.Parallel()
-		st, err := store.Open(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = st.Close() })
-		if _, err := st.MigrateOnStart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		test(t, st)
-	}
-	t.Run("sqlite", func(t *testing.T) { open(t, store.Options{DataDir: t.TempDir()}) })
-	t.Run("postgres", func(t *testing.T) { open(t, store.Options{Database: pgtest.NewDatabase(t)}) })
+	storetest.Each(t, func(t *testing.T, o store.Options) { test(t, storetest.Open(t, o)) })
 }
 
 // seedDelivery writes a delivery and an attempt.
@@ -51,6 +38,7 @@ func seedDelivery(t *testing.T, st *store.Store, deploymentID int64, kind, state
 }
 
 func TestForget(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		limit := time.Now()
 		before, after := store.Micros(limit)-1, store.Micros(limit)+1
@@ -73,6 +61,7 @@ func TestForget(t *testing.T) {
 
 // Nodes share the work: none takes what another has, until its time is up; and a scan waits for its findings.
 func TestClaim(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		findings := seedDelivery(t, st, 1, kindFindings, statePending, nil)
 		ofScan := seedDelivery(t, st, 1, kindScan, statePending, nil)

@@ -60,6 +60,7 @@ func list(t *testing.T, s *apitest.Server, query ...string) (out trail) {
 var changing = regexp.MustCompile(`"(previousHash|hash|requestId)":"[^"]+"`)
 
 func TestAuditGolden(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		s.Upload(t, "acme/web", "main", []byte(report))
 		const project = "/api/v1/deployments/acme/projects/acme/web"
@@ -89,6 +90,7 @@ func TestAuditGolden(t *testing.T) {
 }
 
 func TestAuditBelongsToAdministrators(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		other := s.AddTenant(t, "globex")
 		s.Upload(t, "acme/web", "main", []byte(report))
@@ -135,6 +137,7 @@ func addEntries(t *testing.T, s *apitest.Server, n int, adjust func(i int, c *en
 }
 
 func TestAuditFilters(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		addEntries(t, s, 4, func(i int, c *ent.AuditEntryCreate) {
 			switch i {
@@ -190,6 +193,7 @@ func TestAuditFilters(t *testing.T) {
 }
 
 func TestAuditPages(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		const n = 45_000 // more than two windows
 		addEntries(t, s, n, func(i int, c *ent.AuditEntryCreate) {
@@ -249,6 +253,7 @@ func TestAuditRefusesBadFilters(t *testing.T) {
 
 // TestAuditListUsesItsIndexes reads how the databases would find a page.
 func TestAuditListUsesItsIndexes(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		addEntries(t, s, 5000, func(int, *ent.AuditEntryCreate) {})
 		if err := s.Store.RefreshStatistics(t.Context()); err != nil {

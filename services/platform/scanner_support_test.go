@@ -15,6 +15,7 @@ import (
 
 // What a scanner asks beside its scans, with nothing but the scope agent.
 func TestScannerSupport(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		agent := s.AddToken(t, s.Tenant, access.TokenSpec{Name: "pipeline", Scopes: []access.Scope{access.ScopeAgent}, Role: access.RoleMember})
 		client := platformv1.NewScannerSupportServiceClient(s.Conn)

@@ -68,6 +68,7 @@ func with(condition string) string {
 }
 
 func TestBrokenBundles(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		before := s.put(t, "["+critical+"]", 200)
 		for name, test := range broken {
@@ -114,6 +115,7 @@ func problems(t testing.TB, body string) []struct {
 }
 
 func TestAllProblemsAtOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		bundle := `{"deployment_slug":"globex","policies":[` + critical + `,
 			{"slug":"rule-board-audit","name":"Audit","filters":{"mode":"some","conditions":[{"type":"severity","values":["awful"]},{"type":"project","values":["acme/gone"]}]},"actions":[{"type":"email"}]},
@@ -137,6 +139,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		many := func(n int, text string) string { return strings.TrimSuffix(strings.Repeat(text+",", n), ",") }
 		for text, policies := range map[string]string{

@@ -17,6 +17,7 @@ import (
 )
 
 func TestRemediationPolicies(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		get := &policiesv1.GetRemediationPoliciesRequest{DeploymentId: s.DeploymentID}
 		none := s.Get(t, s.remediation())
@@ -98,6 +99,7 @@ func changesOf(t testing.TB, s caller) string {
 }
 
 func TestIfMatch(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		first := s.current(t)
 		answer := s.Do(t, s.Token, http.MethodGet, s.remediation(), "")
@@ -139,6 +141,7 @@ func TestIfMatch(t *testing.T) {
 
 // TestTwoWriters: of several who apply on top of one state, one wins and the others learn the new one.
 func TestTwoWriters(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		from := s.current(t)
 		const writers = 6
@@ -168,6 +171,7 @@ func TestTwoWriters(t *testing.T) {
 }
 
 func TestTenants(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		globex := s.AddTenant(t, "globex")
 		s.seed(t, globex)
@@ -204,6 +208,7 @@ func TestTenants(t *testing.T) {
 }
 
 func TestVocab(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		for _, product := range []string{"", "code", "secrets", "remediation"} {
 			body := s.Get(t, path(s.Tenant, "vocab?product="+product))
@@ -219,6 +224,7 @@ func TestVocab(t *testing.T) {
 
 // TestLoad: what scans ask is what was applied, without what is not active.
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
 		inactive := strings.Replace(secrets, `"active":true`, `"active":false`, 1)
 		s.put(t, "["+critical+","+inactive+"]", 200)

@@ -26,6 +26,7 @@ const report = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec","ve
 const base = "/api/v1/deployments/acme/projects"
 
 func TestProjectGolden(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		client := projectsv1.NewProjectsServiceClient(s.Conn)
@@ -65,6 +66,7 @@ func TestProjectGolden(t *testing.T) {
 }
 
 func TestUpdateProject(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		s.Upload(t, "acme/web", "main", []byte(report))
@@ -84,6 +86,7 @@ func TestUpdateProject(t *testing.T) {
 }
 
 func TestUpdateMaskDecides(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		client := projectsv1.NewProjectsServiceClient(s.Conn)
@@ -164,6 +167,7 @@ func TestProjectNamesInPaths(t *testing.T) {
 }
 
 func TestListProjectsPaging(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		seedProjects(t, s, 250)
@@ -191,6 +195,7 @@ func TestListProjectsPaging(t *testing.T) {
 }
 
 func TestProjectsOfOthers(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		other := s.AddTenant(t, "umbrella")
@@ -215,6 +220,7 @@ func TestProjectsOfOthers(t *testing.T) {
 }
 
 func TestDeleteProjectLeavesNothing(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		s.Upload(t, "acme/web", "main", []byte(report))

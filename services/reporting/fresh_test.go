@@ -24,6 +24,7 @@ func (w *world) severities() string {
 
 // What changes after the columns were read is in the next report: findings with every event, all else at once.
 func TestReportsAreFresh(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := newAcme(t, s, s.Tenant)
 		web, api := w.projects["acme/web"], w.projects["acme/api"]
@@ -68,6 +69,7 @@ func TestReportsAreFresh(t *testing.T) {
 
 // A project that gets another name, tag or team is found by it in the next report.
 func TestProjectsAreLookedUp(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := newAcme(t, s, s.Tenant)
 		count := func(filter string) string {
@@ -101,6 +103,7 @@ func result(line int, level string) string {
 
 // Uploads and triage through the API: what reports say now, and that the past stays as it was.
 func TestReportsOfUploads(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		upload := func(results ...string) {
 			s.Upload(t, "acme/web", "main", fmt.Appendf(nil, goReport, strings.Join(results, ",")))
@@ -138,6 +141,7 @@ func TestReportsOfUploads(t *testing.T) {
 // A transaction that commits after another, with lower ids, is not lost: neither when the columns were read between them,
 // nor when they were built while it was open.
 func TestOverlappingTransactions(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		if !s.Store.Postgres() {
 			t.Skip("SQLite has one writer")
@@ -183,6 +187,7 @@ func TestOverlappingTransactions(t *testing.T) {
 
 // A transaction may be open whose number is above all that have ended, and PostgreSQL does not tell.
 func TestNewestTransactionStaysOpen(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		if !s.Store.Postgres() {
 			t.Skip("SQLite has one writer")

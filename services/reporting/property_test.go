@@ -28,6 +28,7 @@ func enums[E fmt.Stringer](wanted []E, prefix, have string) bool {
 // Every report equals the reference, however findings came to be where they are and whatever the filters are. The store
 // grows from check to check, so that most snapshots are earlier ones that were advanced.
 func TestReportsEqualTheReference(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := newWorld(t, s, s.Tenant)
 		w.project("acme/web", main)

@@ -52,6 +52,7 @@ func newAcme(t testing.TB, s *apitest.Server, of apitest.Tenant) *world {
 const may = `{"filters":{"timePeriod":{"since":"2026-05-04T00:00:00Z","until":"2026-05-26T00:00:00Z"},"timeBucketSize":"TIME_BUCKET_SIZE_WEEK"}}`
 
 func TestGoldenReports(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		newAcme(t, s, s.Tenant)
 		for name, report := range reports {
@@ -109,6 +110,7 @@ func read(t testing.TB, s *apitest.Server, token, path, body string, into any) {
 
 // Without a period a report covers the last 30 days, by the day.
 func TestDefaults(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		newAcme(t, s, s.Tenant)
 		var got struct {
@@ -131,6 +133,7 @@ func TestDefaults(t *testing.T) {
 
 // The first bucket of the last 30 days begins with them, so a moment later than in the report that was read: it is the same.
 func TestFindingsOfTheFirstBucket(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		newAcme(t, s, s.Tenant)
 		var report struct {
@@ -161,6 +164,7 @@ func TestFindingsOfTheFirstBucket(t *testing.T) {
 var requestID = regexp.MustCompile(`"requestId":"[^"]*"`)
 
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		age, list := path(s.Tenant, reports["median_age_by_product"]), path(s.Tenant, "findings")
 		var all strings.Builder
@@ -199,6 +203,7 @@ func TestRefused(t *testing.T) {
 
 // Another tenant's deployment cannot be told from one that does not exist, and his findings count nowhere.
 func TestOtherTenant(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		newAcme(t, s, s.Tenant)
 		rival := s.AddTenant(t, "rival")
@@ -223,6 +228,7 @@ func TestOtherTenant(t *testing.T) {
 
 // Whoever is limited to teams gets the numbers of their projects, whatever he filters by.
 func TestTeamsLimitReports(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := newAcme(t, s, s.Tenant)
 		member := s.AddUser(t, s.Tenant, "mia@acme.test", access.RoleMember)

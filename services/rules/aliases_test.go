@@ -35,6 +35,7 @@ func (c caller) pairs(t *testing.T, query string) string {
 }
 
 func TestAliases(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		apitest.Golden(t, "alias", c.alias(t, "b", "c", 200))
@@ -85,6 +86,7 @@ func TestAliases(t *testing.T) {
 
 // However aliases come in at the same time, none leads to another.
 func TestAliasesAtOnce(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		var creating sync.WaitGroup
 		for i := range 12 {

@@ -16,6 +16,7 @@ import (
 )
 
 func TestImport(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		rules := path(s.Tenant, "rules")
@@ -47,6 +48,7 @@ func TestImport(t *testing.T) {
 }
 
 func TestImportRefuses(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		rules := path(s.Tenant, "rules")
@@ -80,6 +82,7 @@ func TestImportRefuses(t *testing.T) {
 
 // Three thousand rules are one import, of which the second time nothing changes.
 func TestImportMany(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		var files []string
@@ -120,6 +123,7 @@ func TestImportMany(t *testing.T) {
 
 // The same import eight times at once creates each rule once.
 func TestImportsAtOnce(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		var mu sync.Mutex
@@ -150,6 +154,7 @@ func TestImportsAtOnce(t *testing.T) {
 // A deployment that never had a rule gets those of the product when somebody asks first, once, whoever asks at the same
 // time; those that were deleted do not come back by themselves.
 func TestStarterRules(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		shipped, err := starter.Rules()
@@ -198,6 +203,7 @@ func TestStarterRules(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		c.mustDo(t, "POST", path(s.Tenant, "rules"), importBody("", "few.yaml", few))
@@ -260,6 +266,7 @@ func TestList(t *testing.T) {
 }
 
 func TestModesAndDelete(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		rules := path(s.Tenant, "rules")
@@ -289,6 +296,7 @@ func TestModesAndDelete(t *testing.T) {
 
 // Whoever is no administrator reads and changes nothing; whoever belongs to another deployment sees nothing.
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		c.mustDo(t, "POST", path(s.Tenant, "rules"), importBody("", "few.yaml", few))

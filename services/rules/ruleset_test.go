@@ -15,6 +15,7 @@ import (
 )
 
 func TestSelect(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		c.mustDo(t, "POST", path(s.Tenant, "rules"), importBody("", "few.yaml", few))
@@ -62,6 +63,7 @@ func TestSelect(t *testing.T) {
 
 // What scanners get is what is stored, however often and however fast it changes; a deployment without rules gets none.
 func TestSelectSeesEveryChange(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		ctx := tenant.NewContext(t.Context(), s.DeploymentID)
@@ -99,6 +101,7 @@ func TestSelectSeesEveryChange(t *testing.T) {
 
 // Many scans at once read the rules without disturbing each other.
 func TestSelectAtOnce(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		c.mustDo(t, "POST", path(s.Tenant, "rules"), importBody("", "few.yaml", few))

@@ -37,6 +37,7 @@ func (c caller) names(t *testing.T, target string) string {
 }
 
 func TestScannerConfigurations(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		more := "rules:\n" + python("acme.python.flask.debug", "app.run(debug=True)") + python("acme.pythonic", "x")
@@ -95,6 +96,7 @@ func published(name, visibility, more string) string {
 }
 
 func TestPublish(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		const target = "/api/registry/rules"
@@ -133,6 +135,7 @@ func TestPublish(t *testing.T) {
 }
 
 func TestPublishRefuses(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		const target = "/api/registry/rules"

@@ -23,6 +23,7 @@ func wantClosed(t *testing.T, what string, s *apitest.Server, report []byte, fix
 
 // A tool that lists all its rules says which ones were not run any more: nobody fixed what they had found.
 func TestRuleThatIsNotRunAnyMore(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		catalogue := []declared{{ID: "sqli"}, {ID: "xss"}, {ID: "md5"}, {ID: "other"}}
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Rules: catalogue, Results: []result{sqli, xss, weak}}))
@@ -44,6 +45,7 @@ func TestRuleThatIsNotRunAnyMore(t *testing.T) {
 
 // A tool that lists all files says which ones are gone. The first report that leaves one out may be of a part of the code.
 func TestFileThatIsNotThereAnyMore(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		both := sarifOf(t, run{Tool: "gosec", Files: targets("db.go", "web.go"), Results: []result{sqli, xss}})
 		upload(t, s, "main", both, "commit", "c1")
@@ -65,6 +67,7 @@ func TestFileThatIsNotThereAnyMore(t *testing.T) {
 
 // Part of the files is listed without a role: then a file without a result shows that the list is not only of those with results.
 func TestPartialCoverage(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		files := []artifact{{Path: "db.go"}, {Path: "web.go"}, {Path: "hash.go"}}
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Files: files, Results: []result{sqli, xss, weak}}))
@@ -80,6 +83,7 @@ func TestPartialCoverage(t *testing.T) {
 
 // What could not be scanned is left alone, while the rest of the run counts.
 func TestFilesThatFailed(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: []result{sqli, xss}}))
 		wantClosed(t, "one file failed", s, sarifOf(t, run{Tool: "gosec", FailedFiles: []string{"db.go"}}), 1, 0)
@@ -93,6 +97,7 @@ func TestFilesThatFailed(t *testing.T) {
 
 // A run that failed proves of no file that a finding left it: the same code elsewhere is another finding, without the decision.
 func TestFailedRunMovesNothing(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		there := query
 		there.File = "store/other.go"
@@ -109,6 +114,7 @@ func TestFailedRunMovesNothing(t *testing.T) {
 
 // Each scan keeps what it looked at; old ones are deleted, but for the newest of each analysis.
 func TestCoveragesAreKept(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		ranAtStart(t, s, "purge_scan_coverages")
 		report := sarifOf(t, run{Tool: "gosec", Files: targets("db.go"), Results: []result{sqli}}, run{Tool: "eslint", Results: []result{xss}})

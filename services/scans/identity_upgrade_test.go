@@ -42,6 +42,7 @@ func evidenceOf(t *testing.T, s *apitest.Server) (list [][]byte) {
 // Findings of a version without evidence, or with that of another ladder, are recognised by the next import: none is lost, and
 // nothing of it is news.
 func TestImportUpgradesIdentities(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		report := testdata(t, "gosec.sarif")
 		upload(t, s, "main", report)
@@ -73,6 +74,7 @@ func TestImportUpgradesIdentities(t *testing.T) {
 
 // The job does the same for all projects, once.
 func TestJobUpgradesIdentities(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		ranAtStart(t, s, "upgrade_identities")
 		upload(t, s, "main", testdata(t, "gosec.sarif"))

@@ -8,21 +8,14 @@ import (
 
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/jobs"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/scans"
 )
 
 func TestIndexesAreRebuilt(t *testing.T) {
 	t.Parallel()
-	st, err := store.Open(t.Context(), store.Options{Database: pgtest.NewDatabase(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	if _, err := st.MigrateOnStart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	st := storetest.Open(t, store.Options{Database: storetest.Postgres(t)})
 	// One that is just large enough, most of whose entries are gone; and the job as the night would enqueue it.
 	_, db := st.DB()
 	for _, statement := range []string{

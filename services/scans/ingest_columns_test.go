@@ -11,6 +11,7 @@ import (
 // The path of the file is a column too, which scans fill in for findings that were stored before there was one; that is
 // no news about them.
 func TestFilePathColumn(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		report := sarifOf(t, run{Tool: "lint", Results: []result{{Rule: "r1", File: "src/a.py", Line: 3, Code: "x = 1"}}})
 		wantCounts(t, "first", upload(t, s, "main", report), [6]int32{1, 0, 0, 0, 0, 0})

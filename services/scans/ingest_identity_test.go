@@ -53,6 +53,7 @@ func matches(t *testing.T, s *apitest.Server) (rungs []string, list []*storev1.F
 
 // A file that moves takes its findings and decisions along; a second look changes nothing more.
 func TestMovedFileKeepsTheFinding(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		page := artifact{Path: "web/page.go", Target: true, Hash: "bb02"}
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Files: []artifact{{Path: "store/db.go", Target: true, Hash: "aa01"}, page}, Results: []result{query, write}}))
@@ -83,6 +84,7 @@ func TestMovedFileKeepsTheFinding(t *testing.T) {
 
 // Code that changes in its place is still the same finding.
 func TestChangedCodeKeepsTheFinding(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: []result{query, write}}))
 		ignore(t, s, "sqli")
@@ -100,6 +102,7 @@ func TestChangedCodeKeepsTheFinding(t *testing.T) {
 
 // A rule that the tool renames keeps its findings: by what the report declares.
 func TestRenamedRuleKeepsTheFinding(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: []result{query}}))
 		ignore(t, s, "sqli")
@@ -122,6 +125,7 @@ func TestRenamedRuleKeepsTheFinding(t *testing.T) {
 
 // A branch on which the code has changed has the same identities as the main one, and so the decisions.
 func TestIdentitiesOfOtherBranches(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: []result{query, write}}))
 		ignore(t, s, "sqli")
@@ -142,6 +146,7 @@ func TestIdentitiesOfOtherBranches(t *testing.T) {
 
 // Equal code in one file is told apart by its order, and what is new gets a name of its own, for ever.
 func TestEqualCode(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		at := func(lines ...int) []byte {
 			var list []result
@@ -171,6 +176,7 @@ func TestEqualCode(t *testing.T) {
 
 // What a user says about the names of rules goes before what a report declares.
 func TestReportsDoNotContradictUsers(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		ctx := s.System(t)
 		err := s.Store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {

@@ -138,6 +138,7 @@ func (m *model) take(r *modelReport) (n [6]int32) {
 // TestModel brings random reports in and compares with the model: states, numbers, and that a report that is sent again changes
 // nothing.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		projects := 0
 		rapid.Check(t, func(rt *rapid.T) {

@@ -138,6 +138,7 @@ func alias(t *testing.T, s *apitest.Server, former, now string) {
 
 // While a report is read, others write: to the same project, too. What they wrote counts when it is stored.
 func TestNobodyWaitsWhileAReportIsRead(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		report := sarifOf(t, run{Tool: "gosec", Results: []result{query, write}})
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: []result{query}}))
@@ -166,6 +167,7 @@ func TestNobodyWaitsWhileAReportIsRead(t *testing.T) {
 
 // A rule that nobody knew when the report was read may be stored before the report is, with findings that the report has, too.
 func TestRulesThatComeWhileAReportIsRead(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		report := func(tool string, results ...result) []byte { return sarifOf(t, run{Tool: tool, Results: results}) }
 		other := result{Rule: "sqli", File: "b.go", Code: "b()", Line: 3}
@@ -211,6 +213,7 @@ func holdNames(t *testing.T, s *apitest.Server, former, now string, rules []decl
 
 // A rule that gets another name while a report is read has it in the findings, and keeps those that there are.
 func TestNamesThatChangeWhileAReportIsRead(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: afterMany(query)}))
 		ignore(t, s, "sqli")
@@ -240,6 +243,7 @@ func TestNamesThatChangeWhileAReportIsRead(t *testing.T) {
 
 // A report is read once, whatever it says about former names; what a user says meanwhile goes before it.
 func TestFormerNamesAreReadOnce(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: afterMany(query, write)}))
 		renamed, newer := query, write
@@ -273,6 +277,7 @@ func TestFormerNamesAreReadOnce(t *testing.T) {
 
 // Aliases that several runs of a tool declare stay flat: none leads to another, and none in a ring.
 func TestAliasesOfSeveralRuns(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		report := sarifOf(t, run{Tool: "gosec", Rules: []declared{{"b", "a"}}}, run{Tool: "gosec", Rules: []declared{{"c", "b"}}},
 			run{Tool: "gosec", Rules: []declared{{"y", "x"}}}, run{Tool: "gosec", Rules: []declared{{"x", "y"}}})
@@ -302,6 +307,7 @@ func large(t *testing.T) []byte {
 
 // A report that cannot be read, or whose client goes away, changes nothing, and leaves no file behind.
 func TestReportsThatAreNotRead(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		raw := large(t)
 		for name, end := range map[string]func(u *storing) error{
@@ -326,6 +332,7 @@ func TestReportsThatAreNotRead(t *testing.T) {
 
 // What was put aside of a report is gone, too, when it cannot be stored.
 func TestReportsThatAreNotStored(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		u := newStoring(t, s, large(t))
 		u.target.Ref = "main\xff" // what is kept about a scan has to be valid UTF-8

@@ -15,8 +15,8 @@ import (
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/jobs"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/scans"
 )
 
@@ -61,6 +61,7 @@ func many(t testing.TB, n int) []byte {
 }
 
 func TestLargeImportsRefreshStatistics(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		enqueued := func() (n int) {
 			reader, _ := s.Store.DB()
@@ -95,20 +96,12 @@ func TestLargeImportsRefreshStatistics(t *testing.T) {
 }
 
 func TestAbandonedScansAreGivenUp(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) { abandonedScans(t, store.Options{DataDir: t.TempDir()}) })
-	t.Run("postgres", func(t *testing.T) { abandonedScans(t, store.Options{Database: pgtest.NewDatabase(t)}) })
+	t.Parallel()
+	storetest.Each(t, abandonedScans)
 }
 
 func abandonedScans(t *testing.T, o store.Options) {
-	t.Parallel()
-	st, err := store.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	if _, err := st.MigrateOnStart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	st := storetest.Open(t, o)
 	ctx := tenant.System(t.Context())
 	const cancelled, pending = scansv1.ScanStatus_SCAN_STATUS_CANCELLED, scansv1.ScanStatus_SCAN_STATUS_PENDING
 	seeds := []struct {
@@ -126,7 +119,7 @@ func abandonedScans(t *testing.T, o store.Options) {
 		{"other", 2000, cancelled, "SCAN_STATUS_CANCELLED"},
 		{"other", 2000, running, "SCAN_STATUS_NEVER_FINISHED"},
 	}
-	err = st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		tenants := map[string]int64{}
 		for _, slug := range []string{"acme", "other"} {
 			d, err := tx.Deployment.Create().SetSlug(slug).SetName(slug).SetCreatedAt(store.Now()).Save(ctx)

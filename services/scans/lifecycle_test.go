@@ -18,6 +18,7 @@ var (
 )
 
 func TestSameReportChangesNothing(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		report := sarifOf(t, run{Tool: "gosec", Results: []result{sqli, xss}})
 		wantCounts(t, "first", upload(t, s, "main", report), [6]int32{2, 0, 0, 0, 0, 0})
@@ -33,6 +34,7 @@ func TestSameReportChangesNothing(t *testing.T) {
 }
 
 func TestMovedLinesKeepTheFinding(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: []result{sqli, xss}}))
 		moved := sqli
@@ -45,6 +47,7 @@ func TestMovedLinesKeepTheFinding(t *testing.T) {
 }
 
 func TestFixedAndReopened(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		both := sarifOf(t, run{Tool: "gosec", Results: []result{sqli, xss}})
 		upload(t, s, "main", both)
@@ -63,6 +66,7 @@ func TestFixedAndReopened(t *testing.T) {
 
 // TestCoverage: a report closes only what the same tool and category found on the same ref before.
 func TestCoverage(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: []result{sqli}}, run{Tool: "eslint", Results: []result{xss}}))
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Category: "api", Results: []result{weak}}))
@@ -93,6 +97,7 @@ func TestCoverage(t *testing.T) {
 }
 
 func TestSuppressedInCode(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		muted := sqli
 		muted.Suppressed = true
@@ -110,6 +115,7 @@ func TestSuppressedInCode(t *testing.T) {
 
 // TestDecisionsFollowTheFinding: to other refs when it appears there, and through being fixed and coming back.
 func TestDecisionsFollowTheFinding(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		report := sarifOf(t, run{Tool: "gosec", Results: []result{sqli, xss}})
 		upload(t, s, "main", report)
@@ -131,6 +137,7 @@ func TestDecisionsFollowTheFinding(t *testing.T) {
 }
 
 func TestRuleTextFollowsTheTool(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: []result{sqli}}))
 		wantCounts(t, "new text", upload(t, s, "main", sarifOf(t, run{Tool: "gosec", RuleText: " (2nd edition)", Results: []result{sqli}})), [6]int32{0, 0, 1, 0, 0, 0})
@@ -142,6 +149,7 @@ func TestRuleTextFollowsTheTool(t *testing.T) {
 
 // TestParallelUploads: eight at once give one state and no event beyond the first.
 func TestParallelUploads(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		var many []result
 		for i := range 700 {
@@ -167,6 +175,7 @@ func TestParallelUploads(t *testing.T) {
 
 // TestParallelProjects: uploads that bring the same new rules to different projects do not get in each other's way.
 func TestParallelProjects(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		report := testdata(t, "gosec.sarif")
 		var wait sync.WaitGroup

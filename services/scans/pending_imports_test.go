@@ -15,7 +15,7 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // importLock is the advisory lock that an import of the ref held waits for when it has written its findings.
@@ -93,7 +93,7 @@ func severalResults(rule string, n int) []result {
 // meanwhile, and all of the import as soon as it is there.
 func TestListsBesideALargeImport(t *testing.T) {
 	t.Parallel()
-	database := pgtest.NewDatabase(t)
+	database := storetest.Postgres(t)
 	s, statements := apitest.StartRecorded(t, func(c *services.Config) { c.Database = database })
 	other := apitest.Start(t, func(c *services.Config) { c.Database, c.Data = database, s.Config.Data })
 	s.Upload(t, "acme/old", "main", sarifOf(t, run{Tool: "gosec", Results: severalResults("old", 150)}))
@@ -146,7 +146,7 @@ func TestListsBesideALargeImport(t *testing.T) {
 // TestGivenUpImportIsForgotten: an import that its caller gives up leaves neither findings nor its announcement.
 func TestGivenUpImportIsForgotten(t *testing.T) {
 	t.Parallel()
-	database := pgtest.NewDatabase(t)
+	database := storetest.Postgres(t)
 	s := apitest.Start(t, func(c *services.Config) { c.Database = database })
 	s.Upload(t, "acme/old", "main", sarifOf(t, run{Tool: "gosec", Results: []result{{Rule: "old", File: "a.go", Code: "first()", Line: 1}}}))
 	conn := holdImports(t, database)

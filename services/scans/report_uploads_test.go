@@ -24,6 +24,7 @@ const reports = "/api/v1/deployments/acme/reports"
 
 // TestRealReports: every result of the real files is accounted for, and the same files again change nothing.
 func TestRealReports(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		for _, file := range []struct {
 			name    string
@@ -45,6 +46,7 @@ func TestRealReports(t *testing.T) {
 
 // TestUploadOverGRPC: the client stream and the HTTP body are the same thing.
 func TestUploadOverGRPC(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		raw := testdata(t, "gosec.sarif")
 		stream, err := scansv1.NewReportUploadsServiceClient(s.Conn).UploadReport(s.Context(t, s.Token))
@@ -147,6 +149,7 @@ func TestUploadRefusals(t *testing.T) {
 
 // TestAbortedUpload: an upload that ends half-way leaves nothing behind.
 func TestAbortedUpload(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		ctx, cancel := context.WithCancel(s.Context(t, s.Token))
 		stream, err := scansv1.NewReportUploadsServiceClient(s.Conn).UploadReport(ctx)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // TestScannerBudget: taking results in, and telling a scanner what became of them, costs the same statements for two as for fifty.
@@ -16,7 +16,7 @@ func TestScannerBudget(t *testing.T) {
 	const protocol = "/palisade.scans.v1.ScannerProtocolService/"
 	for name, adjust := range map[string]func(*services.Config){
 		"sqlite":   nil,
-		"postgres": func(c *services.Config) { c.Database = pgtest.NewDatabase(t) },
+		"postgres": func(c *services.Config) { c.Database = storetest.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, seen := apitest.StartRecorded(t, adjust)

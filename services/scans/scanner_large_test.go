@@ -41,6 +41,7 @@ func largeResults(size int) (body io.Reader, findings int) {
 
 // TestScannerLargeResults sends 2 MB, or with PALISADE_TEST_RESULTS=100 (MB) what a large monorepo makes.
 func TestScannerLargeResults(t *testing.T) {
+	t.Parallel()
 	size := 2
 	if text := os.Getenv("PALISADE_TEST_RESULTS"); text != "" {
 		if _, err := fmt.Sscan(text, &size); err != nil {

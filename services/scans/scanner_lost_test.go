@@ -32,6 +32,7 @@ func (c scannerClient) lose(t testing.TB, id int64) {
 // TestScannerResultsSurviveTheirNode: the scanner asks for half an hour, so that it must not take longer than that until
 // another node goes on.
 func TestScannerResultsSurviveTheirNode(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		id := c.create(t)
@@ -46,6 +47,7 @@ func TestScannerResultsSurviveTheirNode(t *testing.T) {
 
 // TestScannerResultsThatEndTheirNodes: what no node survives is given up, and the scanner is told.
 func TestScannerResultsThatEndTheirNodes(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		id := c.create(t)
@@ -63,6 +65,7 @@ func TestScannerResultsThatEndTheirNodes(t *testing.T) {
 
 // TestScannerLeftOutFindingsCloseNothing: a finding that was reported, but cannot be stored, is not gone.
 func TestScannerLeftOutFindingsCloseNothing(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		c.scan(t, recorded(t, "results"))
@@ -82,6 +85,7 @@ func TestScannerLeftOutFindingsCloseNothing(t *testing.T) {
 
 // TestScannerKeepsNothingForNobody: dependencies of a scan whose results will never be stored are not kept.
 func TestScannerKeepsNothingForNobody(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		id := c.create(t)
@@ -97,6 +101,7 @@ func TestScannerKeepsNothingForNobody(t *testing.T) {
 
 // TestScannerBlockingWithoutIDs: an older scanner's findings have no match-based id; they block all the same.
 func TestScannerBlockingWithoutIDs(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		c.block(t, &policiesv1.RemediationPolicy{

@@ -39,6 +39,7 @@ func contentOf(t testing.TB, f *ent.Finding) *storev1.FindingContent {
 var allFound = []string{"app/run.py:12 unresolved open", "app/run.py:20 unresolved open", "lib/hash.py:4 unresolved open", "lib/old.py:7 muted ignored"}
 
 func TestScannerFullScan(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		id, answer := c.scan(t, recorded(t, "results"))
@@ -102,6 +103,7 @@ func pull(body object) {
 }
 
 func TestScannerDiffScan(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		c.scan(t, recorded(t, "results"))
@@ -138,6 +140,7 @@ func TestScannerDiffScan(t *testing.T) {
 }
 
 func TestScannerEngineFailure(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		c.scan(t, recorded(t, "results"))
@@ -162,6 +165,7 @@ func TestScannerEngineFailure(t *testing.T) {
 }
 
 func TestScannerRulesAndProducts(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		body := func(change ...func(object)) string { return recorded(t, "create_1.97", change...) }
@@ -201,6 +205,7 @@ func TestScannerRulesAndProducts(t *testing.T) {
 
 // TestScannerPartialScanClosesNothing: what was not looked for is not gone.
 func TestScannerPartialScanClosesNothing(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		c.scan(t, recorded(t, "results"))
@@ -217,6 +222,7 @@ func TestScannerPartialScanClosesNothing(t *testing.T) {
 }
 
 func TestScannerDryRun(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		c.scan(t, recorded(t, "results")) // the starter rules are there from now on
@@ -244,6 +250,7 @@ func TestScannerDryRun(t *testing.T) {
 }
 
 func TestScannerV2(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c, unique := newScanner(s), uuid.NewString()
 		body := recorded(t, "create_1.173", with(unique, "scan_metadata", "unique_id"))
@@ -288,6 +295,7 @@ func TestScannerV2(t *testing.T) {
 }
 
 func TestScannerRetries(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		request := recorded(t, "create_1.97", with(uuid.NewString(), "scan_metadata", "unique_id"))
@@ -324,6 +332,7 @@ func TestScannerRetries(t *testing.T) {
 }
 
 func TestScannerForeignScans(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		id := c.create(t)

@@ -27,8 +27,8 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/scans/scanner"
 )
 
@@ -55,6 +55,7 @@ func (c scannerClient) hindered(t testing.TB, id int64) (release func()) {
 }
 
 func TestScannerPollsUntilStored(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		id := c.create(t)
@@ -81,6 +82,7 @@ func TestScannerPollsUntilStored(t *testing.T) {
 
 // TestScannerGivesUp: results that cannot be stored are an error in the end, and the scanner is told.
 func TestScannerGivesUp(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		id := c.create(t)
@@ -105,6 +107,7 @@ func TestScannerGivesUp(t *testing.T) {
 }
 
 func TestScannerEndsWithoutResults(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		id := c.create(t)
@@ -124,6 +127,7 @@ func TestScannerEndsWithoutResults(t *testing.T) {
 }
 
 func TestScannerSupplyChain(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		c.scan(t, recorded(t, "sca"))
@@ -182,6 +186,7 @@ func TestScannerSupplyChain(t *testing.T) {
 }
 
 func TestScannerSecrets(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		c.scan(t, recorded(t, "secrets"))
@@ -202,6 +207,7 @@ func TestScannerSecrets(t *testing.T) {
 // TestScannerBlocking: a remediation policy makes the scanner fail, for open findings that are not only monitored; ignored
 // ones do not count, and the scanner is told to leave them out.
 func TestScannerBlocking(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		c.block(t, &policiesv1.RemediationPolicy{
@@ -248,7 +254,7 @@ func (c scannerClient) block(t testing.TB, policy *policiesv1.RemediationPolicy)
 // TestScannerCredentialsAreNowhere: tokens and secrets that a scanner sends are in no answer, log, table or file.
 func TestScannerCredentialsAreNowhere(t *testing.T) {
 	for name, database := range map[string]func(*testing.T) string{
-		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return pgtest.NewDatabase(t) },
+		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return storetest.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, places := &logRecorder{TB: t}, map[string][]byte{}

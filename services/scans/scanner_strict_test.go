@@ -109,6 +109,7 @@ func typeOf(value any) string {
 }
 
 func TestScannerAnswersAreStrict(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		whole := strict{append(infoRequired, configRequired...), merged(strictInfo, strictConfig)}
@@ -153,6 +154,7 @@ func TestScannerAnswersAreStrict(t *testing.T) {
 
 // TestScannerRefs: branches come in all spellings, and a checkout without one is no branch.
 func TestScannerRefs(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		for _, one := range []struct {

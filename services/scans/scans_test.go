@@ -82,6 +82,7 @@ func search(t *testing.T, s *apitest.Server, body string) (ids []string, cursor 
 }
 
 func TestScanGolden(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		seedScans(t, s, seedScan{minutes: 10, seconds: 90, status: completed, ref: "refs/heads/main", project: 7, products: sastBit | scaBit},
 			seedScan{minutes: 5, status: running, ref: "refs/pull/7/merge", project: 7, diff: true})
@@ -106,6 +107,7 @@ func TestScanGolden(t *testing.T) {
 }
 
 func TestSearchScansFilters(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		seedScans(t, s,
 			seedScan{minutes: 50, seconds: 10, status: completed, ref: "refs/heads/main", project: 1, products: sastBit},
@@ -142,6 +144,7 @@ func TestSearchScansFilters(t *testing.T) {
 }
 
 func TestSearchScansPaging(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		list := make([]seedScan, 7)
 		for i := range list {
@@ -178,6 +181,7 @@ func TestSearchScansPaging(t *testing.T) {
 }
 
 func TestScansOfOthers(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		other := s.AddTenant(t, "umbrella")
 		seedScans(t, s, seedScan{minutes: 1, seconds: 1, status: completed, ref: "refs/heads/main", project: 1})

@@ -18,6 +18,7 @@ import (
 
 // TestConfigOfAnApplication checks a configuration that has no token, but an application that is installed at the host.
 func TestConfigOfAnApplication(t *testing.T) {
+	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)

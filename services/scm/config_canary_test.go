@@ -21,7 +21,7 @@ import (
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
@@ -32,7 +32,7 @@ const configCanary = "cAnArY8d2b6-scm-token"
 // then looks for them, and for the secrets of webhooks, in all that the server says, logs and stores.
 func TestConfigCanaries(t *testing.T) {
 	for name, database := range map[string]func(*testing.T) string{
-		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return pgtest.NewDatabase(t) },
+		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return storetest.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &configLog{}

@@ -45,6 +45,7 @@ func (c configCaller) repository(t testing.TB, name, url string) (clone.Source, 
 }
 
 func TestRepositoryOfAProject(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		gitLab, _ := s.gitLab(t, "")
 		s.create(t, "SCM_TYPE_GITLAB_SELFMANAGED", gitLab.URL+"/code", "acme", "glpat-of-a-path", "")
@@ -80,6 +81,7 @@ func TestRepositoryOfAProject(t *testing.T) {
 
 // A connection without a token reads with a credential of its application.
 func TestRepositoryWithAnApplication(t *testing.T) {
+	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)

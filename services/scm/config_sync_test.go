@@ -33,6 +33,7 @@ func (c configCaller) project(t testing.TB, name string) *ent.Project {
 }
 
 func TestSync(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitHub(t, `,"autoScan":true`)
 		s.seedProject(t, "Acme/API", "")
@@ -88,6 +89,7 @@ func TestSync(t *testing.T) {
 }
 
 func TestSyncFailures(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitLab(t, "")
 		h.Answer(hosttest.Status(401, `{"message":"401 Unauthorized"}`))

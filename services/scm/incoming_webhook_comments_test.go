@@ -29,6 +29,7 @@ func command(t testing.TB, id int, text string, changes ...string) string {
 
 // TestTriageByComment triages the findings of a line, on all refs, and answers.
 func TestTriageByComment(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, r := s.hooked(t)
 		const name = "pull_request_review_comment"
@@ -63,6 +64,7 @@ func TestTriageByComment(t *testing.T) {
 
 // TestWhichFinding is decided by the marker of our comment, and by the line without one.
 func TestWhichFinding(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, r := s.hooked(t)
 		ids := s.Store.Reader.Finding.Query().Where(finding.Ref(pullRef)).Order(ent.Asc(finding.FieldID)).IDsX(s.System(t))
@@ -102,6 +104,7 @@ func TestWhichFinding(t *testing.T) {
 
 // TestWhoMayTriage leaves out everybody who may not.
 func TestWhoMayTriage(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, r := s.hooked(t)
 		const name = "pull_request_review_comment"
@@ -126,6 +129,7 @@ func TestWhoMayTriage(t *testing.T) {
 
 // TestFailedReply has the host fail at the first answer: it is sent again, and nothing is triaged again.
 func TestFailedReply(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, r := s.hooked(t)
 		target, err := url.Parse(h.URL)
@@ -157,6 +161,7 @@ func TestFailedReply(t *testing.T) {
 
 // TestGitLabComment triages by a note of a discussion.
 func TestGitLabComment(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, _ := s.gitLab(t, `,"subscribe":true`)
 		h.Writers = []string{"mona"}
@@ -176,6 +181,7 @@ func TestGitLabComment(t *testing.T) {
 
 // TestApplicationWebhooks are signed with the application's secret, and answered by its installation.
 func TestApplicationWebhooks(t *testing.T) {
+	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)

@@ -41,6 +41,7 @@ func (c configCaller) fixStates(t testing.TB) (states []string) {
 
 // TestFixIsMerged closes the pull requests of two fixes of one finding.
 func TestFixIsMerged(t *testing.T) {
+	t.Parallel()
 	const page = "https://git.acme.test/acme/web/pull/"
 	closed := func(t *testing.T, number int, merged bool) string {
 		return event(t, "github_pull_request", `"number": 17`, fmt.Sprintf(`"number": %d`, number), `"merged": false`, fmt.Sprintf(`"merged": %t`, merged))
@@ -74,6 +75,7 @@ func TestFixIsMerged(t *testing.T) {
 
 // TestFixIsMergedAtGitLab is about a project whose name is not the repository's.
 func TestFixIsMergedAtGitLab(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, _ := s.gitLab(t, `,"subscribe":true`)
 		r := s.receiverOf(t, h.Hooks()[0])

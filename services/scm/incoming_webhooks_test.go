@@ -26,6 +26,7 @@ import (
 
 // TestClosedPullRequest closes a pull request: its findings are removed, and nothing else is.
 func TestClosedPullRequest(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		_, r := s.hooked(t)
 		s.Upload(t, "acme/web", "refs/pull/17/head", sarifOf(t, 42))
@@ -55,6 +56,7 @@ func TestClosedPullRequest(t *testing.T) {
 
 // TestReplayedWebhook sends the same twice, the second time as another delivery: the host does not sign its id.
 func TestReplayedWebhook(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		_, r := s.hooked(t)
 		body := event(t, "github_pull_request")
@@ -76,6 +78,7 @@ func TestReplayedWebhook(t *testing.T) {
 
 // TestRefusedWebhooks must all look the same: nobody learns which keys exist.
 func TestRefusedWebhooks(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		_, r := s.hooked(t)
 		body := event(t, "github_pull_request")
@@ -130,6 +133,7 @@ func TestTooManyWebhooks(t *testing.T) {
 
 // TestWebhookOverGRPC sends the same facts as messages.
 func TestWebhookOverGRPC(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		_, r := s.hooked(t)
 		body := event(t, "github_pull_request")
@@ -162,6 +166,7 @@ func TestWebhookOverGRPC(t *testing.T) {
 
 // TestRotatedWebhookSecret accepts the secret before for a day.
 func TestRotatedWebhookSecret(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, old := s.hooked(t)
 		row := s.Store.Reader.ScmConfig.Query().OnlyX(s.System(t))
@@ -187,6 +192,7 @@ func TestRotatedWebhookSecret(t *testing.T) {
 // TestWebhookOfAnotherTenant names a project of the same name in another deployment, and one outside of the connection's
 // namespace.
 func TestWebhookOfAnotherTenant(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		_, r := s.hooked(t)
 		other := s.AddTenant(t, "globex")
@@ -211,6 +217,7 @@ func TestWebhookOfAnotherTenant(t *testing.T) {
 
 // TestGitLabWebhooks verifies GitLab's token and its signatures.
 func TestGitLabWebhooks(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, _ := s.gitLab(t, `,"subscribe":true`)
 		r := s.receiverOf(t, h.Hooks()[0])

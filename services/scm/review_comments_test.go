@@ -35,6 +35,7 @@ func idOf(t testing.TB, body string) string {
 }
 
 func TestReviewCommentContent(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := configCaller{Server: server}
 		path := func(more string) string { return contentPath(s.DeploymentID, more) }
@@ -66,6 +67,7 @@ func TestReviewCommentContent(t *testing.T) {
 }
 
 func TestReviewCommentContentInvalid(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := configCaller{Server: server}
 		path := func(more string) string { return contentPath(s.DeploymentID, more) }

@@ -162,6 +162,7 @@ func complete(request string) string { return fmt.Sprintf(`{"requestId":%q,"code
 
 // TestScmApp walks the whole life of an application.
 func TestScmApp(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		g := newRegistrar(t)
 		chief := s.AddUser(t, s.Tenant, "chief@acme.test", access.RoleAdmin)
@@ -228,6 +229,7 @@ func (c configCaller) noAppSecrets(t testing.TB) {
 
 // TestWhoseScmAppRequest lets only administrators of the request's deployment complete it, while it is good.
 func TestWhoseScmAppRequest(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		g := newRegistrar(t)
 		chief := s.AddUser(t, s.Tenant, "chief@acme.test", access.RoleAdmin)
@@ -272,6 +274,7 @@ func (c configCaller) expire(t testing.TB, request string) {
 }
 
 func TestScmAppRequestInvalid(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		chief := s.AddUser(t, s.Tenant, "chief@acme.test", access.RoleAdmin)
 		gitHub, _ := s.create(t, "SCM_TYPE_GITHUB_ENTERPRISE", "http://127.0.0.1:7", "acme", "", "")

@@ -20,6 +20,7 @@ import (
 const noConfigs = `{"configs":[],"cursor":""}`
 
 func TestConfigLife(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		if got := s.Get(t, s.path("")); got != noConfigs {
 			t.Errorf("before the first: %s", got)
@@ -64,6 +65,7 @@ func TestConfigLife(t *testing.T) {
 }
 
 func TestCreateOverGRPC(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		made, err := s.configs.CreateScmConfig(s.Context(t, s.Token), &scmv1.CreateScmConfigRequest{
 			DeploymentId: s.DeploymentID, Type: scmv1.ScmType_SCM_TYPE_GITHUB, Namespace: "octo-org",
@@ -83,6 +85,7 @@ func TestCreateOverGRPC(t *testing.T) {
 }
 
 func TestInvalidConfigs(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		for body, want := range map[string]string{
 			`{}`:                         `type`,
@@ -139,6 +142,7 @@ func TestInvalidConfigs(t *testing.T) {
 }
 
 func TestDuplicateConfigs(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitHub(t, "")
 		for _, namespace := range []string{"acme", "ACME"} {
@@ -175,6 +179,7 @@ func TestDuplicateConfigs(t *testing.T) {
 
 // TestOtherTenantsConfigs requires that another tenant's configuration looks like none, whoever names it and however.
 func TestOtherTenantsConfigs(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		_, id := s.gitHub(t, `,"subscribe":true`)
 		other := s.AddTenant(t, "umbrella")
@@ -221,6 +226,7 @@ func TestOtherTenantsConfigs(t *testing.T) {
 }
 
 func TestPatchChangesOnlyWhatItNames(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitHub(t, `,"autoScan":true,"autoScanSettings":{"diffEnabled":true}`)
 		s.Get(t, s.path("/%d/check", id))
@@ -258,6 +264,7 @@ func TestPatchChangesOnlyWhatItNames(t *testing.T) {
 }
 
 func TestBorrowedToken(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitHub(t, "")
 		second, _ := s.create(t, "SCM_TYPE_GITHUB_ENTERPRISE", h.URL, "globex", "", fmt.Sprintf(`,"scmConfigId":"%d"`, id))
@@ -272,6 +279,7 @@ func TestBorrowedToken(t *testing.T) {
 }
 
 func TestConfigPages(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		names := []string{"delta", "Alpha", "charlie", "bravo", "echo"}
 		for _, name := range names {

@@ -18,6 +18,7 @@ import (
 )
 
 func TestWebhookLife(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitHub(t, "")
 		none := s.Get(t, s.subscriptions(id, ""))
@@ -57,6 +58,7 @@ func TestWebhookLife(t *testing.T) {
 }
 
 func TestOtherPeoplesWebhooksStay(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitLab(t, `,"subscribe":true`)
 		other := s.AddTenant(t, "umbrella")
@@ -78,6 +80,7 @@ func TestOtherPeoplesWebhooksStay(t *testing.T) {
 }
 
 func TestRotate(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitHub(t, "")
 		rotate := s.subscriptions(id, "/rotate_secret")
@@ -106,6 +109,7 @@ func TestRotate(t *testing.T) {
 }
 
 func TestSubscribeByPatch(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitHub(t, "")
 		got := configOf(t, s.do(t, http.MethodPatch, s.path("/%d", id), `{"subscribe":true}`, http.StatusOK))
@@ -128,6 +132,7 @@ func TestSubscribeByPatch(t *testing.T) {
 
 // TestMovedWebhooks changes the namespace: the webhook of the old one goes, the new one gets its own.
 func TestMovedWebhooks(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitHub(t, `,"subscribe":true`)
 		s.Get(t, s.path("/%d/check", id))
@@ -149,6 +154,7 @@ func TestMovedWebhooks(t *testing.T) {
 }
 
 func TestDeletedConfigsWebhook(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitLab(t, `,"subscribe":true`)
 		s.do(t, http.MethodDelete, s.path("/%d", id), "", http.StatusNoContent)
@@ -157,6 +163,7 @@ func TestDeletedConfigsWebhook(t *testing.T) {
 }
 
 func TestPersonsHaveNoWebhooks(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h := hosttest.NewGitHub(t)
 		id, body := s.create(t, "SCM_TYPE_GITHUB_ENTERPRISE", h.URL, "octavia", h.Token, `,"subscribe":true`)
@@ -174,6 +181,7 @@ func TestPersonsHaveNoWebhooks(t *testing.T) {
 
 // TestFailingChecks answers 200 with what is wrong, whatever the host does.
 func TestFailingChecks(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitHub(t, "")
 		check := s.path("/%d/check", id)
@@ -228,6 +236,7 @@ func TestFailingChecks(t *testing.T) {
 
 // TestRotationsAtOnce leaves host and store with the same secret, whoever wins.
 func TestRotationsAtOnce(t *testing.T) {
+	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitHub(t, `,"subscribe":true`)
 		var wait sync.WaitGroup

@@ -26,7 +26,7 @@ import (
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // The credentials that must not be found anywhere. They contain each other's beginning, so that one search finds all.
@@ -42,7 +42,7 @@ const (
 // says, logs, traces, counts and stores.
 func TestCanaries(t *testing.T) {
 	databases := map[string]func(*testing.T) string{
-		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return pgtest.NewDatabase(t) },
+		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return storetest.Postgres(t) },
 	}
 	for name, database := range databases {
 		t.Run(name, func(t *testing.T) {

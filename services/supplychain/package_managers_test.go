@@ -43,6 +43,7 @@ const (
 )
 
 func TestPackageManagers(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		apitest.Golden(t, "list_empty", s.Get(t, s.path()))
@@ -71,6 +72,7 @@ func TestPackageManagers(t *testing.T) {
 }
 
 func TestPackageManagersOverGRPC(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		client, ctx := supplychainv1.NewPackageManagerConfigurationsServiceClient(s.Conn), s.Context(t, s.Token)
@@ -112,6 +114,7 @@ func TestPackageManagersOverGRPC(t *testing.T) {
 }
 
 func TestUpdatePackageManager(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		s.create(t, mavenConfig)
@@ -195,6 +198,7 @@ func (c caller) wantCredentials(t *testing.T, id int64, want *supplychainv1.Pack
 }
 
 func TestCredentialsAreSealed(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		for _, body := range []string{mavenConfig, pypiConfig, artifactConfig, npmConfig, basicConfig} {
@@ -213,6 +217,7 @@ func TestCredentialsAreSealed(t *testing.T) {
 }
 
 func TestPackageManagersOfOthers(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		other := s.AddTenant(t, "umbrella")
@@ -252,6 +257,7 @@ func TestPackageManagersOfOthers(t *testing.T) {
 }
 
 func TestBadPackageManagers(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		for body, want := range badConfigs() {
@@ -328,6 +334,7 @@ func badConfigs() map[string]string {
 
 // TestPackageManagersAreAudited: each change leaves what was and what is, and of the request what may be shown.
 func TestPackageManagersAreAudited(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		s.create(t, mavenConfig)

@@ -67,6 +67,7 @@ func (p modelPackage) chooses(d modelled) bool {
 
 // TestDependencyFiltersAreTheModel: whatever a filter chooses, few or many of few packages or many, is what it says, on all pages.
 func TestDependencyFiltersAreTheModel(t *testing.T) {
+	t.Parallel()
 	const perProject, packages = 4000, 3000
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s, names := caller{server}, []string{"acme/a", "acme/b", "acme/c"}

@@ -94,6 +94,7 @@ var ofMany = regexp.MustCompile(`ILIKE|"package" = ANY|OFFSET|ORDER BY \+`)
 // Every filter is served by an index: no plan reads the whole table. The only other tenant here has as many rows, and PostgreSQL
 // may choose the table for what any row may be, so it is asked what else it would do.
 func TestDependencyPlansUseIndexes(t *testing.T) {
+	t.Parallel()
 	plain, exact := int32(100), &supplychainv1.PackageFilter{Name: "package7", ExactNameMatch: true, VersionLowerBound: "1.0.0"}
 	cases := []struct {
 		name, index string // one that a query has to read, where there is only one good choice

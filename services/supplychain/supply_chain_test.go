@@ -21,6 +21,7 @@ import (
 
 // All operations answer the documented bytes, the same over both wires and in v1 and v2.
 func TestSupplyChainGoldens(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s, in := caller{server}, standard(t, server, server.Tenant)
 		client, ctx := supplychainv1.NewSupplyChainServiceClient(s.Conn), s.Context(t, s.Token)
@@ -68,6 +69,7 @@ func TestSupplyChainGoldens(t *testing.T) {
 
 // Every field of the filter chooses, alone and with others, in all three lists.
 func TestDependencyFilter(t *testing.T) {
+	t.Parallel()
 	const all = "github.com/acme/kit@v1.2.0 golang.org/x/text@v0.14.0 @acme/kit@2.10.0 left-pad@1.3.0 left-pad@1.9.1 100%_sure@1.0rc1"
 	cases := []struct{ name, filter, want, repositories string }{
 		{"nothing", `{}`, all, "acme/api:2 acme/web:4"},
@@ -136,6 +138,7 @@ func TestDependencyFilter(t *testing.T) {
 }
 
 func TestDependencyPages(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		names := []string{"acme/a", "acme/b", "acme/c", "acme/d", "acme/e", "acme/f", "acme/g"}
@@ -199,6 +202,7 @@ func TestDependencyPages(t *testing.T) {
 }
 
 func TestDependencyRefusals(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s, in := caller{server}, standard(t, server, server.Tenant)
 		rival := s.AddTenant(t, "rival")
@@ -246,6 +250,7 @@ func TestDependencyRefusals(t *testing.T) {
 
 // Members of teams see what their projects use.
 func TestDependenciesOfTeams(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s, in := caller{server}, standard(t, server, server.Tenant)
 		dev, outsider := s.AddUser(t, s.Tenant, "dev@acme.test", access.RoleMember), s.AddUser(t, s.Tenant, "new@acme.test", access.RoleMember)

@@ -11,7 +11,7 @@ import (
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // Statements that write 1,000 finished runs of 50 tasks with an attempt each: plan and units, 42 units judged, and the way on
@@ -48,7 +48,7 @@ func BenchmarkJobReads(b *testing.B) {
 	for _, database := range []string{"sqlite", "postgres"} {
 		s := apitest.Start(b, func(c *services.Config) {
 			if database == "postgres" {
-				c.Database = pgtest.NewDatabase(b)
+				c.Database = storetest.Postgres(b)
 			}
 		})
 		w := runWorld{s}

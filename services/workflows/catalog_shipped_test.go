@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/scm/clone/clonetest"
 )
 
@@ -31,7 +31,7 @@ func withModel(t *testing.T, answer func() func(llmtest.Request) llmtest.Reply, 
 		test(t, f, model)
 	}
 	t.Run("sqlite", func(t *testing.T) { start(t, "") })
-	t.Run("postgres", func(t *testing.T) { start(t, pgtest.NewDatabase(t)) })
+	t.Run("postgres", func(t *testing.T) { start(t, storetest.Postgres(t)) })
 }
 
 // backlog is a report with one high finding for each rule; the snippet of G402 talks to the model.

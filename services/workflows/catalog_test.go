@@ -83,6 +83,7 @@ func sameAs(t *testing.T, body string) func(proto.Message, error) {
 }
 
 func TestCatalogGolden(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		r, id := registryOf(s), s.DeploymentID
 		client, ctx := workflowsv1.NewWorkflowCatalogServiceClient(s.Conn), s.Context(t, s.Token)
@@ -129,6 +130,7 @@ func TestCatalogGolden(t *testing.T) {
 }
 
 func TestCatalogVersions(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		r := registryOf(s)
 		for _, c := range []struct{ source, version string }{
@@ -179,6 +181,7 @@ func TestCatalogVersions(t *testing.T) {
 }
 
 func TestCatalogRefuses(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		r := registryOf(s)
 		r.publish(t, small)
@@ -244,6 +247,7 @@ func current(t *testing.T, c *workflows.Catalog, deploymentID int64, name string
 }
 
 func TestCatalogCurrent(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		r, c := registryOf(s), workflows.NewCatalog(s.Store, steps.Registry(steps.Needs{}))
 		if version, err := current(t, c, s.DeploymentID, "code-audit"); err != nil || version.Number != 1 || version.PublishedBy != "palisade" {
@@ -268,6 +272,7 @@ func TestCatalogCurrent(t *testing.T) {
 
 // What an administrator did to a shipped workflow stays, also for a server that starts later.
 func TestShippedWorkflowsAreTheAdministrators(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		r := registryOf(s)
 		mine := strings.Replace(small, "name: small", "name: code-audit", 1)
@@ -287,6 +292,7 @@ func TestShippedWorkflowsAreTheAdministrators(t *testing.T) {
 
 // A new edition of the product brings new versions of what nobody has replaced, and an old server beside it does not undo that.
 func TestShippedWorkflowsAreRenewed(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		ctx := tenant.NewContext(t.Context(), s.DeploymentID)
 		err := s.Store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -316,6 +322,7 @@ func TestShippedWorkflowsAreRenewed(t *testing.T) {
 
 // Two servers and many callers at once: shipped workflows come once, and every publication has a number of its own.
 func TestCatalogTogether(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		ctx := tenant.NewContext(t.Context(), s.DeploymentID)
 		var all sync.WaitGroup

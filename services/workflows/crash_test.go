@@ -18,8 +18,8 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/workflowattempt"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 const crashToken = "sgp_crashcrashcrashcrashcrashcrashcrashcrash"
@@ -126,7 +126,7 @@ func TestKilledServerFinishesRuns(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		killTwice(t, binary, store.Options{DataDir: t.TempDir(), Database: pgtest.NewDatabase(t)})
+		killTwice(t, binary, store.Options{DataDir: t.TempDir(), Database: storetest.Postgres(t)})
 	})
 }
 

@@ -22,6 +22,7 @@ func graphPath(deploymentID, jobID int64, query string) string {
 }
 
 func TestJobGraph(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}
 		client := workflowsv1.NewWorkflowJobsServiceClient(s.Conn)
@@ -68,6 +69,7 @@ type graphAnswer struct {
 }
 
 func TestJobGraphPages(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
@@ -125,6 +127,7 @@ func TestJobGraphPages(t *testing.T) {
 
 // Pollers that have the graph get 304 until the run changes.
 func TestJobGraphETag(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
@@ -155,6 +158,7 @@ func TestJobGraphETag(t *testing.T) {
 
 // The number of queries does not depend on the number of tasks, and a poller's is one.
 func TestJobGraphQueries(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
@@ -219,6 +223,7 @@ func analyzeRuns(t testing.TB, s *apitest.Server) {
 }
 
 func TestWatchJob(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
@@ -274,6 +279,7 @@ func TestWatchJob(t *testing.T) {
 }
 
 func TestWatchJobRefuses(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}
 		rival := s.AddTenant(t, "rival")

@@ -15,6 +15,7 @@ import (
 )
 
 func TestJobList(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}
 		rival := s.AddTenant(t, "rival")
@@ -93,6 +94,7 @@ func TestJobList(t *testing.T) {
 
 // Every filter of the list is served by an index that has the order as well.
 func TestJobListPlans(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}
 		w.write(t, s.DeploymentID, func(ctx context.Context, tx *ent.Tx) error {

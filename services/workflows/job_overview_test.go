@@ -17,6 +17,7 @@ func overviewPath(deploymentID int64, jobID any) string {
 }
 
 func TestJobOverview(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}
 		client := workflowsv1.NewWorkflowJobsServiceClient(s.Conn)
@@ -62,6 +63,7 @@ func TestJobOverview(t *testing.T) {
 
 // Unknown runs, those of others and what is no id look the same.
 func TestJobNotFound(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}
 		rival := s.AddTenant(t, "rival")
@@ -90,6 +92,7 @@ func TestJobNotFound(t *testing.T) {
 
 // The overview reads two rows by their ids and nothing else, whatever the run has.
 func TestJobOverviewReadsTwoRows(t *testing.T) {
+	t.Parallel()
 	table := regexp.MustCompile("FROM [`\"](\\w+)[`\"]")
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // runPatience is for a busy machine: no run of these tests needs a tenth of it when all is well.
@@ -30,7 +30,7 @@ func onEachServer(t *testing.T, test func(t *testing.T, f flow)) {
 		test(t, flow{apitest.Start(t, func(c *services.Config) { c.EgressAllow, c.Database = "127.0.0.1", database })})
 	}
 	t.Run("sqlite", func(t *testing.T) { start(t, "") })
-	t.Run("postgres", func(t *testing.T) { start(t, pgtest.NewDatabase(t)) })
+	t.Run("postgres", func(t *testing.T) { start(t, storetest.Postgres(t)) })
 }
 
 // as is the same server seen from another deployment.

@@ -141,6 +141,7 @@ func findingsOf(tx *ent.Tx) []seeded {
 
 // Each type with all that is stored, in the exact bytes.
 func TestConvert(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		seed(t, s)
 		ctx := tenant.NewContext(t.Context(), s.DeploymentID)
@@ -176,6 +177,7 @@ func (c *counting) Query(ctx context.Context, query string, args, v any) error {
 
 // However many rows there are, the queries are six.
 func TestConvertQueries(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		seed(t, s)
 		db := s.Store.Pools()["reader"]

@@ -160,6 +160,7 @@ func stands(f fact) string {
 
 // Any filter chooses what a plain walk over the findings would.
 func TestFilterAgainstModel(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		tenants, hits := 0, 0
 		rapid.Check(t, func(rt *rapid.T) {
@@ -216,6 +217,7 @@ func fieldsOf(f *findingsv1.IssuesFilter) (name string) {
 
 // memoryIdInScope and memory.InScope say the same.
 func TestScopeInSQLAndInGo(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		tenants := 0
 		rapid.Check(t, func(rt *rapid.T) {

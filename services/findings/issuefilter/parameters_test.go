@@ -47,6 +47,7 @@ const everything = "a1 a2 a3 a4 a5 b1 b2 b3 b4 b5 c1 c2 c3 c4 c5 d1 d2"
 
 // Every field of the filter, on both databases.
 func TestParameters(t *testing.T) {
+	t.Parallel()
 	type filter = findingsv1.IssuesFilter
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := newWorld(t, s, s.Tenant)
@@ -283,6 +284,7 @@ func TestInvalid(t *testing.T) {
 
 // Callers with teams see what their teams have, whatever the filter names.
 func TestTeams(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := newWorld(t, s, s.Tenant)
 		w.seed(t, variety...)

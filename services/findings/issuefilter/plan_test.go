@@ -58,6 +58,7 @@ var wholeTable = map[string]*regexp.Regexp{
 
 // A page of a list by any common field is read along an index.
 func TestPlansUseIndexes(t *testing.T) {
+	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := newWorld(t, s, s.Tenant)
 		w.remember(t)

@@ -17,8 +17,8 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/verdict"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // world is a store with a project, and the context of its deployment.
@@ -30,16 +30,8 @@ type world struct {
 
 func each(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	run := func(t *testing.T, o store.Options) {
-		t.Parallel()
-		st, err := store.Open(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = st.Close() })
-		if _, err := st.MigrateOnStart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
 		w := &world{Store: st, ctx: tenant.NewContext(t.Context(), 1)}
 		w.write(t, func(ctx context.Context, tx *ent.Tx) error {
 			p, err := tx.Project.Create().SetName("acme/web").SetNameKey("acme/web").SetCreatedAt(1).Save(ctx)
@@ -49,9 +41,7 @@ func each(t *testing.T, test func(t *testing.T, w *world)) {
 			return err
 		})
 		test(t, w)
-	}
-	t.Run("sqlite", func(t *testing.T) { run(t, store.Options{DataDir: t.TempDir()}) })
-	t.Run("postgres", func(t *testing.T) { run(t, store.Options{Database: pgtest.NewDatabase(t)}) })
+	})
 }
 
 func (w *world) write(t *testing.T, fn func(ctx context.Context, tx *ent.Tx) error) {

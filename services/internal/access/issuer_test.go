@@ -30,6 +30,7 @@ import (
 )
 
 func TestMintedTokenAuthenticates(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		s := newServer(t, st)
 		p := s.mustLogin(t, s.mint(t, time.Hour))
@@ -63,7 +64,7 @@ func TestMintedTokenAuthenticates(t *testing.T) {
 }
 
 func TestMintRefuses(t *testing.T) {
-	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()}))
+	s := newServer(t, openSQLite(t))
 	for _, ttl := range []time.Duration{-time.Hour, 0, time.Second - 1, MaxTTL + 1} {
 		_, err := s.issuer.Mint(t.Context(), AdminEmail, ttl)
 		assertReason(t, err, errorsv1.Reason_REASON_INVALID_ARGUMENT)
@@ -83,7 +84,7 @@ func TestMintRefuses(t *testing.T) {
 }
 
 func TestMintWithoutAKey(t *testing.T) {
-	s := newNode(t, openStore(t, store.Options{DataDir: t.TempDir()}), nil, &clock{})
+	s := newNode(t, openSQLite(t), nil, &clock{})
 	if _, err := Bootstrap(t.Context(), s.st, BootstrapOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestMintWithoutAKey(t *testing.T) {
 
 // TestForgedTokens changes one thing of a good token at a time.
 func TestForgedTokens(t *testing.T) {
-	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()}))
+	s := newServer(t, openSQLite(t))
 	signer, err := s.issuer.signingKey(tenant.System(t.Context()))
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +189,7 @@ func TestForgedTokens(t *testing.T) {
 }
 
 func TestTokenExpires(t *testing.T) {
-	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()}))
+	s := newServer(t, openSQLite(t))
 	raw := s.mint(t, time.Hour)
 	s.clock.advance(time.Hour + leeway/2)
 	s.mustLogin(t, raw)
@@ -198,6 +199,7 @@ func TestTokenExpires(t *testing.T) {
 }
 
 func TestRotation(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		a := newServer(t, st)
 		b := newNode(t, st, a.issuer.key, a.clock)
@@ -252,7 +254,7 @@ func TestRotation(t *testing.T) {
 }
 
 func TestUnknownKeyIDsReadTheStoreOnceASecond(t *testing.T) {
-	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()}))
+	s := newServer(t, openSQLite(t))
 	now := time.Now()
 	s.issuer.now = func() time.Time { return now }
 	find := func(keyID string) *verificationKey {
@@ -280,6 +282,7 @@ func TestUnknownKeyIDsReadTheStoreOnceASecond(t *testing.T) {
 }
 
 func TestEnsureKeyAtOnceMakesOne(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		s := newServer(t, st)
 		write(t, st, func(ctx context.Context, tx *ent.Tx) error {
@@ -307,7 +310,7 @@ func TestEnsureKeyAtOnceMakesOne(t *testing.T) {
 }
 
 func TestJWKS(t *testing.T) {
-	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()}))
+	s := newServer(t, openSQLite(t))
 	raw := s.mint(t, time.Hour)
 	set := jwksOf(t, s.issuer)
 	if len(set.Keys) != 1 || set.Keys[0].KeyID != kidOf(t, raw) || !set.Keys[0].IsPublic() || set.Keys[0].Use != "sig" {

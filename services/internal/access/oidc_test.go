@@ -118,6 +118,7 @@ func (s *server) withOIDC(t *testing.T, p *provider) *server {
 }
 
 func TestOIDCTakesInANewUser(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		idp := newProvider(t)
 		s := newServer(t, st).withOIDC(t, idp)
@@ -156,6 +157,7 @@ func TestOIDCTakesInANewUser(t *testing.T) {
 }
 
 func TestOIDCLinksByVerifiedEmailOnly(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		idp := newProvider(t)
 		s := newServer(t, st).withOIDC(t, idp)
@@ -185,7 +187,7 @@ func TestOIDCLinksByVerifiedEmailOnly(t *testing.T) {
 
 func TestOIDCRefuses(t *testing.T) {
 	idp := newProvider(t)
-	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()})).withOIDC(t, idp)
+	s := newServer(t, openSQLite(t)).withOIDC(t, idp)
 	now := s.clock.now()
 	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -222,7 +224,7 @@ func TestOIDCRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { s.mustLogin(t, raw) })
 	}
-	local := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()}))
+	local := newServer(t, openSQLite(t))
 	p, err := local.login(t, idp.idToken(t, now, nil))
 	assertBadCredential(t, p, err)
 }
@@ -230,7 +232,7 @@ func TestOIDCRefuses(t *testing.T) {
 func TestOIDCOutageIsNotTheCallersFault(t *testing.T) {
 	idp := newProvider(t)
 	idp.down.Store(true)
-	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()})).withOIDC(t, idp)
+	s := newServer(t, openSQLite(t)).withOIDC(t, idp)
 	raw := idp.idToken(t, s.clock.now(), nil)
 	for range 3 {
 		_, err := s.login(t, raw)
@@ -257,7 +259,7 @@ func TestOIDCOutageIsNotTheCallersFault(t *testing.T) {
 
 func TestOIDCRotation(t *testing.T) {
 	idp := newProvider(t)
-	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()})).withOIDC(t, idp)
+	s := newServer(t, openSQLite(t)).withOIDC(t, idp)
 	old := idp.idToken(t, s.clock.now(), nil)
 	s.mustLogin(t, old)
 	idp.rotate(t, "k2")
@@ -278,7 +280,7 @@ func TestOIDCRotation(t *testing.T) {
 
 func TestOIDCWithdrawnKeyStopsVerifying(t *testing.T) {
 	idp := newProvider(t)
-	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()})).withOIDC(t, idp)
+	s := newServer(t, openSQLite(t)).withOIDC(t, idp)
 	old := idp.idToken(t, s.clock.now(), nil)
 	s.mustLogin(t, old)
 	idp.rotate(t, "k2")
@@ -298,7 +300,7 @@ func TestParseKeysKeepsUsableOnes(t *testing.T) {
 		jose.JSONWebKey{Key: idp.key, KeyID: "private"},
 		"no object",
 	}
-	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()})).withOIDC(t, idp)
+	s := newServer(t, openSQLite(t)).withOIDC(t, idp)
 	s.mustLogin(t, idp.idToken(t, s.clock.now(), nil))
 	if got := len(s.oidc.keys.keys); got != 1 {
 		t.Errorf("%d keys kept: %+v", got, s.oidc.keys.keys)

@@ -15,30 +15,20 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 const testURL = "https://palisade.example"
 
 // onEachStore runs a test on an empty store of each kind.
 func onEachStore(t *testing.T, test func(t *testing.T, st *store.Store)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, openStore(t, store.Options{DataDir: t.TempDir()})) })
-	t.Run("postgres", func(t *testing.T) { test(t, openStore(t, store.Options{Database: pgtest.NewDatabase(t)})) })
+	storetest.Each(t, func(t *testing.T, o store.Options) { test(t, storetest.Open(t, o)) })
 }
 
-func openStore(t testing.TB, o store.Options) *store.Store {
-	t.Helper()
-	st, err := store.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	if _, err := st.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return st
+func openSQLite(t testing.TB) *store.Store {
+	return storetest.Open(t, store.Options{DataDir: storetest.SQLite(t)})
 }
 
 // clock is a time that only a test moves: however slow the machine is, no interval passes by itself.

@@ -31,6 +31,7 @@ func (s *server) createToken(t testing.TB, spec TokenSpec) (*ent.Token, string) 
 }
 
 func TestTokenAuthenticates(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		s := newServer(t, st)
 		spec := s.spec()
@@ -52,6 +53,7 @@ func TestTokenAuthenticates(t *testing.T) {
 }
 
 func TestBadTokensLookAlike(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		s := newServer(t, st)
 		revoked, revokedValue := s.createToken(t, s.spec())
@@ -85,6 +87,7 @@ func TestBadTokensLookAlike(t *testing.T) {
 }
 
 func TestTokensStayInTheirDeployment(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		s, ctx := newServer(t, st), t.Context()
 		var other *ent.Deployment
@@ -113,6 +116,7 @@ func TestTokensStayInTheirDeployment(t *testing.T) {
 }
 
 func TestTokenListAndRevoke(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		s, ctx, id := newServer(t, st), t.Context(), int64(0)
 		for range 3 {
@@ -140,7 +144,7 @@ func TestTokenListAndRevoke(t *testing.T) {
 }
 
 func TestTokenCreateRefuses(t *testing.T) {
-	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()}))
+	s := newServer(t, openSQLite(t))
 	for field, change := range map[string]func(*TokenSpec){
 		"name":      func(o *TokenSpec) { o.Name = " " },
 		"scopes":    func(o *TokenSpec) { o.Scopes = nil },
@@ -162,6 +166,7 @@ func TestTokenCreateRefuses(t *testing.T) {
 }
 
 func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		s := newServer(t, st)
 		if err := s.Close(t.Context()); err != nil { // it writes every few seconds; here the test does
@@ -217,7 +222,7 @@ func TestLastUseIsBounded(t *testing.T) {
 }
 
 func TestLastUseIsWrittenOnClose(t *testing.T) {
-	s := newServer(t, openStore(t, store.Options{DataDir: t.TempDir()}))
+	s := newServer(t, openSQLite(t))
 	row, value := s.createToken(t, s.spec())
 	s.mustLogin(t, value)
 	if err := s.Close(t.Context()); err != nil {
@@ -233,6 +238,7 @@ func TestLastUseIsWrittenOnClose(t *testing.T) {
 }
 
 func TestBootstrap(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		const nodes = 5
 		starts := make([]*FirstStart, nodes)
@@ -273,7 +279,7 @@ func TestBootstrap(t *testing.T) {
 
 func TestBootstrapWithAChosenToken(t *testing.T) {
 	for _, value := range []string{"sgp_" + strings.Repeat("a1", 20), strings.Repeat("0f", 32)} {
-		st := openStore(t, store.Options{DataDir: t.TempDir()})
+		st := openSQLite(t)
 		first, err := Bootstrap(t.Context(), st, BootstrapOptions{Slug: "acme", Token: value})
 		if err != nil {
 			t.Fatal(err)
@@ -293,7 +299,7 @@ func TestBootstrapWithAChosenToken(t *testing.T) {
 }
 
 func TestBootstrapRefuses(t *testing.T) {
-	st := openStore(t, store.Options{DataDir: t.TempDir()})
+	st := openSQLite(t)
 	for name, o := range map[string]BootstrapOptions{
 		"upper case":  {Slug: "Acme"},
 		"slash":       {Slug: "acme/web"},
@@ -325,7 +331,7 @@ func TestSlugOf(t *testing.T) {
 }
 
 func BenchmarkAuthenticateToken(b *testing.B) {
-	s := newServer(b, openStore(b, store.Options{DataDir: b.TempDir()}))
+	s := newServer(b, openSQLite(b))
 	header := "Bearer " + s.first.TokenValue
 	for b.Loop() {
 		if _, err := s.Authenticate(b.Context(), header); err != nil {
@@ -335,6 +341,7 @@ func BenchmarkAuthenticateToken(b *testing.B) {
 }
 
 func TestCreateAsGivesNoMoreThanTheCallerHas(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		s := newServer(t, st)
 		create := func(caller *Principal, role Role, change func(*TokenSpec)) error {

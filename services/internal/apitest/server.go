@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +23,8 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/access"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // bootstrapToken is the admin's token of the first deployment.
@@ -60,7 +61,7 @@ func Each(t *testing.T, test func(t *testing.T, s *Server)) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		database := pgtest.NewDatabase(t)
+		database := storetest.Postgres(t)
 		test(t, Start(t, func(c *services.Config) { c.Database = database }))
 	})
 }
@@ -81,6 +82,9 @@ func startIn(ctx context.Context, t testing.TB, adjust func(*services.Config)) *
 	cfg.ShutdownGrace = time.Minute // a busy machine stops slowly; nothing needs a tenth of it
 	if adjust != nil {
 		adjust(&cfg)
+	}
+	if _, err := os.Stat(cfg.SQLitePath()); cfg.Database == "" && os.IsNotExist(err) {
+		storetest.Fill(t, cfg.Data)
 	}
 	running, err := services.Start(context.WithoutCancel(ctx), cfg, testWriter{t})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 )
 
 func TestEntryIsWrittenWithItsChange(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		ctx, recorder := n.call(acme)
 		before := &projectsv1.Project{Id: 1 << 60, Name: "acme/web", Tags: []string{"old"}}
@@ -67,6 +68,7 @@ func (n *node) entriesIn(ctx context.Context, tx *ent.Tx) int {
 }
 
 func TestNothingIsWrittenWithoutTheOther(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		ctx, recorder := n.call(acme)
 		broken := errors.New("broken")
@@ -102,6 +104,7 @@ func TestNothingIsWrittenWithoutTheOther(t *testing.T) {
 }
 
 func TestDeploymentOfAnEntry(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		note := func(ctx context.Context, call audit.Call, deployments ...int64) error {
 			ctx, _ = n.trail.Record(tenant.System(ctx), call)
@@ -150,6 +153,7 @@ func TestDeploymentOfAnEntry(t *testing.T) {
 }
 
 func TestBegin(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		// What the chain makes for a caller without a credential.
 		ctx, outer := n.trail.Record(tenant.NewContext(t.Context(), acme), audit.Call{Method: "/scm/Receive", RequestID: "r-9", Remote: "192.0.2.9"})
@@ -169,6 +173,7 @@ func TestBegin(t *testing.T) {
 }
 
 func TestChangeOutsideOfWrite(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		audit.Change(t.Context(), "tag", 1, nil, nil) // nobody's: as in tests and in the commands of the server itself
 		ctx, _ := n.call(acme)
@@ -182,6 +187,7 @@ func TestChangeOutsideOfWrite(t *testing.T) {
 }
 
 func TestAppend(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		must(t, n.trail.Append(t.Context(), ada(acme), acme, codes.PermissionDenied))
 		n.tags(acme, "a")

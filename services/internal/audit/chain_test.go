@@ -12,6 +12,7 @@ import (
 )
 
 func TestChainOfManyAtOnce(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, first, second *node) {
 		const calls = 200
 		failed := make(chan error, calls)
@@ -48,6 +49,7 @@ func TestChainOfManyAtOnce(t *testing.T) {
 
 // TestVerifyWhileOthersAppend walks again and again while the chain grows under it.
 func TestVerifyWhileOthersAppend(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, first, second *node) {
 		first.tags(acme, "first")
 		done := make(chan error)
@@ -129,6 +131,7 @@ var tamperings = []struct {
 }
 
 func TestVerifyFinds(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		for _, c := range tamperings {
 			t.Run(c.name, func(t *testing.T) {
@@ -150,6 +153,7 @@ func TestVerifyFinds(t *testing.T) {
 
 // Whoever cuts off the end and makes the head fit must not get a whole chain as soon as the server writes its next entry.
 func TestServerDoesNotSealAForgedHead(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		for name, forge := range map[string]string{
 			"a forged head":  "UPDATE audit_heads SET sequence = 3, hash = (SELECT hash FROM audit_entries WHERE deployment_id = 1 AND sequence = 3) WHERE deployment_id = 1",
@@ -172,6 +176,7 @@ func TestServerDoesNotSealAForgedHead(t *testing.T) {
 }
 
 func TestAnchor(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		n.tags(acme, "a", "b", "c")
 		end := n.verify(acme)
@@ -196,6 +201,7 @@ func TestAnchor(t *testing.T) {
 }
 
 func TestUnchainedEntriesAreCounted(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		n.sql("INSERT INTO audit_entries (deployment_id, actor_kind, actor_id, method, code, request, request_id, remote, at) VALUES (1, 'user', 1, '/x/Y', 'OK', '{}', 'r', '', 1)")
 		n.tags(acme, "a")
@@ -206,6 +212,7 @@ func TestUnchainedEntriesAreCounted(t *testing.T) {
 }
 
 func TestKeyIsNotReplaced(t *testing.T) {
+	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		n.sql("DELETE FROM settings WHERE name = 'audit_key'")
 		again, err := audit.Open(t.Context(), n.store, n.keyring, slog.New(slog.DiscardHandler))

@@ -13,9 +13,9 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	"github.com/palisade/palisade/services/internal/audit"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // The deployments of these tests. Nothing here needs more of them than their numbers.
@@ -36,24 +36,17 @@ type node struct {
 // onEachDatabase runs a test with two nodes on the same database.
 func onEachDatabase(t *testing.T, test func(t *testing.T, first, second *node)) {
 	t.Helper()
-	run := func(t *testing.T, o store.Options) {
-		t.Parallel()
+	storetest.Each(t, func(t *testing.T, o store.Options) {
 		keyFile := filepath.Join(t.TempDir(), "key")
 		test(t, newNode(t, o, keyFile), newNode(t, o, keyFile))
-	}
-	t.Run("sqlite", func(t *testing.T) { run(t, store.Options{DataDir: t.TempDir()}) })
-	t.Run("postgres", func(t *testing.T) { run(t, store.Options{Database: pgtest.NewDatabase(t)}) })
+	})
 }
 
 func newNode(t *testing.T, o store.Options, keyFile string) *node {
 	t.Helper()
 	n := &node{t: t, log: &logBuffer{}}
+	n.store = storetest.Open(t, o)
 	var err error
-	n.store, err = store.Open(t.Context(), o)
-	must(t, err)
-	t.Cleanup(func() { _ = n.store.Close() })
-	_, err = n.store.Migrate(t.Context())
-	must(t, err)
 	n.keyring, err = secret.Open(keyFile, true)
 	must(t, err)
 	n.trail, err = audit.Open(t.Context(), n.store, n.keyring, slog.New(slog.NewTextHandler(n.log, nil)))

@@ -38,6 +38,7 @@ import (
 	"github.com/palisade/palisade/services/internal/inprocess"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/internal/telemetry"
 	"github.com/palisade/palisade/services/internal/traffic"
 )
@@ -169,11 +170,7 @@ func newFixture(t testing.TB, change ...func(*chain.Deps)) *fixture {
 
 func (f *fixture) openStore(ctx context.Context) {
 	t := f.t
-	st, err := store.Open(ctx, store.Options{DataDir: t.TempDir()})
-	must(t, err)
-	t.Cleanup(func() { _ = st.Close() })
-	_, err = st.Migrate(ctx)
-	must(t, err)
+	st := storetest.Open(t, store.Options{DataDir: storetest.SQLite(t)})
 	keyring, err := secret.Open(filepath.Join(t.TempDir(), "key"), true)
 	must(t, err)
 	f.trail, err = audit.Open(ctx, st, keyring, slog.New(slog.DiscardHandler))

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/mattn/go-sqlite3"
+
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 const (
@@ -42,7 +44,7 @@ func Backup(ctx context.Context, from, to string, progress func(done, total int6
 		return Contents{}, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	staged := filepath.Join(dir, fileName)
+	staged := filepath.Join(dir, store.SQLiteFile)
 	if err := backUp(ctx, from, staged, progress); err != nil {
 		return Contents{}, err
 	}

@@ -375,7 +375,7 @@ func (c *copier) refreshStatistics(ctx context.Context) error {
 	return errors.Join(st.RefreshStatistics(ctx), st.Close())
 }
 
-func stagedFile(e Endpoint) string { return filepath.Join(e.stagingDir(), fileName) }
+func stagedFile(e Endpoint) string { return filepath.Join(e.stagingDir(), store.SQLiteFile) }
 
 // publish gives a finished file its name, which must be free, and removes the directory in which it grew.
 func publish(staged, path string) error {

@@ -37,7 +37,7 @@ func TestThereAndBack(t *testing.T) {
 	f := newFixture(t, 60)
 	there := newPostgres(t)
 	out := mustRun(t, f.options(there))
-	back := Endpoint{SQLite: filepath.Join(t.TempDir(), "new", fileName)}
+	back := Endpoint{SQLite: filepath.Join(t.TempDir(), "new", store.SQLiteFile)}
 	in := mustRun(t, Options{From: there, To: back, KeyFile: f.keyFile, BatchRows: 11})
 	if !slices.Equal(out.Tables, in.Tables) {
 		t.Error("the checksums of the way back are others")
@@ -96,7 +96,7 @@ func TestResume(t *testing.T) {
 	f := newFixture(t, 40)
 	whole := mustRun(t, f.options(newPostgres(t)))
 	there := newPostgres(t)
-	back := Endpoint{SQLite: filepath.Join(t.TempDir(), fileName)}
+	back := Endpoint{SQLite: filepath.Join(t.TempDir(), store.SQLiteFile)}
 	for _, o := range []Options{f.options(there), {From: there, To: back, KeyFile: f.keyFile, BatchRows: 5}} {
 		broken := 0
 		for {
@@ -147,11 +147,11 @@ func TestRefusals(t *testing.T) {
 	refused(Options{From: there, To: newPostgres(t)}, "pg_dump")
 	refused(Options{From: Endpoint{SQLite: f.path}, To: Endpoint{SQLite: "x"}}, "palisade backup")
 	refused(Options{From: there, To: Endpoint{SQLite: filepath.Join(t.TempDir(), "other.db")}}, "other.db", "palisade.db")
-	stray := Endpoint{SQLite: filepath.Join(t.TempDir(), fileName)}
+	stray := Endpoint{SQLite: filepath.Join(t.TempDir(), store.SQLiteFile)}
 	if err := os.WriteFile(stray.SQLite+"-wal", []byte("of another database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(Options{From: there, To: stray}, fileName+"-wal", "move it away")
+	refused(Options{From: there, To: stray}, store.SQLiteFile+"-wal", "move it away")
 	o := f.options(there)
 	o.KeyFile = filepath.Join(t.TempDir(), "none")
 	refused(o, "--key-file")
@@ -202,7 +202,7 @@ func TestPostgresIsWrittenTo(t *testing.T) {
 	if _, err := tx.Exec("DELETE FROM tokens"); err != nil {
 		t.Fatal(err)
 	}
-	back := Options{From: there, To: Endpoint{SQLite: filepath.Join(t.TempDir(), fileName)}, KeyFile: f.keyFile}
+	back := Options{From: there, To: Endpoint{SQLite: filepath.Join(t.TempDir(), store.SQLiteFile)}, KeyFile: f.keyFile}
 	if _, err := Run(t.Context(), back); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "writing") {
 		t.Errorf("got %v", err)
 	}

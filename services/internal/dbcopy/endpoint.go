@@ -14,9 +14,6 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// fileName is what the server calls its SQLite file in the data directory.
-const fileName = "palisade.db"
-
 // Endpoint is a database that is copied from or to: a SQLite file, or a PostgreSQL database.
 type Endpoint struct {
 	// SQLite is the path of the file; Postgres is a postgres:// URL. One of them is empty.
@@ -29,7 +26,7 @@ func ParseEndpoint(text string) (Endpoint, error) {
 		info, err := os.Stat(path)
 		// What is not there and has no extension is a data directory that is to be made.
 		if err == nil && info.IsDir() || errors.Is(err, fs.ErrNotExist) && filepath.Ext(path) == "" {
-			path = filepath.Join(path, fileName)
+			path = filepath.Join(path, store.SQLiteFile)
 		}
 		return Endpoint{SQLite: path}, nil
 	}
@@ -92,9 +89,9 @@ func check(from, to Endpoint) error {
 		_, err := os.Stat(from.SQLite)
 		return err
 	}
-	if filepath.Base(to.SQLite) != fileName {
+	if filepath.Base(to.SQLite) != store.SQLiteFile {
 		return fmt.Errorf("the target is called %s, but the server looks for %s in its data directory: name that file, or the directory",
-			filepath.Base(to.SQLite), fileName)
+			filepath.Base(to.SQLite), store.SQLiteFile)
 	}
 	_, err := os.Lstat(to.SQLite)
 	switch {

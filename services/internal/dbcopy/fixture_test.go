@@ -26,7 +26,7 @@ type fixture struct {
 func newFixture(t *testing.T, rows int) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	f := &fixture{path: filepath.Join(dir, fileName), keyFile: filepath.Join(dir, keyName), seed: rand.Uint64()}
+	f := &fixture{path: filepath.Join(dir, store.SQLiteFile), keyFile: filepath.Join(dir, keyName), seed: rand.Uint64()}
 	t.Logf("seed %d", f.seed)
 	st, err := store.Open(t.Context(), store.Options{DataDir: dir})
 	if err != nil {

@@ -111,7 +111,7 @@ var ErrUnfinished = errors.New("has not ended")
 // Unfinished returns ErrUnfinished when a copy into the data directory, where nothing else is yet, was begun and has not come to
 // its end.
 func Unfinished(dataDir string) error {
-	e := Endpoint{SQLite: filepath.Join(dataDir, fileName)}
+	e := Endpoint{SQLite: filepath.Join(dataDir, store.SQLiteFile)}
 	if _, err := os.Stat(e.SQLite); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // copyEnv tells this test program to be a copy that can be killed: it holds source, key file and target.
@@ -39,7 +41,7 @@ func TestKilled(t *testing.T) {
 	f := newFixture(t, 40)
 	there := newPostgres(t)
 	whole := killed(t, f, Endpoint{SQLite: f.path}, there)
-	back := Endpoint{SQLite: filepath.Join(t.TempDir(), fileName)}
+	back := Endpoint{SQLite: filepath.Join(t.TempDir(), store.SQLiteFile)}
 	if again := killed(t, f, there, back); !slices.Equal(whole.Tables, again.Tables) {
 		t.Error("the way back has other checksums")
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // Stage copies a backup into a new directory beside the place where it is going to be, and checks that it is whole: that
@@ -25,7 +27,7 @@ func Stage(ctx context.Context, from, dataDir string) (dir string, err error) {
 	if dir, err = os.MkdirTemp(dataDir, ".palisade-restore-*"); err != nil {
 		return "", err
 	}
-	if err := stage(ctx, from, filepath.Join(dir, fileName)); err != nil {
+	if err := stage(ctx, from, filepath.Join(dir, store.SQLiteFile)); err != nil {
 		return "", errors.Join(err, os.RemoveAll(dir))
 	}
 	return dir, nil
@@ -112,7 +114,7 @@ func Replaceable(ctx context.Context, path string, force bool) error {
 // Install gives a staged database its place. One that is there keeps its content under another name, which is returned; so
 // does a log without its database, which SQLite would take for that of the new one.
 func Install(ctx context.Context, dir, path string, now time.Time) (kept string, err error) {
-	staged := filepath.Join(dir, fileName)
+	staged := filepath.Join(dir, store.SQLiteFile)
 	if err := RefuseOpen(ctx, staged); err != nil { // which also empties the log
 		return "", err
 	}

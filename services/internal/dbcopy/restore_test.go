@@ -8,13 +8,15 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // The log that a killed server left, whose database is gone, must not be taken for that of the database that is restored.
 func TestInstallBesideAStrayLog(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	path, dir := filepath.Join(home, fileName), filepath.Join(home, "staged")
+	path, dir := filepath.Join(home, store.SQLiteFile), filepath.Join(home, "staged")
 	write := func(path, text string) {
 		t.Helper()
 		db, err := sql.Open("sqlite3", "file:"+path+"?_journal_mode=WAL")
@@ -30,7 +32,7 @@ func TestInstallBesideAStrayLog(t *testing.T) {
 		if text == "lost" { // as a server that is killed leaves it: nothing is in the file yet
 			log, err := os.ReadFile(path + "-wal")
 			if err == nil {
-				err = os.WriteFile(filepath.Join(home, fileName+"-wal"), log, 0o600)
+				err = os.WriteFile(filepath.Join(home, store.SQLiteFile+"-wal"), log, 0o600)
 			}
 			if err != nil || len(log) == 0 {
 				t.Fatalf("%d bytes, %v", len(log), err)
@@ -40,11 +42,11 @@ func TestInstallBesideAStrayLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(filepath.Join(t.TempDir(), fileName), "lost")
+	write(filepath.Join(t.TempDir(), store.SQLiteFile), "lost")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(filepath.Join(dir, fileName), "restored")
+	write(filepath.Join(dir, store.SQLiteFile), "restored")
 	now := time.Now()
 	if _, err := Install(t.Context(), dir, path, now); err != nil {
 		t.Fatal(err)

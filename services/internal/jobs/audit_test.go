@@ -12,13 +12,14 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // TestAuditOfJobs: a job that changes something has an entry in the deployment of the change, others have none.
 func TestAuditOfJobs(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, o store.Options) {
-		st := openStore(t, o)
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
 		log, out := newLogger(t)
 		keyring, err := secret.Open(filepath.Join(t.TempDir(), "key"), true)
 		if err != nil {

@@ -14,39 +14,12 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
 // patience is for a busy machine: no test needs a hundredth of it when all is well.
 const patience = 2 * time.Minute
-
-// onEachStore runs a test on both databases.
-func onEachStore(t *testing.T, test func(t *testing.T, o store.Options)) {
-	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, store.Options{DataDir: t.TempDir()})
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, store.Options{Database: pgtest.NewDatabase(t)})
-	})
-}
-
-func openStore(t testing.TB, o store.Options) *store.Store {
-	t.Helper()
-	st, err := store.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	if _, err := st.MigrateOnStart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return st
-}
 
 // logs collects what is logged.
 type logs struct {

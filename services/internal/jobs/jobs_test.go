@@ -12,12 +12,13 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 func TestEnqueueFollowsTheTransaction(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, o store.Options) {
-		st := openStore(t, o)
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
 		log, out := newLogger(t)
 		seen := newNotes()
 		j := start(t, st, log, Work{Register: seen.register})
@@ -62,7 +63,7 @@ func TestEnqueueFollowsTheTransaction(t *testing.T) {
 
 func TestEnqueueOutsideATransaction(t *testing.T) {
 	t.Parallel()
-	st, other := openStore(t, store.Options{DataDir: t.TempDir()}), openStore(t, store.Options{DataDir: t.TempDir()})
+	st, other := storetest.Open(t, store.Options{DataDir: storetest.SQLite(t)}), storetest.Open(t, store.Options{DataDir: storetest.SQLite(t)})
 	log, _ := newLogger(t)
 	j := newJobs(t, st, log, Work{Register: newNotes().register})
 	if err := j.Enqueue(t.Context(), note{}, nil); err == nil || !strings.Contains(err.Error(), "enqueue note: not inside store.Write") {
@@ -92,16 +93,16 @@ func (unknown) Kind() string { return "nobody_does_this" }
 
 func TestJobsSurviveARestart(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, o store.Options) {
+	storetest.Each(t, func(t *testing.T, o store.Options) {
 		log, out := newLogger(t)
-		before := openStore(t, o)
+		before := storetest.Open(t, o)
 		seen := newNotes()
 		enqueue(t, before, newJobs(t, before, log, Work{Register: seen.register}), note{"left behind"})
 		if err := before.Close(); err != nil {
 			t.Fatal(err)
 		}
 
-		st := openStore(t, o)
+		st := storetest.Open(t, o)
 		depth, err := newJobs(t, st, log, Work{Register: seen.register}).Depth(t.Context())
 		if err != nil || depth[river.QueueDefault] != 1 {
 			t.Errorf("depth is %v, %v; want one job in the default queue", depth, err)
@@ -124,8 +125,8 @@ func TestJobsSurviveARestart(t *testing.T) {
 // A process that was killed leaves a job that looks as if it were running.
 func TestJobsOfAKilledProcessAreRescued(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, o store.Options) {
-		st := openStore(t, o)
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
 		log, _ := newLogger(t)
 		seen := newNotes()
 		j := newJobs(t, st, log, Work{Register: seen.register})
@@ -148,8 +149,8 @@ func TestJobsOfAKilledProcessAreRescued(t *testing.T) {
 
 func TestFailedJobsAreTriedAgain(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, o store.Options) {
-		st := openStore(t, o)
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
 		log, out := newLogger(t)
 		seen := newNotes()
 		failed := false
@@ -173,8 +174,8 @@ func TestFailedJobsAreTriedAgain(t *testing.T) {
 
 func TestOnceWaiting(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, o store.Options) {
-		st := openStore(t, o)
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
 		log, out := newLogger(t)
 		seen := newNotes()
 		release := make(chan struct{})
@@ -220,8 +221,8 @@ func TestOnceWaiting(t *testing.T) {
 
 func TestPeriodicJobs(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, o store.Options) {
-		st := openStore(t, o)
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
 		log, out := newLogger(t)
 		seen := newNotes()
 		j := start(t, st, log, Work{Register: seen.register, Periodic: []*river.PeriodicJob{Every(time.Second, onceNote{"tick"})}})

@@ -8,20 +8,20 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // Several nodes share one PostgreSQL: every job runs once.
 func TestNodesShareTheQueue(t *testing.T) {
 	t.Parallel()
-	o := store.Options{Database: pgtest.NewDatabase(t), MaxOpen: 5}
+	o := store.Options{Database: storetest.Postgres(t), MaxOpen: 5}
 	log, out := newLogger(t)
 	seen := newNotes()
-	st := openStore(t, o)
+	st := storetest.Open(t, o)
 	nodes := []*Jobs{start(t, st, log, Work{Register: seen.register})}
 	for range 2 {
-		nodes = append(nodes, start(t, openStore(t, o), log, Work{Register: seen.register}))
+		nodes = append(nodes, start(t, storetest.Open(t, o), log, Work{Register: seen.register}))
 	}
 	const n = 50
 	for range n {
@@ -44,8 +44,8 @@ func TestNodesShareTheQueue(t *testing.T) {
 
 func TestStopWaitsForRunningJobs(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, o store.Options) {
-		st := openStore(t, o)
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
 		log, out := newLogger(t)
 		seen := newNotes()
 		release := make(chan struct{})
@@ -78,8 +78,8 @@ func TestStopWaitsForRunningJobs(t *testing.T) {
 
 func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, o store.Options) {
-		st := openStore(t, o)
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
 		log, out := newLogger(t)
 		seen := newNotes()
 		seen.work = func(ctx context.Context, _ string) error {
@@ -106,8 +106,8 @@ func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
 // Whatever River does at the moment of a stop, it is no error and holds nobody up.
 func TestStopAtAnyTime(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, o store.Options) {
-		st := openStore(t, o)
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
 		log, out := newLogger(t)
 		seen := newNotes()
 		for range 20 {

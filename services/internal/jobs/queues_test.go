@@ -10,13 +10,14 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // A queue that is full keeps nobody else waiting.
 func TestQueuesDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, o store.Options) {
-		st := openStore(t, o)
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
 		log, out := newLogger(t)
 		seen := newNotes()
 		release := make(chan struct{})
@@ -53,8 +54,8 @@ func TestQueuesDoNotWaitForEachOther(t *testing.T) {
 
 func TestLostJobs(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, o store.Options) {
-		st := openStore(t, o)
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
 		log, _ := newLogger(t)
 		j := newJobs(t, st, log, Work{Register: newNotes().register})
 		enqueue(t, st, j, note{"taken long ago"}, note{"taken now"}, note{"waits"}, onceNote{"another kind"})

@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // longWrite is how long an import holds the writer in this test: long enough for an election (every 5 s) to begin in it
@@ -21,7 +22,7 @@ const longWrite = 11 * time.Second
 // A transaction that holds the only writer of SQLite for long is not an error, and jobs run after it.
 func TestLongWriteTransaction(t *testing.T) {
 	t.Parallel()
-	st := openStore(t, store.Options{DataDir: t.TempDir()})
+	st := storetest.Open(t, store.Options{DataDir: storetest.SQLite(t)})
 	log, out := newLogger(t)
 	seen, ticks, release := newNotes(), newNotes(), make(chan struct{})
 	seen.work = func(ctx context.Context, _ string) error { return until(ctx, release) }
@@ -64,7 +65,7 @@ func TestLongWriteTransaction(t *testing.T) {
 // Without jobs nobody asks for the writer: a reader answers.
 func TestFetchingWaitsForNoWriter(t *testing.T) {
 	t.Parallel()
-	st := openStore(t, store.Options{DataDir: t.TempDir()})
+	st := storetest.Open(t, store.Options{DataDir: storetest.SQLite(t)})
 	log, _ := newLogger(t)
 	j := newJobs(t, st, log, Work{Register: newNotes().register})
 	err := st.Write(tenant.System(t.Context()), func(context.Context, *ent.Tx) error {

@@ -29,20 +29,39 @@ var server = sync.OnceValues(func() (string, error) {
 
 // NewDatabase creates an empty database and returns its URL. The database is dropped when the test ends, whoever is
 // still connected to it. The test fails at once when there is no server and none can be started.
-func NewDatabase(t testing.TB) string {
+func NewDatabase(t testing.TB) (databaseURL string) {
 	t.Helper()
 	serverURL, err := server()
 	if err != nil {
 		t.Fatalf("no PostgreSQL for this test: %v", err)
 	}
-	u, err := url.Parse(serverURL)
+	return create(t, serverURL, "template0") // which has no connections that could block the copy; template1 may
+}
+
+// NewCopy is NewDatabase, but the database is a copy of one that fill makes. That is kept under a name for all programs that use
+// the server: the first one that wants it fills it.
+func NewCopy(t testing.TB, of string, fill func(databaseURL string) error) (databaseURL string) {
+	t.Helper()
+	serverURL, err := server()
 	if err != nil {
-		t.Fatalf("%s is no URL", Env) // the text of err would show a password
+		t.Fatalf("no PostgreSQL for this test: %v", err)
 	}
+	if err := keep(serverURL, of, fill); err != nil {
+		t.Fatalf("make the database %s: %v", of, err)
+	}
+	return create(t, serverURL, of)
+}
+
+func create(t testing.TB, serverURL, template string) (databaseURL string) {
+	t.Helper()
 	// The name leads back to the test when a database is left behind by a killed program.
 	name := "palisade_" + identifier(t.Name()) + "_" + strings.ToLower(rand.Text()[:10])
-	// template0 has no connections that could block the copy; template1 may.
-	if err := administer(serverURL, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE template0"); err != nil {
+	databaseURL, err := at(serverURL, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = administer(serverURL, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE "+pgx.Identifier{template}.Sanitize()+" STRATEGY file_copy")
+	if err != nil {
 		t.Fatalf("create database %s: %v", name, err)
 	}
 	t.Cleanup(func() {
@@ -50,9 +69,70 @@ func NewDatabase(t testing.TB) string {
 			t.Errorf("drop database %s: %v", name, err)
 		}
 	})
-	u.Path = "/" + name
-	return u.String()
+	return databaseURL
 }
+
+// at is the URL of another database of the same server.
+func at(serverURL, name string) (string, error) {
+	u, err := url.Parse(serverURL)
+	if err != nil {
+		return "", fmt.Errorf("%s is no URL", Env) // the text of err would show a password
+	}
+	u.Path = "/" + name
+	return u.String(), nil
+}
+
+// keep fills a database unless it is there. Programs that want the same one wait for each other.
+func keep(serverURL, name string, fill func(databaseURL string) error) error {
+	kept.Lock()
+	defer kept.Unlock()
+	if kept.names[name] {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, serverURL)
+	if err != nil {
+		return fmt.Errorf("connect to the server of %s: %w", Env, err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }() // and with it the lock
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock(hashtext($1))", name); err != nil {
+		return err
+	}
+	var there bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&there); err != nil {
+		return err
+	}
+	if !there {
+		unfinished := name + "_unfinished"
+		quoted := pgx.Identifier{unfinished}.Sanitize()
+		// Somebody may have been killed while he filled it.
+		if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+quoted+" WITH (FORCE)"); err != nil {
+			return err
+		}
+		if _, err := conn.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE template0"); err != nil {
+			return err
+		}
+		databaseURL, err := at(serverURL, unfinished)
+		if err != nil {
+			return err
+		}
+		if err := fill(databaseURL); err != nil {
+			return err
+		}
+		if _, err := conn.Exec(ctx, "ALTER DATABASE "+quoted+" RENAME TO "+pgx.Identifier{name}.Sanitize()); err != nil {
+			return err
+		}
+	}
+	kept.names[name] = true
+	return nil
+}
+
+// kept are the databases that this program knows to be there.
+var kept = struct {
+	sync.Mutex
+	names map[string]bool
+}{names: map[string]bool{}}
 
 // administer runs one statement on a connection of its own: CREATE DATABASE refuses to run inside a transaction, and
 // an idle connection would be one fewer for the tests.

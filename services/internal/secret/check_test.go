@@ -10,28 +10,17 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // onEachStore runs a test on an empty store of each kind.
 func onEachStore(t *testing.T, test func(t *testing.T, st *store.Store)) {
-	open := func(t *testing.T, o store.Options) *store.Store {
-		st, err := store.Open(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = st.Close() })
-		if _, err := st.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return st
-	}
-	t.Run("sqlite", func(t *testing.T) { test(t, open(t, store.Options{DataDir: t.TempDir()})) })
-	t.Run("postgres", func(t *testing.T) { test(t, open(t, store.Options{Database: pgtest.NewDatabase(t)})) })
+	storetest.Each(t, func(t *testing.T, o store.Options) { test(t, storetest.Open(t, o)) })
 }
 
 func TestEnsureKey(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		ctx, right, wrong := context.Background(), newKeyring(t), newKeyring(t)
 		for range 2 {
@@ -50,6 +39,7 @@ func TestEnsureKey(t *testing.T) {
 }
 
 func TestEnsureKeyAtOnceLetsOneKeyWin(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		keys := []*Keyring{newKeyring(t), newKeyring(t), newKeyring(t)}
 		errs := make([]error, len(keys))
@@ -74,6 +64,7 @@ func TestEnsureKeyAtOnceLetsOneKeyWin(t *testing.T) {
 }
 
 func TestOpenForDoesNotReplaceALostKey(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		ctx, path := context.Background(), filepath.Join(t.TempDir(), "palisade.key")
 		first, err := OpenFor(ctx, st, path)

@@ -64,7 +64,7 @@ func TestCheckpointAside(t *testing.T) {
 	if look(); pages > 100 {
 		t.Errorf("a short transaction left %d pages in the log", pages)
 	}
-	log, err := os.Stat(filepath.Join(o.DataDir, sqliteFile+"-wal"))
+	log, err := os.Stat(filepath.Join(o.DataDir, SQLiteFile+"-wal"))
 	if err != nil {
 		t.Fatal(err)
 	}

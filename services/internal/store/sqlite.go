@@ -17,8 +17,8 @@ import (
 	"github.com/palisade/palisade/services/internal/cmalloc"
 )
 
-// sqliteFile is the name of the database in the data directory.
-const sqliteFile = "palisade.db"
+// SQLiteFile is the name of the database in the data directory.
+const SQLiteFile = "palisade.db"
 
 // openSQLite opens one file with a pool of one writer and a pool of readers: a transaction takes the write lock when it
 // begins (_txlock=immediate), so that none fails half-way, and readers never wait for it (WAL). A commit is on the disk when
@@ -27,7 +27,7 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
 	}
-	path := filepath.Join(o.DataDir, sqliteFile)
+	path := filepath.Join(o.DataDir, SQLiteFile)
 	if err := createSQLite(ctx, path); err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, err)
 	}

@@ -17,30 +17,13 @@ import (
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/tenant"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // onEachStore runs a test on an empty store of each kind.
 func onEachStore(t *testing.T, test func(t *testing.T, st *store.Store)) {
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); test(t, openStore(t, store.Options{DataDir: t.TempDir()})) })
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, openStore(t, store.Options{Database: pgtest.NewDatabase(t)}))
-	})
-}
-
-func openStore(t *testing.T, o store.Options) *store.Store {
-	t.Helper()
-	st, err := store.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	if _, err := st.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return st
+	storetest.Each(t, func(t *testing.T, o store.Options) { test(t, storetest.Open(t, o)) })
 }
 
 func replace(t *testing.T, st *store.Store, scan Scan, byLockfile map[string][]Dependency) {
@@ -234,6 +217,7 @@ func TestReplaceProperty(t *testing.T) {
 
 // A large monorepo takes seconds the first time, and less when nothing changed.
 func TestReplaceMany(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("50,000 rows")
 	}
@@ -326,7 +310,7 @@ func TestPackages(t *testing.T) {
 // A package is not taken for unused while a scan that has dependencies of it is on its way.
 func TestTidyBesideAScan(t *testing.T) {
 	t.Parallel()
-	st := openStore(t, store.Options{Database: pgtest.NewDatabase(t)}) // SQLite has one writer
+	st := storetest.Open(t, store.Options{Database: storetest.Postgres(t)}) // SQLite has one writer
 	scan := Scan{DeploymentID: 1, ProjectID: 7, ScanID: 1, At: 1, Complete: true}
 	was := Dependency{Ecosystem: "npm", Package: "back", Version: "1"}
 	replace(t, st, scan, map[string][]Dependency{"go.sum": {was}})

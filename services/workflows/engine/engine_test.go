@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/ent/workflowattempt"
 	"github.com/palisade/palisade/ent/workflowfork"
 	"github.com/palisade/palisade/ent/workflowtask"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 func workflow(steps string) string {
@@ -293,7 +293,7 @@ func TestForget(t *testing.T) {
 // Two servers share the runs of one database: every attempt is made once.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, store.Options{Database: pgtest.NewDatabase(t), MaxOpen: 12})
+	f := newFixture(t, store.Options{Database: storetest.Postgres(t), MaxOpen: 12})
 	f.start(f.open())
 	var runs []*ent.WorkflowRun
 	for range 5 {

@@ -18,8 +18,8 @@ import (
 	"github.com/palisade/palisade/ent/workflowattempt"
 	"github.com/palisade/palisade/ent/workflowtask"
 	"github.com/palisade/palisade/services/internal/jobs"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/internal/telemetry"
 	"github.com/palisade/palisade/services/workflows/definition"
 	"github.com/palisade/palisade/services/workflows/step"
@@ -32,13 +32,9 @@ const patience = 3 * time.Minute
 func onEachStore(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, newFixture(t, store.Options{DataDir: t.TempDir()}))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, newFixture(t, store.Options{Database: pgtest.NewDatabase(t), MaxOpen: 12}))
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		o.MaxOpen = 12
+		test(t, newFixture(t, o))
 	})
 }
 
@@ -85,15 +81,7 @@ func newFixture(t *testing.T, o store.Options) *fixture {
 
 func (f *fixture) open() *store.Store {
 	f.t.Helper()
-	st, err := store.Open(f.t.Context(), f.options)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() { _ = st.Close() })
-	if _, err := st.MigrateOnStart(f.t.Context()); err != nil {
-		f.t.Fatal(err)
-	}
-	return st
+	return storetest.Open(f.t, f.options)
 }
 
 // start starts a server on the database.

@@ -37,6 +37,7 @@ func (w world) gitHost(t testing.TB) (*clonetest.Server, int64) {
 }
 
 func TestCodeFetch(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, w world) {
 		host, web := w.gitHost(t)
 		commit := host.Commit(t, "acme/web", "refs/heads/main", map[string]string{
@@ -76,6 +77,7 @@ func TestCodeFetch(t *testing.T) {
 }
 
 func TestCodeFetchRefs(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, w world) {
 		host, web := w.gitHost(t)
 		main := host.Commit(t, "acme/web", "refs/heads/main", map[string]string{"a": "main"})
@@ -104,6 +106,7 @@ func TestCodeFetchRefs(t *testing.T) {
 }
 
 func TestCodeFetchFailures(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, w world) {
 		host, web := w.gitHost(t)
 		files := map[string]string{}
@@ -150,6 +153,7 @@ func TestCodeFetchFailures(t *testing.T) {
 
 // A project that no scan has given a URL is looked for where the connection is, and tokens go by the host's customs.
 func TestCodeFetchWithoutURL(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, w world) {
 		host := clonetest.New(t)
 		host.Username, host.Password = "oauth2", "pw-4711"

@@ -30,6 +30,7 @@ func ids(list []listed) (out []int64) {
 }
 
 func TestFindingsQuery(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, w world) {
 		web, api := w.project(t, w.Tenant, "acme/web", "https://git.acme.test/acme/web"), w.project(t, w.Tenant, "acme/api", "")
 		other := w.AddTenant(t, "globex")
@@ -88,6 +89,7 @@ func TestFindingsQuery(t *testing.T) {
 
 // A list that an output cannot hold ends early, and long texts are cut.
 func TestFindingsQueryIsBounded(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, w world) {
 		web := w.project(t, w.Tenant, "acme/web", "")
 		first := w.finding(t, w.Tenant, fact{project: web, message: "m", snippet: strings.Repeat("é", 10_000)})
@@ -112,6 +114,7 @@ func TestFindingsQueryIsBounded(t *testing.T) {
 }
 
 func TestFindingsVerdict(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, w world) {
 		web, api := w.project(t, w.Tenant, "acme/web", ""), w.project(t, w.Tenant, "acme/api", "")
 		open := w.finding(t, w.Tenant, fact{project: web})

@@ -21,9 +21,9 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/egress"
-	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/scm"
 	"github.com/palisade/palisade/services/workflows/step"
 	"github.com/palisade/palisade/services/workflows/steps"
@@ -63,7 +63,7 @@ func each(t *testing.T, test func(t *testing.T, w world)) {
 		test(t, w)
 	}
 	t.Run("sqlite", func(t *testing.T) { start(t, "") })
-	t.Run("postgres", func(t *testing.T) { start(t, pgtest.NewDatabase(t)) })
+	t.Run("postgres", func(t *testing.T) { start(t, storetest.Postgres(t)) })
 }
 
 // project creates a project.

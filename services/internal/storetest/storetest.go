@@ -1,0 +1,117 @@
+// Package storetest gives tests empty databases that are migrated already. Each is a copy: the migrations run once for a test
+// program on SQLite, and once for all that share a server on PostgreSQL (see pgtest).
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"testing"
+
+	"github.com/palisade/palisade/ent/migrate"
+	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// Each runs a test on an empty, migrated database of each kind.
+func Each(t *testing.T, test func(t *testing.T, o store.Options)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, store.Options{DataDir: SQLite(t)})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, store.Options{Database: Postgres(t)})
+	})
+}
+
+// Open opens a database until the test ends.
+func Open(t testing.TB, o store.Options) *store.Store {
+	t.Helper()
+	st, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+// SQLite returns a data directory with a database.
+func SQLite(t testing.TB) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	Fill(t, dir)
+	return dir
+}
+
+// Fill puts a SQLite database into a data directory.
+func Fill(t testing.TB, dir string) {
+	t.Helper()
+	file, err := migratedFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, store.SQLiteFile), file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var migratedFile = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "palisade-migrated-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := migrated(store.Options{DataDir: dir}); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, store.SQLiteFile))
+})
+
+// Postgres returns the URL of a database that is dropped when the test ends.
+func Postgres(t testing.TB) (url string) {
+	t.Helper()
+	name, err := template()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pgtest.NewCopy(t, name, func(url string) error { return migrated(store.Options{Database: url}) })
+}
+
+// template is a name for what the migrations of this program make: ours, and those of its version of the job queue.
+var template = sync.OnceValues(func() (string, error) {
+	sum := sha256.New()
+	err := fs.WalkDir(migrate.Files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(migrate.Files, path)
+		_, _ = fmt.Fprintln(sum, path, len(content)) // never fails
+		_, _ = sum.Write(content)
+		return err
+	})
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range info.Deps {
+			_, _ = fmt.Fprintln(sum, module.Path, module.Version)
+		}
+	}
+	return fmt.Sprintf("palisade_template_%x", sum.Sum(nil)[:8]), err
+})
+
+func migrated(o store.Options) error {
+	st, err := store.Open(context.Background(), o)
+	if err != nil {
+		return err
+	}
+	_, err = st.Migrate(context.Background())
+	if closing := st.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
