@@ -24,6 +24,8 @@ var dependencyFilters = []string{
 	`"repositoryId":[$],"ecosystem":["pub"]`, `"repositoryId":[$],"name":"e"`, `"repositoryId":[&]`, `"repositoryId":[&],"transitivity":["DIRECT"]`,
 	`"transitivity":["DIRECT"],"lockfilePath":"Package.resolved"`, `"packageFilters":[{"name":"apple-json"},{"name":"apple-http"}]`,
 	`"packageFilters":[{"name":"apple-json","versionLowerBound":"2.0.0"}]`,
+	`"packageFilters":[{"name":"json-4001","exactNameMatch":true,"versionUpperBound":"4.0.0"},{"name":"apple-json","versionLowerBound":"2.0.0"},` +
+		`{"name":"log","exactNameMatch":true,"versionLowerBound":"1.0.0"},{"name":"core-19","versionUpperBound":"4.0.0"},{"name":"cache-8","exactVersion":"2.1.12"}]`,
 	`"ecosystem":["hex"],"license":["WTFPL"]`, `"ecosystem":["maven"],"transitivity":["UNKNOWN_TRANSITIVITY"]`, `"lockfilePath":"go.sum","ecosystem":["hex"]`,
 }
 

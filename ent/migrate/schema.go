@@ -593,37 +593,29 @@ var (
 				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[2], DependenciesColumns[0]},
 			},
 			{
-				Name:    "dependencies_list_lockfile",
+				Name:    "dependencies_by_lockfile",
 				Unique:  false,
-				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[4], DependenciesColumns[0]},
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[4], DependenciesColumns[0], DependenciesColumns[2]},
 			},
 			{
-				Name:    "dependencies_list_ecosystem",
+				Name:    "dependencies_by_ecosystem",
 				Unique:  false,
-				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[5], DependenciesColumns[0]},
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[5], DependenciesColumns[0], DependenciesColumns[2]},
 			},
 			{
-				Name:    "dependencies_list_package",
+				Name:    "dependencies_by_package",
 				Unique:  false,
-				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[6], DependenciesColumns[0]},
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[6], DependenciesColumns[0], DependenciesColumns[2], DependenciesColumns[5], DependenciesColumns[7]},
 			},
 			{
-				Name:    "dependencies_list_version",
+				Name:    "dependencies_by_version",
 				Unique:  false,
-				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[7], DependenciesColumns[0]},
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[7], DependenciesColumns[0], DependenciesColumns[2]},
 			},
 			{
-				Name:    "dependencies_list_transitivity",
+				Name:    "dependencies_by_transitivity",
 				Unique:  false,
-				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[8], DependenciesColumns[0]},
-			},
-			{
-				Name:    "dependencies_list_license",
-				Unique:  false,
-				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[10], DependenciesColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "license IS NOT NULL",
-				},
+				Columns: []*schema.Column{DependenciesColumns[1], DependenciesColumns[8], DependenciesColumns[0], DependenciesColumns[2]},
 			},
 		},
 	}

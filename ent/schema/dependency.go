@@ -2,7 +2,6 @@ package schema
 
 import (
 	"entgo.io/ent"
-	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 )
@@ -37,12 +36,11 @@ func (Dependency) Indexes() []ent.Index {
 		index.Fields("deployment_id", "project_id", "lockfile", "ecosystem", "package", "version").Unique().StorageKey("dependencies_by_place"),
 		index.Fields("deployment_id", "id").StorageKey("dependencies_list"),
 		index.Fields("deployment_id", "project_id", "id").StorageKey("dependencies_list_project"),
-		index.Fields("deployment_id", "lockfile", "id").StorageKey("dependencies_list_lockfile"),
-		index.Fields("deployment_id", "ecosystem", "id").StorageKey("dependencies_list_ecosystem"),
-		index.Fields("deployment_id", "package", "id").StorageKey("dependencies_list_package"),
-		index.Fields("deployment_id", "version", "id").StorageKey("dependencies_list_version"),
-		index.Fields("deployment_id", "transitivity", "id").StorageKey("dependencies_list_transitivity"),
-		// Nobody reads it any more but the version before: to be dropped in the next release.
-		index.Fields("deployment_id", "license", "id").StorageKey("dependencies_list_license").Annotations(entsql.IndexWhere("license IS NOT NULL")),
+		// In the order of lists, and with what is asked of each entry: only those that are shown are looked up.
+		index.Fields("deployment_id", "lockfile", "id", "project_id").StorageKey("dependencies_by_lockfile"),
+		index.Fields("deployment_id", "ecosystem", "id", "project_id").StorageKey("dependencies_by_ecosystem"),
+		index.Fields("deployment_id", "package", "id", "project_id", "ecosystem", "version").StorageKey("dependencies_by_package"),
+		index.Fields("deployment_id", "version", "id", "project_id").StorageKey("dependencies_by_version"),
+		index.Fields("deployment_id", "transitivity", "id", "project_id").StorageKey("dependencies_by_transitivity"),
 	}
 }

@@ -70,11 +70,11 @@ func (s *SupplyChain) ListLockfilesForDependenciesV1(ctx context.Context, r *sup
 func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.ListDependenciesRequest) (response *supplychainv1.ListDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultDependencies)
-		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, true)
+		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, ofDependencies)
 		if err != nil {
 			return err
 		}
-		rows, err := chosen.found(ctx, db.Dependency.Query, r.GetCursor(), size+1)
+		rows, err := chosen.dependencies(ctx, db.Dependency.Query, r.GetCursor(), size+1)
 		if err != nil {
 			return err
 		}
@@ -93,22 +93,11 @@ func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.Lis
 func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesRequest) (response *supplychainv1.ListRepositoriesForDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, false)
+		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, ofRepositories)
 		if err != nil {
 			return err
 		}
-		where, err := chosen.all(ctx, db.Dependency.Query)
-		if err != nil {
-			return err
-		}
-		var groups []struct {
-			ProjectID int64 `sql:"project_id"`
-			Count     int   `sql:"number"`
-			Paths     int   `sql:"paths"`
-		}
-		err = db.Dependency.Query().Where(where, dependency.ProjectIDGT(r.GetCursor())).
-			Order(dependency.ByProjectID()).Limit(size+1).
-			GroupBy(dependency.FieldProjectID).Aggregate(ent.As(ent.Count(), "number"), withPaths).Scan(ctx, &groups)
+		groups, err := chosen.repositories(ctx, db.Dependency.Query, r.GetCursor(), size+1)
 		if err != nil {
 			return err
 		}
@@ -146,7 +135,7 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 			return err
 		}
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, false)
+		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, ofLockfiles)
 		if err != nil {
 			return err
 		}

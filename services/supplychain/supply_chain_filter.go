@@ -68,26 +68,34 @@ func conditions(ctx context.Context, db *ent.Client, f *supplychainv1.Dependency
 	return all, nil
 }
 
-// sortable is how many dependencies of several values are put into the order of the list, from their entries in an index.
+// sortable is how many entries of an index are put into the order of a list of dependencies, or looked through for repositories.
 const sortable = 100_000
 
 // lookedUp is how many dependencies are looked up by id at once.
 func lookedUp(size int) int { return min(max(5000, 10*size), 10_000) }
 
+// kind is what a list is of.
+type kind int
+
+const (
+	ofDependencies kind = iota
+	ofRepositories
+	ofLockfiles
+)
+
 // choice is how what a filter chooses is found.
 type choice struct {
 	where predicate.Dependency
-	// lead is the condition whose dependencies are looked up by id, at first so many at once, or all (0); nil: the database finds
-	// them.
-	lead   predicate.Dependency
+	// lead is the condition whose dependencies are looked up by id; nil: the database finds them.
+	lead predicate.Dependency
+	// window is how many of them, or of the projects that have them, are looked up at first; 0: all.
 	window int
 }
 
-// choose makes a choice of a filter, which may be nil, for a page of that size: of packages (byID), or of what has them. Databases
-// plan with averages: they take a condition that chooses nothing for one that chooses many, and one whose dependencies are all in
-// the last projects for one that is met everywhere. So each condition is asked how much it chooses, in all projects. Errors:
-// those of conditions.
-func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int, byID bool) (c choice, err error) {
+// choose makes a choice of a filter, which may be nil, for a page of that size. Databases plan with averages: they take a condition
+// that chooses nothing for one that chooses many, and one whose dependencies are all in the last projects for one that is met
+// everywhere. So each condition is asked how much it chooses, in all projects. Errors: those of conditions.
+func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int, of kind) (c choice, err error) {
 	list, err := conditions(ctx, db, f)
 	if err != nil {
 		return choice{}, err
@@ -95,19 +103,22 @@ func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilt
 	deploymentID, _ := tenant.FromContext(ctx)
 	best, err := atMost(ctx, db, deploymentID, list, lookedUp(size))
 	few := best >= 0
-	sorted := false
-	if best < 0 && byID && err == nil {
+	named := slices.ContainsFunc(list, func(c condition) bool { return c.ofProject })
+	if best < 0 && err == nil && (of == ofDependencies || of == ofRepositories && !named) {
 		best, err = atMost(ctx, db, deploymentID, list, sortable)
-		sorted = best >= 0 && !list[best].one
+		switch {
+		case best < 0:
+		case of == ofRepositories:
+			c.window = size + 1
+		case !list[best].one: // else the index has them in the order of the list
+			c.window = 1000 + 2*size
+		}
 	}
 	if err != nil {
 		return choice{}, err
 	}
-	if best < 0 && byID {
+	if best < 0 && of == ofDependencies {
 		best = slices.IndexFunc(list, func(c condition) bool { return c.lookup && c.one })
-	}
-	if sorted {
-		c.window = 1000 + 2*size
 	}
 	var all []predicate.Dependency
 	if !f.GetIncludeArchived() {
@@ -115,7 +126,7 @@ func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilt
 	}
 	for i, one := range list {
 		switch {
-		case i == best && (few || sorted):
+		case i == best && (few || c.window > 0):
 			c.lead = one.where
 			all = append(all, store.Unindexed(one.where))
 		case i == best, one.ofProject && !few:
@@ -149,8 +160,8 @@ func atMost(ctx context.Context, db *ent.Client, deploymentID int64, list []cond
 	return -1, nil
 }
 
-// found reads the dependencies of a choice, in their order: those behind a cursor, at most so many.
-func (c choice) found(ctx context.Context, query func() *ent.DependencyQuery, cursor int64, most int) (rows []*ent.Dependency, err error) {
+// dependencies reads the dependencies of a choice, in their order: those behind a cursor, at most so many.
+func (c choice) dependencies(ctx context.Context, query func() *ent.DependencyQuery, cursor int64, most int) (rows []*ent.Dependency, err error) {
 	if c.window == 0 {
 		where, err := c.all(ctx, query)
 		if err != nil {
@@ -174,6 +185,57 @@ func (c choice) found(ctx context.Context, query func() *ent.DependencyQuery, cu
 		cursor = ids[len(ids)-1]
 	}
 	return rows, nil
+}
+
+// repository is a project with the number of its dependencies that were chosen, and of those whose paths are known.
+type repository struct {
+	ProjectID int64 `sql:"project_id"`
+	Count     int   `sql:"number"`
+	Paths     int   `sql:"paths"`
+}
+
+// repositories reads what has the dependencies of a choice, by id: behind a cursor, at most so many.
+func (c choice) repositories(ctx context.Context, query func() *ent.DependencyQuery, cursor int64, most int) (found []repository, err error) {
+	read := func(most int, where ...predicate.Dependency) (some []repository, err error) {
+		err = query().Where(where...).Order(dependency.ByProjectID()).Limit(most).
+			GroupBy(dependency.FieldProjectID).Aggregate(ent.As(ent.Count(), "number"), withPaths).Scan(ctx, &some)
+		return some, err
+	}
+	if c.window == 0 {
+		where, err := c.all(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		return read(most, where, dependency.ProjectIDGT(cursor))
+	}
+	var projects []int64
+	err = query().Where(c.lead, store.Unindexed(dependency.ProjectIDGT(cursor))).Unique(true).Select(dependency.FieldProjectID).Scan(ctx, &projects)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(projects)
+	for window := c.window; len(found) < most && len(projects) > 0; window *= 2 {
+		next := projects[:min(window, len(projects))]
+		projects = projects[len(next):]
+		some, err := read(most-len(found), c.leadIn(ctx, next), c.where)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
+	}
+	return found, nil
+}
+
+// leadIn chooses what the lead does of some projects, by its entries in the index, and then by id.
+func (c choice) leadIn(ctx context.Context, projects []int64) predicate.Dependency {
+	deploymentID, _ := tenant.FromContext(ctx)
+	return func(s *entsql.Selector) {
+		entry := entsql.Table(dependency.Table).As("entry")
+		entries := entsql.Dialect(s.Dialect()).Select(entry.C(dependency.FieldID)).From(entry)
+		of := func(q *entsql.Selector) { q.Where(store.InIDs(q.C(dependency.FieldProjectID), projects)) }
+		dependency.And(dependency.DeploymentID(deploymentID), c.lead, store.Unindexed(predicate.Dependency(of)))(entries)
+		s.Where(entsql.In(s.C(dependency.FieldID), entries))
+	}
 }
 
 // sortedByID is the order of ids, which the database is to make itself: it would walk through all of them instead, if it takes the lead

@@ -25,6 +25,7 @@ const fewNames = 2500
 // looked up first, because there are far fewer packages than dependencies.
 func ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) (all []condition, err error) {
 	var where []predicate.DependencyPackage
+	var indexed []predicate.Dependency // what the index of packages tells of a dependency
 	if name := strings.TrimSpace(f.GetName()); name != "" {
 		where = append(where, dependencypackage.PackageContainsFold(name))
 		all = append(all, condition{where: dependency.PackageContainsFold(name)})
@@ -37,13 +38,22 @@ func ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.Dependency
 		var named []predicate.DependencyPackage
 		var options []predicate.Dependency
 		for _, p := range packages {
-			name, option, err := ofPackage(ctx, db, p)
+			name, of, version, err := ofPackage(ctx, db, p)
 			if err != nil {
 				return nil, err
 			}
-			named, options = append(named, name), append(options, option)
+			if len(packages) == 1 && version != nil { // the names are those of this filter
+				indexed = append(indexed, version)
+			}
+			if version != nil {
+				of = dependency.And(of, version)
+			}
+			named, options = append(named, name), append(options, of)
 		}
 		where = append(where, dependencypackage.Or(named...))
+		if len(packages) > 1 {
+			indexed = append(indexed, dependency.Or(options...))
+		}
 		all = append(all, condition{where: dependency.Or(options...)})
 		if versions := exactVersions(packages); len(versions) > 0 {
 			all = append(all, condition{where: dependency.VersionIn(versions...), lookup: true, one: len(versions) == 1})
@@ -54,10 +64,15 @@ func ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.Dependency
 	}
 	if words := f.GetEcosystem(); len(words) > 0 { // alone it has an index of its own
 		where = append(where, dependencypackage.EcosystemIn(words...))
+		indexed = append(indexed, dependency.EcosystemIn(words...))
 	}
 	names, few, err := packageNames(ctx, db, where...)
 	if few {
-		all = append([]condition{{where: packageIn(names), lookup: true, one: len(names) == 1}}, all...)
+		chosen := packageIn(names)
+		if len(indexed) > 0 {
+			chosen = dependency.And(chosen, store.Unindexed(indexed...))
+		}
+		all = append([]condition{{where: chosen, lookup: true, one: len(names) == 1}}, all...)
 	}
 	return all, err
 }
@@ -126,10 +141,11 @@ func licensed(licenses []string) predicate.Dependency {
 	}
 }
 
-// ofPackage is what one package filter says of a package, and of a dependency. Databases cannot order versions: where the filter
-// has bounds, the versions that there are of such packages are read first, and those within remain.
-func ofPackage(ctx context.Context, db *ent.Client, f *supplychainv1.PackageFilter) (predicate.DependencyPackage, predicate.Dependency, error) {
-	name, where := dependencypackage.PackageContainsFold(f.GetName()), dependency.PackageContainsFold(f.GetName())
+// ofPackage is what one package filter says of the name of a package, of that of a dependency, and of its version (nil: nothing).
+// Databases cannot order versions: where the filter has bounds, the versions that there are of such packages are read first, and
+// those within remain.
+func ofPackage(ctx context.Context, db *ent.Client, f *supplychainv1.PackageFilter) (name predicate.DependencyPackage, where, version predicate.Dependency, err error) {
+	name, where = dependencypackage.PackageContainsFold(f.GetName()), dependency.PackageContainsFold(f.GetName())
 	if f.GetExactNameMatch() {
 		name, where = dependencypackage.Package(f.GetName()), dependency.Package(f.GetName())
 	}
@@ -137,23 +153,28 @@ func ofPackage(ctx context.Context, db *ent.Client, f *supplychainv1.PackageFilt
 	if bounded && !f.GetExactNameMatch() {
 		names, few, err := packageNames(ctx, db, name)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		if few {
 			name, where = predicate.DependencyPackage(packageIn(names)), packageIn(names)
 		}
 	}
-	if version := f.GetExactVersion(); version != "" {
-		where = dependency.And(where, dependency.Version(version))
+	exact := f.GetExactVersion()
+	if exact != "" {
+		version = dependency.Version(exact)
 	}
 	if !bounded {
-		return name, where, nil
+		return name, where, version, nil
 	}
-	within, err := versionsWithin(ctx, db, f, where)
-	return name, dependency.And(where, func(s *entsql.Selector) {
+	all := where
+	if exact != "" {
+		all = dependency.And(where, version)
+	}
+	within, err := versionsWithin(ctx, db, f, all)
+	return name, where, func(s *entsql.Selector) {
 		version := "(" + s.C(dependency.FieldEcosystem) + " || '/' || " + s.C(dependency.FieldVersion) + ")"
 		s.Where(inTexts(version, within))
-	}), err
+	}, err
 }
 
 // versionsWithin are the versions within the bounds of a filter, of the dependencies that it finds without them: each behind its
