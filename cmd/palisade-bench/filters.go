@@ -13,8 +13,6 @@ import (
 const (
 	// filterBar is the highest 95th percentile of any list, in milliseconds.
 	filterBar = 50
-	// filterRequests are those of one list.
-	filterRequests = 20
 	// worstShown are the slowest lists, which have a row each.
 	worstShown = 5
 )
@@ -101,9 +99,9 @@ func (b *bench) deploymentID(ctx context.Context) (id int64, err error) {
 
 // measureLists asks for each list again and again, in turns, and reports the slowest.
 func (b *bench) measureLists(ctx context.Context, what string, cases []*filterCase) ([]row, error) {
-	for n := range filterRequests {
+	for n := range b.listRequests {
 		if n%5 == 0 {
-			b.progress("lists, %d of %d requests each", n, filterRequests)
+			b.progress("lists, %d of %d requests each", n, b.listRequests)
 		}
 		for _, c := range cases {
 			began := time.Now()
@@ -122,7 +120,7 @@ func (b *bench) measureLists(ctx context.Context, what string, cases []*filterCa
 	}
 	rows := []row{{
 		what: what + ": p95", value: sample{cases[0].p95()}, unit: millis, bar: within(filterBar, "ms"),
-		note: fmt.Sprintf("of %d lists, each %d times; %d are over the bar; half of them are below %.1f ms", len(cases), filterRequests, over, cases[len(cases)/2].p95()),
+		note: fmt.Sprintf("of %d lists, each %d times; %d are over the bar; half of them are below %.1f ms", len(cases), b.listRequests, over, cases[len(cases)/2].p95()),
 	}}
 	for _, c := range cases[:min(worstShown, len(cases))] {
 		rows = append(rows, row{what: "list: " + strings.TrimPrefix(strings.ReplaceAll(c.path, "page_size=100&", ""), "/") + c.body, value: sample{c.p95()}, unit: millis, note: "p95"})

@@ -55,6 +55,7 @@ type options struct {
 	// largeBytes is the size of the largest report that is imported.
 	largeBytes   int64
 	dependencies int
+	listRequests int
 	// reportFindings are in a store of their own.
 	reportFindings int
 	rounds         int
@@ -116,6 +117,7 @@ about 8 GB in the temporary directory (TMPDIR).`,
 	flags.IntVar(&o.results, "results", 10_000, "results in an uploaded report")
 	flags.Int64Var(&o.largeBytes, "large-bytes", 1<<30, "size of the largest report that is imported, in bytes; 0 leaves it out")
 	flags.IntVar(&o.dependencies, "dependencies", 1_000_000, "dependencies in the store for the lists of them; 0 leaves them out")
+	flags.IntVar(&o.listRequests, "list-requests", 20, "requests of each list")
 	flags.IntVar(&o.reportFindings, "report-findings", 1_000_000, "findings in the store for reports; 0 leaves them out")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds of everything; the table gives their median")
 	flags.DurationVar(&o.cpu, "cpu", time.Second, "CPU time that a server spends in one round")
@@ -138,6 +140,8 @@ func (o options) check() error {
 		return fmt.Errorf("--large-bytes: got %d, want 0 to %d (the server's limit)", o.largeBytes, 1<<30)
 	case o.dependencies < 0:
 		return fmt.Errorf("--dependencies: got %d, want at least 0", o.dependencies)
+	case o.listRequests < 1:
+		return fmt.Errorf("--list-requests: got %d, want at least 1", o.listRequests)
 	case o.reportFindings < 0:
 		return fmt.Errorf("--report-findings: got %d, want at least 0", o.reportFindings)
 	case o.results < 1:

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 // small is a run that shows that everything works, and measures nothing worth knowing.
 var small = options{
-	findings: minFindings, growth: []int{minGrowth}, results: 300, largeBytes: 1 << 20, dependencies: 2000, reportFindings: 2000, rounds: 1, cpu: 5 * time.Millisecond,
+	findings: minFindings, growth: []int{minGrowth}, results: 300, largeBytes: 1 << 20, dependencies: 2000, listRequests: 2, reportFindings: 2000, rounds: 1, cpu: 5 * time.Millisecond,
 }
 
 func TestRun(t *testing.T) {
@@ -106,6 +106,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"--large-bytes":     {"--large-bytes", "-1"},
 		"--results":         {"--results", "0"},
 		"--dependencies":    {"--dependencies", "-1"},
+		"--list-requests":   {"--list-requests", "0"},
 		"--report-findings": {"--report-findings", "-1"},
 		"--rounds":          {"--rounds", "0"},
 		"--cpu":             {"--cpu", "0s"},
