@@ -36,7 +36,7 @@ func (Dependency) Indexes() []ent.Index {
 		index.Fields("deployment_id", "project_id", "lockfile", "ecosystem", "package", "version").Unique().StorageKey("dependencies_by_place"),
 		index.Fields("deployment_id", "id").StorageKey("dependencies_list"),
 		index.Fields("deployment_id", "project_id", "id").StorageKey("dependencies_list_project"),
-		// In the order of lists, and with what is asked of each entry: only those that are shown are looked up.
+		// In the order of lists, and with the project: entries say where there are any.
 		index.Fields("deployment_id", "lockfile", "id", "project_id").StorageKey("dependencies_by_lockfile"),
 		index.Fields("deployment_id", "ecosystem", "id", "project_id").StorageKey("dependencies_by_ecosystem"),
 		index.Fields("deployment_id", "package", "id", "project_id", "ecosystem", "version").StorageKey("dependencies_by_package"),

@@ -70,7 +70,7 @@ func (s *SupplyChain) ListLockfilesForDependenciesV1(ctx context.Context, r *sup
 func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.ListDependenciesRequest) (response *supplychainv1.ListDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultDependencies)
-		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, ofDependencies)
+		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, true)
 		if err != nil {
 			return err
 		}
@@ -93,11 +93,11 @@ func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.Lis
 func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesRequest) (response *supplychainv1.ListRepositoriesForDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, ofRepositories)
+		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, false)
 		if err != nil {
 			return err
 		}
-		groups, err := chosen.repositories(ctx, db.Dependency.Query, r.GetCursor(), size+1)
+		groups, err := chosen.repositories(ctx, db, r.GetCursor(), size+1)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 			return err
 		}
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, ofLockfiles)
+		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, false)
 		if err != nil {
 			return err
 		}

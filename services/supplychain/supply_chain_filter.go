@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
@@ -74,28 +75,22 @@ const sortable = 100_000
 // lookedUp is how many dependencies are looked up by id at once.
 func lookedUp(size int) int { return min(max(5000, 10*size), 10_000) }
 
-// kind is what a list is of.
-type kind int
-
-const (
-	ofDependencies kind = iota
-	ofRepositories
-	ofLockfiles
-)
-
 // choice is how what a filter chooses is found.
 type choice struct {
 	where predicate.Dependency
-	// lead is the condition whose dependencies are looked up by id; nil: the database finds them.
-	lead predicate.Dependency
-	// window is how many of them, or of the projects that have them, are looked up at first; 0: all.
+	// lead is the condition whose dependencies are looked up by id, at first so many at once, or all (0); nil: the database finds
+	// them.
+	lead   predicate.Dependency
 	window int
+	// list are the conditions of which where is made.
+	list []condition
 }
 
-// choose makes a choice of a filter, which may be nil, for a page of that size. Databases plan with averages: they take a condition
-// that chooses nothing for one that chooses many, and one whose dependencies are all in the last projects for one that is met
-// everywhere. So each condition is asked how much it chooses, in all projects. Errors: those of conditions.
-func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int, of kind) (c choice, err error) {
+// choose makes a choice of a filter, which may be nil, for a page of that size: of packages (byID), or of what has them. Databases
+// plan with averages: they take a condition that chooses nothing for one that chooses many, and one whose dependencies are all in
+// the last projects for one that is met everywhere. So each condition is asked how much it chooses, in all projects. Errors:
+// those of conditions.
+func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int, byID bool) (c choice, err error) {
 	list, err := conditions(ctx, db, f)
 	if err != nil {
 		return choice{}, err
@@ -103,22 +98,20 @@ func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilt
 	deploymentID, _ := tenant.FromContext(ctx)
 	best, err := atMost(ctx, db, deploymentID, list, lookedUp(size))
 	few := best >= 0
-	named := slices.ContainsFunc(list, func(c condition) bool { return c.ofProject })
-	if best < 0 && err == nil && (of == ofDependencies || of == ofRepositories && !named) {
+	sorted := false
+	if best < 0 && byID && err == nil {
 		best, err = atMost(ctx, db, deploymentID, list, sortable)
-		switch {
-		case best < 0:
-		case of == ofRepositories:
-			c.window = size + 1
-		case !list[best].one: // else the index has them in the order of the list
-			c.window = 1000 + 2*size
-		}
+		sorted = best >= 0 && !list[best].one // else the index has them in the order of the list
 	}
 	if err != nil {
 		return choice{}, err
 	}
-	if best < 0 && of == ofDependencies {
+	if best < 0 && byID {
 		best = slices.IndexFunc(list, func(c condition) bool { return c.lookup && c.one })
+	}
+	c.list = list
+	if sorted {
+		c.window = 1000 + 2*size
 	}
 	var all []predicate.Dependency
 	if !f.GetIncludeArchived() {
@@ -126,7 +119,7 @@ func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilt
 	}
 	for i, one := range list {
 		switch {
-		case i == best && (few || c.window > 0):
+		case i == best && (few || sorted):
 			c.lead = one.where
 			all = append(all, store.Unindexed(one.where))
 		case i == best, one.ofProject && !few:
@@ -194,30 +187,53 @@ type repository struct {
 	Paths     int   `sql:"paths"`
 }
 
-// repositories reads what has the dependencies of a choice, by id: behind a cursor, at most so many.
-func (c choice) repositories(ctx context.Context, query func() *ent.DependencyQuery, cursor int64, most int) (found []repository, err error) {
-	read := func(most int, where ...predicate.Dependency) (some []repository, err error) {
-		err = query().Where(where...).Order(dependency.ByProjectID()).Limit(most).
-			GroupBy(dependency.FieldProjectID).Aggregate(ent.As(ent.Count(), "number"), withPaths).Scan(ctx, &some)
-		return some, err
-	}
-	if c.window == 0 {
-		where, err := c.all(ctx, query)
+// repositories reads what has the dependencies of a choice, by id: behind a cursor, at most so many. What no condition chooses few of
+// is likely to be in the next projects; else, entries of an index say where it is.
+func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, most int) ([]repository, error) {
+	behind := dependency.ProjectIDGT(cursor)
+	if c.lead != nil || slices.ContainsFunc(c.list, func(c condition) bool { return c.ofProject }) {
+		where, err := c.all(ctx, db.Dependency.Query)
 		if err != nil {
 			return nil, err
 		}
-		return read(most, where, dependency.ProjectIDGT(cursor))
+		return repositories(ctx, db, most, where, behind)
 	}
+	last, err := db.Project.Query().Where(project.IDGT(cursor)).Order(project.ByID()).Offset(2*most - 1).Limit(1).IDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(last) == 0 {
+		return repositories(ctx, db, most, c.where, behind)
+	}
+	found, err := repositories(ctx, db, most, c.where, behind, dependency.ProjectIDLTE(last[0]))
+	if err != nil || len(found) == most {
+		return found, err
+	}
+	deploymentID, _ := tenant.FromContext(ctx)
+	best, err := atMost(ctx, db, deploymentID, c.list, sortable)
+	if err != nil {
+		return nil, err
+	}
+	if best >= 0 {
+		return c.repositoriesByEntries(ctx, db, c.list[best].where, last[0], found, most)
+	}
+	more, err := repositories(ctx, db, most-len(found), c.where, dependency.ProjectIDGT(last[0]))
+	return append(found, more...), err
+}
+
+// repositoriesByEntries adds to those that were found what has dependencies that a lead chooses, whose entries in an index say in
+// which projects they are.
+func (c choice) repositoriesByEntries(ctx context.Context, db *ent.Client, lead predicate.Dependency, cursor int64, found []repository, most int) ([]repository, error) {
 	var projects []int64
-	err = query().Where(c.lead, store.Unindexed(dependency.ProjectIDGT(cursor))).Unique(true).Select(dependency.FieldProjectID).Scan(ctx, &projects)
+	err := db.Dependency.Query().Where(lead, store.Unindexed(dependency.ProjectIDGT(cursor))).Unique(true).Aggregate(unorderedProject).Scan(ctx, &projects)
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(projects)
-	for window := c.window; len(found) < most && len(projects) > 0; window *= 2 {
+	for window := most; len(found) < most && len(projects) > 0; window *= 2 {
 		next := projects[:min(window, len(projects))]
 		projects = projects[len(next):]
-		some, err := read(most-len(found), c.leadIn(ctx, next), c.where)
+		some, err := repositories(ctx, db, most-len(found), entriesOf(ctx, lead, next), c.where)
 		if err != nil {
 			return nil, err
 		}
@@ -226,16 +242,36 @@ func (c choice) repositories(ctx context.Context, query func() *ent.DependencyQu
 	return found, nil
 }
 
-// leadIn chooses what the lead does of some projects, by its entries in the index, and then by id.
-func (c choice) leadIn(ctx context.Context, projects []int64) predicate.Dependency {
+// repositories reads the first projects that have some of the dependencies that conditions choose.
+func repositories(ctx context.Context, db *ent.Client, most int, where ...predicate.Dependency) (found []repository, err error) {
+	err = db.Dependency.Query().Where(where...).Order(dependency.ByProjectID()).Limit(most).
+		GroupBy(dependency.FieldProjectID).Aggregate(ent.As(ent.Count(), "number"), withPaths).Scan(ctx, &found)
+	return found, err
+}
+
+// entriesOf chooses what a lead does in some projects, by its entries in the index first, and then by id. PostgreSQL would turn a
+// subquery round.
+func entriesOf(ctx context.Context, lead predicate.Dependency, projects []int64) predicate.Dependency {
 	deploymentID, _ := tenant.FromContext(ctx)
 	return func(s *entsql.Selector) {
 		entry := entsql.Table(dependency.Table).As("entry")
 		entries := entsql.Dialect(s.Dialect()).Select(entry.C(dependency.FieldID)).From(entry)
 		of := func(q *entsql.Selector) { q.Where(store.InIDs(q.C(dependency.FieldProjectID), projects)) }
-		dependency.And(dependency.DeploymentID(deploymentID), c.lead, store.Unindexed(predicate.Dependency(of)))(entries)
-		s.Where(entsql.In(s.C(dependency.FieldID), entries))
+		dependency.And(dependency.DeploymentID(deploymentID), lead, store.Unindexed(predicate.Dependency(of)))(entries)
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			b.WriteString(s.C(dependency.FieldID))
+			if b.Dialect() == dialect.Postgres {
+				b.WriteString(" = ANY(ARRAY(").Join(entries).WriteString("))")
+				return
+			}
+			b.WriteString(" IN (").Join(entries).WriteString(")")
+		}))
 	}
+}
+
+// unorderedProject is the project of a dependency, for which no index has an order: SQLite would walk through all of one that has.
+func unorderedProject(s *entsql.Selector) string {
+	return entsql.As("+"+s.C(dependency.FieldProjectID), dependency.FieldProjectID)
 }
 
 // sortedByID is the order of ids, which the database is to make itself: it would walk through all of them instead, if it takes the lead

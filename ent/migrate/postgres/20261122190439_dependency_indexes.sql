@@ -1,7 +1,7 @@
 -- +goose NO TRANSACTION
 -- +goose Up
 -- Scans write dependencies while they are built. What is left of one that was cut off is built again. Those that they replace go
--- last: the version before is served by either.
+-- last.
 DROP INDEX CONCURRENTLY IF EXISTS "dependencies_by_ecosystem";
 CREATE INDEX CONCURRENTLY "dependencies_by_ecosystem" ON "dependencies" ("deployment_id", "ecosystem", "id", "project_id");
 DROP INDEX CONCURRENTLY IF EXISTS "dependencies_by_lockfile";
