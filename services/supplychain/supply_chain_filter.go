@@ -95,12 +95,11 @@ func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilt
 	if err != nil {
 		return choice{}, err
 	}
-	deploymentID, _ := tenant.FromContext(ctx)
-	best, err := atMost(ctx, db, deploymentID, list, lookedUp(size))
+	best, err := atMost(ctx, db, list, lookedUp(size))
 	few := best >= 0
 	sorted := false
 	if best < 0 && byID && err == nil {
-		best, err = atMost(ctx, db, deploymentID, list, sortable)
+		best, err = atMost(ctx, db, list, sortable)
 		sorted = best >= 0 && !list[best].one // else the index has them in the order of the list
 	}
 	if err != nil {
@@ -109,12 +108,12 @@ func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilt
 	if best < 0 && byID {
 		best = slices.IndexFunc(list, func(c condition) bool { return c.lookup && c.one })
 	}
-	c.list = list
-	if sorted {
+	if c.list = list; sorted {
 		c.window = 1000 + 2*size
 	}
 	var all []predicate.Dependency
 	if !f.GetIncludeArchived() {
+		deploymentID, _ := tenant.FromContext(ctx)
 		all = append(all, notArchived(deploymentID))
 	}
 	for i, one := range list {
@@ -133,7 +132,8 @@ func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilt
 }
 
 // atMost is the first condition that chooses at most so many dependencies, -1 for none.
-func atMost(ctx context.Context, db *ent.Client, deploymentID int64, list []condition, most int) (int, error) {
+func atMost(ctx context.Context, db *ent.Client, list []condition, most int) (int, error) {
+	deploymentID, _ := tenant.FromContext(ctx)
 	for i, c := range list {
 		if !c.lookup {
 			continue
@@ -209,8 +209,7 @@ func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, 
 	if err != nil || len(found) == most {
 		return found, err
 	}
-	deploymentID, _ := tenant.FromContext(ctx)
-	best, err := atMost(ctx, db, deploymentID, c.list, sortable)
+	best, err := atMost(ctx, db, c.list, sortable)
 	if err != nil {
 		return nil, err
 	}

@@ -36,27 +36,27 @@ func ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.Dependency
 	}
 	if packages := f.GetPackageFilters(); len(packages) > 0 {
 		var named []predicate.DependencyPackage
-		var options []predicate.Dependency
+		var options, versions []predicate.Dependency
 		for _, p := range packages {
 			name, of, version, err := ofPackage(ctx, db, p)
 			if err != nil {
 				return nil, err
 			}
-			if len(packages) == 1 && version != nil { // the names are those of this filter
-				indexed = append(indexed, version)
-			}
 			if version != nil {
 				of = dependency.And(of, version)
+				versions = append(versions, version)
 			}
 			named, options = append(named, name), append(options, of)
 		}
 		where = append(where, dependencypackage.Or(named...))
 		if len(packages) > 1 {
 			indexed = append(indexed, dependency.Or(options...))
+		} else { // the names are those of this filter
+			indexed = append(indexed, versions...)
 		}
 		all = append(all, condition{where: dependency.Or(options...)})
-		if versions := exactVersions(packages); len(versions) > 0 {
-			all = append(all, condition{where: dependency.VersionIn(versions...), lookup: true, one: len(versions) == 1})
+		if exact := exactVersions(packages); len(exact) > 0 {
+			all = append(all, condition{where: dependency.VersionIn(exact...), lookup: true, one: len(exact) == 1})
 		}
 	}
 	if len(where) == 0 {
@@ -159,18 +159,15 @@ func ofPackage(ctx context.Context, db *ent.Client, f *supplychainv1.PackageFilt
 			name, where = predicate.DependencyPackage(packageIn(names)), packageIn(names)
 		}
 	}
-	exact := f.GetExactVersion()
-	if exact != "" {
+	of := where
+	if exact := f.GetExactVersion(); exact != "" {
 		version = dependency.Version(exact)
+		of = dependency.And(where, version)
 	}
 	if !bounded {
 		return name, where, version, nil
 	}
-	all := where
-	if exact != "" {
-		all = dependency.And(where, version)
-	}
-	within, err := versionsWithin(ctx, db, f, all)
+	within, err := versionsWithin(ctx, db, f, of)
 	return name, where, func(s *entsql.Selector) {
 		version := "(" + s.C(dependency.FieldEcosystem) + " || '/' || " + s.C(dependency.FieldVersion) + ")"
 		s.Where(inTexts(version, within))

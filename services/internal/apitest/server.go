@@ -55,14 +55,12 @@ type Tenant struct {
 // Each runs a test on both databases, each with a server of its own.
 func Each(t *testing.T, test func(t *testing.T, s *Server)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, Start(t, nil))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		database := storetest.Postgres(t)
-		test(t, Start(t, func(c *services.Config) { c.Database = database }))
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		test(t, Start(t, func(c *services.Config) {
+			if c.Database = o.Database; o.DataDir != "" {
+				c.Data = o.DataDir
+			}
+		}))
 	})
 }
 
