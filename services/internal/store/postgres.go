@@ -41,8 +41,8 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 		config.RuntimeParams["application_name"] = strings.TrimSpace(SessionName + " " + name)
 	}
 	patient := config.Copy()
-	limitPostgres(config, statementTimeout, idleTimeout)
-	limitPostgres(patient, 0, 0)
+	settle(config, statementTimeout, idleTimeout)
+	settle(patient, 0, 0)
 	db, patientDB := openPool(ctx, stdlib.GetConnector(*config)), openPool(ctx, stdlib.GetConnector(*patient))
 	connections := postgresConnections(o)
 	db.SetMaxOpenConns(connections)
@@ -76,18 +76,21 @@ func postgresConnections(o Options) int {
 	return max(2, connections) // with one alone, what reads beside its own transaction would wait for itself
 }
 
-// limitPostgres sets the timeouts with which a connection begins, unless the URL has its own: 0 is none, whatever the role has. A pooler that gives each
+// settle sets what a connection begins with, unless the URL has its own: timeouts, of which 0 is none, whatever the role has, and no
+// compiling of statements, which takes longer than all but a few that were estimated to be worth it. A pooler that gives each
 // transaction another connection refuses such settings: whoever says in the URL that there is one, because statements
 // must not be prepared (default_query_exec_mode=exec, or another that is not the default), sets them for the role.
-func limitPostgres(config *pgx.ConnConfig, statement, idle time.Duration) {
+func settle(config *pgx.ConnConfig, statement, idle time.Duration) {
 	if config.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 		return
 	}
-	for name, timeout := range map[string]time.Duration{
-		"statement_timeout": statement, "idle_in_transaction_session_timeout": idle,
+	for name, value := range map[string]string{
+		"statement_timeout":                   strconv.FormatInt(statement.Milliseconds(), 10),
+		"idle_in_transaction_session_timeout": strconv.FormatInt(idle.Milliseconds(), 10),
+		"jit":                                 "off",
 	} {
 		if config.RuntimeParams[name] == "" {
-			config.RuntimeParams[name] = strconv.FormatInt(timeout.Milliseconds(), 10)
+			config.RuntimeParams[name] = value
 		}
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"net/url"
 	"testing"
 
@@ -23,29 +24,26 @@ func withParameter(t *testing.T, database, name, value string) string {
 	return u.String()
 }
 
-// TestPostgresTimeouts: calls have them, what may take long has not, the URL's own are kept, and where the URL says that
-// there is a pooler none are sent, because it would refuse them.
-func TestPostgresTimeouts(t *testing.T) {
+// TestPostgresSettings: calls have timeouts, what may take long has not, neither compiles, the URL's own are kept, and where the
+// URL says that there is a pooler none are sent, because it would refuse them.
+func TestPostgresSettings(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewDatabase(t)
-	for _, c := range []struct{ name, database, calls, idle, patient string }{
-		{"default", database, "5min", "5min", "0"},
-		{"own", withParameter(t, database, "statement_timeout", "7000"), "7s", "5min", "7s"},
-		{"pooler", withParameter(t, database, "default_query_exec_mode", "exec"), "0", "0", "0"},
-		{"simple pooler", withParameter(t, database, "default_query_exec_mode", "simple_protocol"), "0", "0", "0"},
+	for _, c := range []struct{ name, database, calls, patient string }{
+		{"default", database, "5min 5min off", "0 0 off"},
+		{"own", withParameter(t, withParameter(t, database, "statement_timeout", "7000"), "jit", "on"), "7s 5min on", "7s 0 on"},
+		{"pooler", withParameter(t, database, "default_query_exec_mode", "exec"), "0 0 on", "0 0 on"},
+		{"simple pooler", withParameter(t, database, "default_query_exec_mode", "simple_protocol"), "0 0 on", "0 0 on"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			st := open(t, Options{Database: c.database})
-			var calls, idle, patient string
-			row := st.readerDB.QueryRowContext(t.Context(), "SELECT current_setting('statement_timeout'), current_setting('idle_in_transaction_session_timeout')")
-			if err := row.Scan(&calls, &idle); err != nil {
-				t.Fatal(err)
-			}
-			if err := st.patientDB.QueryRowContext(t.Context(), "SELECT current_setting('statement_timeout')").Scan(&patient); err != nil {
-				t.Fatal(err)
-			}
-			if calls != c.calls || idle != c.idle || patient != c.patient {
-				t.Errorf("timeouts of statements %s, idle transactions %s, patient statements %s; want %s, %s, %s", calls, idle, patient, c.calls, c.idle, c.patient)
+			for pool, want := range map[*sql.DB]string{st.readerDB: c.calls, st.patientDB: c.patient} {
+				var settings string
+				err := pool.QueryRowContext(t.Context(), "SELECT concat_ws(' ', current_setting('statement_timeout'), "+
+					"current_setting('idle_in_transaction_session_timeout'), current_setting('jit'))").Scan(&settings)
+				if err != nil || settings != want {
+					t.Errorf("timeout of statements, of idle transactions, jit: %s, %v; want %s", settings, err, want)
+				}
 			}
 		})
 	}
