@@ -11,7 +11,7 @@ const manyResults = 20_000
 
 // While imports hold much, the heap may grow by manyRoom bytes, but by no less than manyPercent of what is alive: nearly all of that is
 // numbers, which the collector does not look at. More room would be less work for it, of which callers feel every bit.
-const manyRoom, manyPercent = 48 << 20, 40
+const manyRoom, manyPercent = 40 << 20, 25
 
 // largeImports counts the imports that hold much, and keeps how the collector worked before.
 var largeImports struct {

@@ -33,11 +33,11 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 	}
 	checkpoints := newCheckpoints(path)
 	writer := openPool(ctx, writerConnector{
-		sqliteConnector{sqliteDSN(path, "_txlock=immediate&_synchronous=FULL")}, checkpoints,
+		sqliteConnector{sqliteDSN(path, writerCache+"&_txlock=immediate&_synchronous=FULL")}, checkpoints,
 	})
 	checkpoints.writer = writer
 	writer.SetMaxOpenConns(1)
-	reader := openPool(ctx, sqliteConnector{sqliteDSN(path, "_synchronous=NORMAL&_query_only=1")})
+	reader := openPool(ctx, sqliteConnector{sqliteDSN(path, readerCache+"&_synchronous=NORMAL&_query_only=1")})
 	readers := o.MaxOpen
 	if readers == 0 {
 		readers = max(4, 2*runtime.NumCPU())
@@ -53,12 +53,19 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 	}, nil
 }
 
-// sqliteDSN gives every connection the same settings: a 64 MiB page cache, a minute of patience with other processes (a
+// Page caches in KiB, as SQLite wants them. A reader gets what it lacks from the operating system at little cost, and there are two for
+// each processor.
+const (
+	writerCache = "_cache_size=-65536"
+	readerCache = "_cache_size=-16384"
+)
+
+// sqliteDSN gives every connection the same settings: a minute of patience with other processes (a
 // command beside a server that imports, on a slow disk, waits longer than one thinks), and its latest statements kept
 // prepared, which otherwise costs a short query more than its execution.
 func sqliteDSN(path, more string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() +
-		"?_journal_mode=WAL&_busy_timeout=60000&_foreign_keys=1&_cache_size=-65536&_stmt_cache_size=64&" + more
+		"?_journal_mode=WAL&_busy_timeout=60000&_foreign_keys=1&_stmt_cache_size=64&" + more
 }
 
 // createSQLite makes an empty database with pages of 16 KiB: bulk inserts are faster and the file smaller than with the
