@@ -70,11 +70,11 @@ func (s *SupplyChain) ListLockfilesForDependenciesV1(ctx context.Context, r *sup
 func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.ListDependenciesRequest) (response *supplychainv1.ListDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultDependencies)
-		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, true)
+		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
-		rows, err := chosen.dependencies(ctx, db.Dependency.Query, r.GetCursor(), size+1)
+		rows, err := chosen.dependencies(ctx, db, r.GetCursor(), size+1)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.Lis
 func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesRequest) (response *supplychainv1.ListRepositoriesForDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, false)
+		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 			return err
 		}
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size, false)
+		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 			Lockfile string `sql:"lockfile"`
 			Count    int    `sql:"number"`
 		}
-		where, err := chosen.all(ctx, db.Dependency.Query)
+		where, err := chosen.all(ctx, db)
 		if err != nil {
 			return err
 		}

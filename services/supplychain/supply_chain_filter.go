@@ -26,10 +26,17 @@ var transitivities = map[string]string{
 // condition is one of a filter.
 type condition struct {
 	where predicate.Dependency
-	// lookup: an index of lists begins with its column. One value of it is there in the order of the list.
-	lookup, one bool
+	// by is the same condition for an index of lists, which begins with its column; nil: there is none.
+	by predicate.Dependency
+	// one: it is one value of that column, which the index has in the order of the list.
+	one bool
 	// ofProject: the index also has projects in their order.
 	ofProject bool
+}
+
+// indexed is a condition of one or more values of a column that an index begins with.
+func indexed(where predicate.Dependency, values int) condition {
+	return condition{where: where, by: where, one: values == 1}
 }
 
 // conditions are those of a filter, which may be nil. Errors: INVALID_ARGUMENT for what cannot be answered.
@@ -43,19 +50,21 @@ func conditions(ctx context.Context, db *ent.Client, f *supplychainv1.Dependency
 		return nil, err
 	}
 	if version := f.GetVersion(); version != "" {
-		all = append(all, condition{where: dependency.Version(version), lookup: true, one: true})
+		all = append(all, indexed(dependency.Version(version), 1))
 	}
 	if lockfile := f.GetLockfilePath(); lockfile != "" {
-		all = append(all, condition{where: dependency.Lockfile(lockfile), lookup: true, one: true})
+		all = append(all, indexed(dependency.Lockfile(lockfile), 1))
 	}
 	if ids := f.GetRepositoryId(); len(ids) > 0 {
 		in := func(q *entsql.Selector) { q.Where(store.InIDs(q.C(dependency.FieldProjectID), ids)) }
 		// Where PostgreSQL walks through projects, it begins with the first of them. SQLite goes from one to the next.
 		between := store.Unindexed(dependency.And(dependency.ProjectIDGTE(slices.Min(ids)), dependency.ProjectIDLTE(slices.Max(ids))))
-		all = append(all, condition{where: dependency.And(in, between), lookup: true, one: len(ids) == 1, ofProject: true})
+		c := indexed(dependency.And(in, between), len(ids))
+		c.ofProject = true
+		all = append(all, c)
 	}
 	if words := f.GetEcosystem(); len(words) > 0 {
-		all = append(all, condition{where: dependency.EcosystemIn(words...), lookup: true, one: len(words) == 1})
+		all = append(all, indexed(dependency.EcosystemIn(words...), len(words)))
 	}
 	if words := f.GetTransitivity(); len(words) > 0 {
 		var stored []string
@@ -64,82 +73,67 @@ func conditions(ctx context.Context, db *ent.Client, f *supplychainv1.Dependency
 				stored = append(stored, word)
 			}
 		}
-		all = append(all, condition{where: dependency.TransitivityIn(stored...), lookup: true, one: len(stored) == 1})
+		all = append(all, indexed(dependency.TransitivityIn(stored...), len(stored)))
 	}
 	return all, nil
 }
 
-// sortable is how many entries of an index are put into the order of a list of dependencies, or looked through for repositories.
-const sortable = 100_000
+const (
+	// sortable is how many entries of an index are put into the order of a list of dependencies, or looked through for repositories.
+	sortable = 100_000
+	// ofRepository is how many dependencies the next repositories are taken to have.
+	ofRepository = 2000
+)
 
-// lookedUp is how many dependencies are looked up by id at once.
+// lookedUp is how many dependencies are looked up by id at once, or walked through for a page.
 func lookedUp(size int) int { return min(max(5000, 10*size), 10_000) }
 
 // choice is how what a filter chooses is found.
 type choice struct {
+	// list are the conditions, and where is all of them, for no index but that of projects.
+	list  []condition
 	where predicate.Dependency
-	// lead is the condition whose dependencies are looked up by id, at first so many at once, or all (0); nil: the database finds
-	// them.
-	lead   predicate.Dependency
-	window int
-	// list are the conditions of which where is made.
-	list []condition
+	// few is the condition whose dependencies are so few that all are looked up by id; -1 for none.
+	few int
+	// size is that of the page.
+	size int
 }
 
-// choose makes a choice of a filter, which may be nil, for a page of that size: of packages (byID), or of what has them. Databases
-// plan with averages: they take a condition that chooses nothing for one that chooses many, and one whose dependencies are all in
-// the last projects for one that is met everywhere. So each condition is asked how much it chooses, in all projects. Errors:
-// those of conditions.
-func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int, byID bool) (c choice, err error) {
+// choose makes a choice of a filter, which may be nil, for a page of that size. Databases plan with averages: they take a condition that
+// chooses nothing for one that chooses many, and one whose dependencies are all in the last projects for one that is met everywhere. So
+// each condition is asked how much it chooses, in all projects. Errors: those of conditions.
+func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int) (choice, error) {
 	list, err := conditions(ctx, db, f)
 	if err != nil {
 		return choice{}, err
 	}
-	best, err := atMost(ctx, db, list, lookedUp(size))
-	few := best >= 0
-	sorted := false
-	if best < 0 && byID && err == nil {
-		best, err = atMost(ctx, db, list, sortable)
-		sorted = best >= 0 && !list[best].one // else the index has them in the order of the list
-	}
-	if err != nil {
-		return choice{}, err
-	}
-	if best < 0 && byID {
-		best = slices.IndexFunc(list, func(c condition) bool { return c.lookup && c.one })
-	}
-	if c.list = list; sorted {
-		c.window = 1000 + 2*size
-	}
+	c := choice{list: list, size: size}
+	c.few, err = c.atMost(ctx, db, lookedUp(size))
 	var all []predicate.Dependency
 	if !f.GetIncludeArchived() {
 		deploymentID, _ := tenant.FromContext(ctx)
 		all = append(all, notArchived(deploymentID))
 	}
-	for i, one := range list {
-		switch {
-		case i == best && (few || sorted):
-			c.lead = one.where
-			all = append(all, store.Unindexed(one.where))
-		case i == best, one.ofProject && !few:
+	for _, one := range list {
+		if one.ofProject && c.few < 0 {
 			all = append(all, one.where)
-		default:
+		} else {
 			all = append(all, store.Unindexed(one.where))
 		}
 	}
 	c.where = dependency.And(all...)
-	return c, nil
+	return c, err
 }
 
 // atMost is the first condition that chooses at most so many dependencies, -1 for none.
-func atMost(ctx context.Context, db *ent.Client, list []condition, most int) (int, error) {
+func (c choice) atMost(ctx context.Context, db *ent.Client, most int) (int, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
-	for i, c := range list {
-		if !c.lookup {
+	for i, one := range c.list {
+		if one.by == nil {
 			continue
 		}
-		those := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), c.where).Offset(most).Limit(1)
-		if c.one {
+		those := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), one.by).Offset(most).Limit(1)
+		if one.one {
 			those.Order(dependency.ByID()) // that of the index, which PostgreSQL reads then
 		}
 		more, err := those.IDs(tenant.System(ctx))
@@ -153,21 +147,81 @@ func atMost(ctx context.Context, db *ent.Client, list []condition, most int) (in
 	return -1, nil
 }
 
-// dependencies reads the dependencies of a choice, in their order: those behind a cursor, at most so many.
-func (c choice) dependencies(ctx context.Context, query func() *ent.DependencyQuery, cursor int64, most int) (rows []*ent.Dependency, err error) {
-	if c.window == 0 {
-		where, err := c.all(ctx, query)
-		if err != nil {
-			return nil, err
+// ofProjects reports whether projects are chosen.
+func (c choice) ofProjects() bool {
+	return slices.ContainsFunc(c.list, func(c condition) bool { return c.ofProject })
+}
+
+// ordered is the first condition that an index has in the order of the list; nil for none.
+func (c choice) ordered() predicate.Dependency {
+	for _, one := range c.list {
+		if one.one {
+			return one.by
 		}
-		return query().Where(where, dependency.IDGT(cursor)).Order(dependency.ByID()).Limit(most).Select(listed...).All(ctx)
 	}
-	for window := c.window; len(rows) < most; window = min(2*window, sortable) {
-		ids, err := query().Where(c.lead, dependency.IDGT(cursor)).Order(sortedByID).Limit(window).IDs(ctx)
+	return nil
+}
+
+// dependencies reads the dependencies of a choice, in their order: those behind a cursor, at most so many. What no condition chooses few
+// of is likely to be among the next ones.
+func (c choice) dependencies(ctx context.Context, db *ent.Client, cursor int64, most int) ([]*ent.Dependency, error) {
+	next, ordered := dependency.IDGT(cursor), c.ordered()
+	if c.few >= 0 || ordered == nil && (len(c.list) == 0 || c.ofProjects()) {
+		return c.behind(ctx, db, cursor, most)
+	}
+	if ordered != nil {
+		next = dependency.And(ordered, next)
+	}
+	last, err := db.Dependency.Query().Where(next).Order(dependency.ByID()).Offset(lookedUp(c.size)).Limit(1).IDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(last) == 0 {
+		return inOrder(ctx, db, most, next, c.where)
+	}
+	rows, err := inOrder(ctx, db, most, next, c.where, dependency.IDLTE(last[0]))
+	if err != nil || len(rows) == most {
+		return rows, err
+	}
+	more, err := c.behind(ctx, db, last[0], most-len(rows))
+	return append(rows, more...), err
+}
+
+// behind reads the dependencies of a choice that are behind a cursor by the best index of its conditions.
+func (c choice) behind(ctx context.Context, db *ent.Client, cursor int64, most int) ([]*ent.Dependency, error) {
+	behind := dependency.IDGT(cursor)
+	if c.few >= 0 {
+		where, err := c.all(ctx, db)
 		if err != nil {
 			return nil, err
 		}
-		more, err := query().Where(store.WithIDs[predicate.Dependency](ids), c.where).Order(dependency.ByID()).Limit(most - len(rows)).Select(listed...).All(ctx)
+		return inOrder(ctx, db, most, where, behind)
+	}
+	best, err := c.atMost(ctx, db, sortable)
+	if err != nil {
+		return nil, err
+	}
+	if best >= 0 && !c.list[best].one {
+		return c.sorted(ctx, db, c.list[best].by, cursor, most)
+	}
+	ordered := c.ordered()
+	if best >= 0 {
+		ordered = c.list[best].by
+	}
+	if ordered == nil {
+		return inOrder(ctx, db, most, c.where, behind)
+	}
+	return inOrder(ctx, db, most, ordered, c.where, behind)
+}
+
+// sorted reads dependencies by the entries of an index that a lead has there, which it sorts and then looks up in windows.
+func (c choice) sorted(ctx context.Context, db *ent.Client, lead predicate.Dependency, cursor int64, most int) (rows []*ent.Dependency, err error) {
+	for window := 1000 + 2*c.size; len(rows) < most; window = min(2*window, sortable) {
+		ids, err := db.Dependency.Query().Where(lead, dependency.IDGT(cursor)).Order(sortedByID).Limit(window).IDs(ctx)
+		if err != nil {
+			return nil, err
+		}
+		more, err := inOrder(ctx, db, most-len(rows), store.WithIDs[predicate.Dependency](ids), c.where)
 		if err != nil {
 			return nil, err
 		}
@@ -178,6 +232,11 @@ func (c choice) dependencies(ctx context.Context, query func() *ent.DependencyQu
 		cursor = ids[len(ids)-1]
 	}
 	return rows, nil
+}
+
+// inOrder reads the first dependencies that conditions choose.
+func inOrder(ctx context.Context, db *ent.Client, most int, where ...predicate.Dependency) ([]*ent.Dependency, error) {
+	return db.Dependency.Query().Where(where...).Order(dependency.ByID()).Limit(most).Select(listed...).All(ctx)
 }
 
 // repository is a project with the number of its dependencies that were chosen, and of those whose paths are known.
@@ -191,14 +250,16 @@ type repository struct {
 // is likely to be in the next projects; else, entries of an index say where it is.
 func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, most int) ([]repository, error) {
 	behind := dependency.ProjectIDGT(cursor)
-	if c.lead != nil || slices.ContainsFunc(c.list, func(c condition) bool { return c.ofProject }) {
-		where, err := c.all(ctx, db.Dependency.Query)
+	if c.few >= 0 || c.ofProjects() {
+		where, err := c.all(ctx, db)
 		if err != nil {
 			return nil, err
 		}
 		return repositories(ctx, db, most, where, behind)
 	}
-	last, err := db.Project.Query().Where(project.IDGT(cursor)).Order(project.ByID()).Offset(2*most - 1).Limit(1).IDs(ctx)
+	var last []int64
+	err := db.Dependency.Query().Where(behind).Order(dependency.ByProjectID(), dependency.ByID()).Offset(min(ofRepository*most, sortable)).Limit(1).
+		Select(dependency.FieldProjectID).Scan(ctx, &last)
 	if err != nil {
 		return nil, err
 	}
@@ -209,12 +270,12 @@ func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, 
 	if err != nil || len(found) == most {
 		return found, err
 	}
-	best, err := atMost(ctx, db, c.list, sortable)
+	best, err := c.atMost(ctx, db, sortable)
 	if err != nil {
 		return nil, err
 	}
 	if best >= 0 {
-		return c.repositoriesByEntries(ctx, db, c.list[best].where, last[0], found, most)
+		return c.repositoriesByEntries(ctx, db, c.list[best], last[0], found, most)
 	}
 	more, err := repositories(ctx, db, most-len(found), c.where, dependency.ProjectIDGT(last[0]))
 	return append(found, more...), err
@@ -222,9 +283,9 @@ func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, 
 
 // repositoriesByEntries adds to those that were found what has dependencies that a lead chooses, whose entries in an index say in
 // which projects they are.
-func (c choice) repositoriesByEntries(ctx context.Context, db *ent.Client, lead predicate.Dependency, cursor int64, found []repository, most int) ([]repository, error) {
+func (c choice) repositoriesByEntries(ctx context.Context, db *ent.Client, lead condition, cursor int64, found []repository, most int) ([]repository, error) {
 	var projects []int64
-	err := db.Dependency.Query().Where(lead, store.Unindexed(dependency.ProjectIDGT(cursor))).Unique(true).Aggregate(unorderedProject).Scan(ctx, &projects)
+	err := db.Dependency.Query().Where(lead.by, store.Unindexed(dependency.ProjectIDGT(cursor))).Unique(true).Aggregate(unorderedProject).Scan(ctx, &projects)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +293,7 @@ func (c choice) repositoriesByEntries(ctx context.Context, db *ent.Client, lead 
 	for window := most; len(found) < most && len(projects) > 0; window *= 2 {
 		next := projects[:min(window, len(projects))]
 		projects = projects[len(next):]
-		some, err := repositories(ctx, db, most-len(found), entriesOf(ctx, lead, next), c.where)
+		some, err := repositories(ctx, db, most-len(found), entriesOf(ctx, lead.where, next), c.where)
 		if err != nil {
 			return nil, err
 		}
@@ -277,12 +338,12 @@ func unorderedProject(s *entsql.Selector) string {
 // for one that chooses many.
 func sortedByID(s *entsql.Selector) { s.OrderExpr(entsql.Expr("+" + s.C(dependency.FieldID))) }
 
-// all is the condition of a choice without windows.
-func (c choice) all(ctx context.Context, query func() *ent.DependencyQuery) (predicate.Dependency, error) {
-	if c.lead == nil {
+// all is the condition of a choice that is not read in parts: where it is few, by their ids.
+func (c choice) all(ctx context.Context, db *ent.Client) (predicate.Dependency, error) {
+	if c.few < 0 {
 		return c.where, nil
 	}
-	ids, err := query().Where(c.lead).IDs(ctx)
+	ids, err := db.Dependency.Query().Where(c.list[c.few].by).IDs(ctx)
 	return dependency.And(store.WithIDs[predicate.Dependency](ids), c.where), err
 }
 

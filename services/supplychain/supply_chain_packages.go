@@ -25,7 +25,7 @@ const fewNames = 2500
 // looked up first, because there are far fewer packages than dependencies.
 func ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) (all []condition, err error) {
 	var where []predicate.DependencyPackage
-	var indexed []predicate.Dependency // what the index of packages tells of a dependency
+	var told []predicate.Dependency // what the index of packages tells of a dependency
 	if name := strings.TrimSpace(f.GetName()); name != "" {
 		where = append(where, dependencypackage.PackageContainsFold(name))
 		all = append(all, condition{where: dependency.PackageContainsFold(name)})
@@ -50,13 +50,13 @@ func ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.Dependency
 		}
 		where = append(where, dependencypackage.Or(named...))
 		if len(packages) > 1 {
-			indexed = append(indexed, dependency.Or(options...))
+			told = append(told, dependency.Or(options...))
 		} else { // the names are those of this filter
-			indexed = append(indexed, versions...)
+			told = append(told, versions...)
 		}
 		all = append(all, condition{where: dependency.Or(options...)})
 		if exact := exactVersions(packages); len(exact) > 0 {
-			all = append(all, condition{where: dependency.VersionIn(exact...), lookup: true, one: len(exact) == 1})
+			all = append(all, indexed(dependency.VersionIn(exact...), len(exact)))
 		}
 	}
 	if len(where) == 0 {
@@ -64,15 +64,15 @@ func ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.Dependency
 	}
 	if words := f.GetEcosystem(); len(words) > 0 { // alone it has an index of its own
 		where = append(where, dependencypackage.EcosystemIn(words...))
-		indexed = append(indexed, dependency.EcosystemIn(words...))
+		told = append(told, dependency.EcosystemIn(words...))
 	}
 	names, few, err := packageNames(ctx, db, where...)
 	if few {
-		chosen := packageIn(names)
-		if len(indexed) > 0 {
-			chosen = dependency.And(chosen, store.Unindexed(indexed...))
+		chosen := indexed(packageIn(names), len(names))
+		if chosen.by = packageByIndex(names); len(told) > 0 {
+			chosen.where, chosen.by = dependency.And(chosen.where, store.Unindexed(told...)), dependency.And(chosen.by, store.Unindexed(told...))
 		}
-		all = append([]condition{{where: chosen, lookup: true, one: len(names) == 1}}, all...)
+		all = append([]condition{chosen}, all...)
 	}
 	return all, err
 }
@@ -101,6 +101,21 @@ func packageIn(names []string) predicate.Dependency {
 		return dependency.Package(names[0])
 	}
 	return func(s *entsql.Selector) { s.Where(inTexts(s.C(dependency.FieldPackage), names)) }
+}
+
+// packageByIndex is packageIn for the index of packages. PostgreSQL would compare each name with its statistics, which takes milliseconds
+// for thousands, only to find out how many dependencies they have; it looks at the names when it has a plan. As the condition on
+// many rows that another index finds this is slow: only names that the plan knows are hashed.
+func packageByIndex(names []string) predicate.Dependency {
+	return func(s *entsql.Selector) {
+		if len(names) < 2 || s.Dialect() != dialect.Postgres {
+			packageIn(names)(s)
+			return
+		}
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			b.WriteString(s.C(dependency.FieldPackage) + " = ANY(ARRAY(SELECT unnest(CAST(").Arg(names).WriteString(" AS text[]))))")
+		}))
+	}
 }
 
 // inTexts is the condition that a text is one of many, which are one parameter.
