@@ -186,7 +186,7 @@ func (s *Apps) GetGitHubAppStatus(ctx context.Context, r *scmv1.GetGitHubAppStat
 // DeleteScmApp forgets an application, or an unfinished request.
 func (s *Apps) DeleteScmApp(ctx context.Context, r *scmv1.DeleteScmAppRequest) (*scmv1.DeleteScmAppResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := s.lockApp(ctx, tx, scmapp.ID(r.GetScmAppId()))
+		row, err := s.lockApp(ctx, tx, scmapp.ID(r.GetScmAppId()), notExpired())
 		if ent.IsNotFound(err) {
 			return apierr.NotFound("SCM app %d not found", r.GetScmAppId())
 		}

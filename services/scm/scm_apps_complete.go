@@ -80,7 +80,7 @@ func errNoRequest() error {
 	return apierr.NotFound("there is no such SCM app request: it may be over, a request is good for an hour")
 }
 
-// notExpired leaves out requests whose time is over.
+// notExpired leaves out requests whose time is over: nobody sees them any more, whether or not scm_expiry has deleted them.
 func notExpired() predicate.ScmApp {
 	return scmapp.Or(scmapp.State(appComplete), scmapp.ExpiresAtGT(store.Now()))
 }
@@ -143,7 +143,7 @@ func (s *Apps) giveToConfig(ctx context.Context, tx *ent.Tx, app *ent.ScmApp) er
 // RotateScmAppWebhookSecret sets a new secret at the host, and then here. When it cannot be stored, the host gets back
 // the one that is.
 func (s *Apps) RotateScmAppWebhookSecret(ctx context.Context, r *scmv1.RotateScmAppWebhookSecretRequest) (*scmv1.RotateScmAppWebhookSecretResponse, error) {
-	row, err := s.store.Reader.ScmApp.Query().Where(scmapp.ID(r.GetScmAppId())).Only(ctx)
+	row, err := s.store.Reader.ScmApp.Query().Where(scmapp.ID(r.GetScmAppId()), notExpired()).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, apierr.NotFound("SCM app %d not found", r.GetScmAppId())
 	}

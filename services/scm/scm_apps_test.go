@@ -249,15 +249,17 @@ func TestWhoseScmAppRequest(t *testing.T) {
 		for _, body := range []string{`{}`, `{"requestId":"x"}`, `{"requestId":"x","code":"a/../b"}`, `{"code":"c0de"}`} {
 			s.as(t, chief, http.MethodPut, "/api/scm/app_request_complete", body, 400)
 		}
+		app := s.Store.Reader.ScmApp.Query().Where(scmapp.RequestID(request)).OnlyX(s.System(t))
+		rotate, one := fmt.Sprintf("/%d/rotate_webhook_secret", app.ID), fmt.Sprintf("/%d", app.ID)
+		elsewhere := fmt.Sprintf("/api/scm/deployments/%d/scm_apps", globex.DeploymentID)
+		s.as(t, stranger, http.MethodPost, elsewhere+rotate, "{}", 404)
+		s.as(t, stranger, http.MethodDelete, elsewhere+one, "", 404)
+		s.as(t, chief, http.MethodPost, s.apps(rotate), "{}", 400)
 		s.expire(t, request)
 		s.as(t, chief, http.MethodPut, "/api/scm/app_request_complete", complete(request), 404)
 		s.as(t, chief, http.MethodGet, s.apps("/"+request), "", 404)
-		app := s.Store.Reader.ScmApp.Query().Where(scmapp.RequestID(request)).OnlyX(s.System(t))
-		for _, path := range []string{"/%d", "/%d/rotate_webhook_secret"} {
-			method := map[bool]string{true: http.MethodDelete, false: http.MethodPost}[path == "/%d"]
-			s.as(t, stranger, method, fmt.Sprintf("/api/scm/deployments/%d/scm_apps"+path, globex.DeploymentID, app.ID), "{}", 404)
-		}
-		s.as(t, chief, http.MethodPost, s.apps(fmt.Sprintf("/%d/rotate_webhook_secret", app.ID)), "{}", 400)
+		s.as(t, chief, http.MethodPost, s.apps(rotate), "{}", 404)
+		s.as(t, chief, http.MethodDelete, s.apps(one), "", 404)
 	})
 }
 
