@@ -108,9 +108,9 @@ bench: ## a million findings: measure the hot paths, print the ratios beside the
 	$(build-bench)
 	bin/palisade-bench $(ARGS)
 
-bench-postgres: ## the same on a throw-away PostgreSQL
+bench-postgres: ## the same on a throw-away PostgreSQL that syncs its commits, with the settings of docs/scale.md
 	$(build-bench)
-	.ci/with-postgres bash -c 'bin/palisade-bench --database "$$PALISADE_TEST_POSTGRES" $(ARGS)'
+	.ci/with-postgres --durable bash -c 'bin/palisade-bench --database "$$PALISADE_TEST_POSTGRES" $(ARGS)'
 
 bench-peers: ## beside PocketBase and a plain program on the same data; see docs/peers.md
 	$(GO) run ./cmd/palisade-bench peers $(ARGS)
