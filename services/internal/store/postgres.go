@@ -15,6 +15,7 @@ import (
 	"entgo.io/ent/dialect"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -23,6 +24,9 @@ const (
 	// idleTimeout ends the transaction of a node that is gone without a word, and with it the locks of its rows. An import
 	// computes for seconds between two statements.
 	idleTimeout = 5 * time.Minute
+	// forReads are the connections that transactions of Write leave to reads: without any, transactions that read beside
+	// themselves could wait for each other.
+	forReads = 2
 )
 
 // SessionName begins the application_name of all sessions on PostgreSQL, whatever the URL calls them: by it a copy of the
@@ -57,7 +61,9 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	if err := db.PingContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to %s: %w", location, err), db.Close(), patientDB.Close())
 	}
-	return &Store{dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB, location: location}, nil
+	return &Store{
+		dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB, turns: semaphore.NewWeighted(int64(max(1, connections-forReads))), location: location,
+	}, nil
 }
 
 // PostgresLocation says where a database is, without credentials.

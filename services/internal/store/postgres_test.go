@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"net/url"
 	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
@@ -69,5 +72,26 @@ func TestPostgresWithoutPreparedStatements(t *testing.T) {
 		if err := st.readerDB.QueryRowContext(ctx, "SELECT COUNT(*) FROM pg_prepared_statements").Scan(&prepared); err != nil || prepared != 0 {
 			t.Errorf("%s: %d prepared statements, %v", mode, prepared, err)
 		}
+	}
+}
+
+// TestWritesLeaveConnectionsToReads: transactions that read beside themselves never have all connections, so that none waits for
+// another one.
+func TestWritesLeaveConnectionsToReads(t *testing.T) {
+	t.Parallel()
+	st := open(t, Options{Database: pgtest.NewDatabase(t), MaxOpen: 3})
+	ctx, cancel := context.WithTimeout(tenant.System(t.Context()), time.Minute)
+	defer cancel()
+	var group errgroup.Group
+	for range 8 {
+		group.Go(func() error {
+			return st.Write(ctx, func(ctx context.Context, _ *ent.Tx) error {
+				time.Sleep(50 * time.Millisecond) // the others come
+				return st.Ping(ctx)
+			})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/catalog"
@@ -39,6 +40,9 @@ type Store struct {
 	primary *Store
 	// patientDB is for statements that may take long: no timeout ends them. On SQLite it is writerDB.
 	patientDB *sql.DB
+	// turns are given to the transactions of Write on PostgreSQL, first come, first served: database/sql gives a connection to any of
+	// those that wait for one, and lets some wait long. There are fewer than connections (see forReads).
+	turns *semaphore.Weighted
 	// group and checkpoints are nil on PostgreSQL, which syncs the commits of many connections together by itself, and moves
 	// what it has logged beside them.
 	group       *group
@@ -127,7 +131,7 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.
 	defer func() { current.end(committed) }()
 	var err error
 	if s.group == nil {
-		err = s.transact(ctx, current, fn)
+		err = s.inTurn(ctx, func() error { return s.transact(ctx, current, fn) })
 	} else {
 		err = s.group.write(ctx, kindOf(fn), func(p *part) error {
 			current.part = p
@@ -136,6 +140,15 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.
 	}
 	committed = err == nil
 	return err
+}
+
+// inTurn runs fn when it has its turn.
+func (s *Store) inTurn(ctx context.Context, fn func() error) error {
+	if err := s.turns.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("wait for a connection: %w", err)
+	}
+	defer s.turns.Release(1)
+	return fn()
 }
 
 func (s *Store) transact(ctx context.Context, current *Transaction, fn func(ctx context.Context, tx *ent.Tx) error) (err error) {
