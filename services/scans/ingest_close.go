@@ -17,23 +17,33 @@ import (
 // closePart is how many findings that were not seen are looked at together.
 const closePart = 10 * batchSize
 
-// createdPart is how many events of findings that a scan made are written at once on SQLite, whose work is that of the node:
-// fewer while others want its processors.
+// createdPart is how many events of findings that a scan made are written at once, and crowdedPart while others want the processors of
+// the node.
 const createdPart, crowdedPart = 1000, 100
 
-// recordCreated writes an event for each finding that this scan made.
+// createdEvents writes the events of findings that a scan made; what they are read from follows.
+const createdEvents = `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
+	SELECT deployment_id, id, CASE WHEN triage_state = '` + lifecycle.Untriaged + `' THEN 'created' ELSE 'triage_inherited' END, '', status,
+		COALESCE(triage_reason, ''), '', 'scan', first_seen_scan_id, first_seen_scan_id, created_at FROM `
+
+// PostgreSQL makes findings and their events in one statement: recordsCreated in front of the INSERT, and createdRecords behind it.
+const (
+	recordsCreated = "WITH made AS ("
+	createdRecords = " RETURNING id, deployment_id, triage_state, triage_reason, status, first_seen_scan_id, created_at) " + createdEvents + "made"
+)
+
+// recordCreated writes an event for each finding that this scan made, unless they were written with them.
 func (in *ingest) recordCreated(ctx context.Context) error {
 	if in.total("created") == 0 {
 		return nil
 	}
-	for after, last := int64(0), int64(0); last != math.MaxInt64; after = last {
+	for after, last := int64(0), int64(0); last != math.MaxInt64 && !in.store.Postgres(); after = last {
 		var err error
 		if last, err = in.endOfPart(ctx, after); err != nil {
 			return err
 		}
-		err = in.store.Exec(ctx, in.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
-			SELECT deployment_id, id, CASE WHEN triage_state = ? THEN 'created' ELSE 'triage_inherited' END, '', status, COALESCE(triage_reason, ''), '', 'scan', first_seen_scan_id, first_seen_scan_id, created_at
-			FROM findings WHERE deployment_id = ? AND first_seen_scan_id = ? AND id > ? AND id <= ?`, lifecycle.Untriaged, in.deploymentID, in.scan.ID, after, last)
+		err = in.store.Exec(ctx, in.tx, createdEvents+"findings WHERE deployment_id = ? AND first_seen_scan_id = ? AND id > ? AND id <= ?",
+			in.deploymentID, in.scan.ID, after, last)
 		if err != nil {
 			return err
 		}
@@ -42,12 +52,8 @@ func (in *ingest) recordCreated(ctx context.Context) error {
 	return in.recordRecognised(ctx)
 }
 
-// endOfPart is the last of the next findings that get their events together: all of them on PostgreSQL, whose index of a scan's
-// findings is not in their order.
+// endOfPart is the last of the next findings that get their events together.
 func (in *ingest) endOfPart(ctx context.Context, after int64) (int64, error) {
-	if in.store.Postgres() {
-		return math.MaxInt64, nil
-	}
 	part := createdPart
 	if in.crowded() {
 		part = crowdedPart

@@ -143,7 +143,7 @@ func (in *ingest) writeChanged(ctx context.Context, changed []change) error {
 			events = append(events, in.event(c, c.event, lifecycle.Status(c.incoming.state(), c.old.TriageState), c.reason(closed)))
 		}
 	}
-	if err := in.insertFindings(ctx, rows, updateExisting); err != nil {
+	if err := in.insertFindings(ctx, rows, "", updateExisting); err != nil {
 		return err
 	}
 	if len(matches) > 0 {
@@ -192,7 +192,11 @@ func (in *ingest) writeFresh(ctx context.Context, fresh []*incoming) error {
 		}
 		rows[n] = in.create(i, decisions[i.fingerprint])
 	}
-	if err := in.insertFindings(ctx, rows, ""); err != nil {
+	var before, behind string
+	if in.store.Postgres() {
+		before, behind = recordsCreated, createdRecords
+	}
+	if err := in.insertFindings(ctx, rows, before, behind); err != nil {
 		return err
 	}
 	return in.recogniseFresh(ctx, fresh, elsewhere)

@@ -122,8 +122,8 @@ func (in *ingest) insertSize(rows int) int {
 // crowded reports whether others want what the database works with: on SQLite it is the processors of this node.
 func (in *ingest) crowded() bool { return !in.store.Postgres() && in.work.Crowded() }
 
-// insertFindings writes rows, new ones or with the suffix updateExisting such that are there.
-func (in *ingest) insertFindings(ctx context.Context, rows []*ent.Finding, suffix string) error {
+// insertFindings writes rows: new ones, or such that are there if updateExisting is behind the INSERT. See also recordsCreated.
+func (in *ingest) insertFindings(ctx context.Context, rows []*ent.Finding, before, behind string) error {
 	tx, ok := in.store.Tx(ctx)
 	if !ok {
 		return errors.New("not in a transaction")
@@ -133,7 +133,7 @@ func (in *ingest) insertFindings(ctx context.Context, rows []*ent.Finding, suffi
 	for len(rows) > 0 {
 		in.work.Yield(ctx)
 		size := in.insertSize(len(rows))
-		statement := in.insertStatement(plan, statementKey{uses, size, suffix})
+		statement := in.insertStatement(plan, statementKey{uses, size, before, behind})
 		if _, err := tx.ExecContext(ctx, statement, plan.arguments(rows[:size])...); err != nil {
 			return fmt.Errorf("insert %d findings: %w", size, err)
 		}
@@ -152,16 +152,16 @@ func (in *ingest) insertStatement(plan *insertPlan, key statementKey) string {
 		if in.store.Postgres() {
 			numbered = '$'
 		}
-		in.statements[key] = plan.statement(numbered, key.rows) + key.suffix
+		in.statements[key] = key.before + plan.statement(numbered, key.rows) + key.behind
 	}
 	return in.statements[key]
 }
 
 // statementKey tells statements apart that insert findings.
 type statementKey struct {
-	uses   string
-	rows   int
-	suffix string
+	uses           string
+	rows           int
+	before, behind string
 }
 
 // How a statement uses a column.
