@@ -248,7 +248,7 @@ func TestFixesWithoutModel(t *testing.T) {
 
 func TestCodeIsReadAtTheHost(t *testing.T) {
 	t.Parallel()
-	s := startModelled(t, "", always("true_positive"), nil)
+	s := startModelled(t, always("true_positive"), nil)
 	h := hosttest.NewGitHub(t)
 	h.Files = hosttest.Files{"main:app/db.py": vulnerable}
 	s.connect(t, "SCM_TYPE_GITHUB_ENTERPRISE", h.URL, "acme", h.Token, "acme/web")

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
@@ -106,9 +108,9 @@ func (s *modelled) die(t testing.TB, kind, table string) {
 // brings after all is dropped.
 func TestLostAnalysis(t *testing.T) {
 	t.Parallel()
-	onBothStores(t, func(t *testing.T, database string) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
 		model := newHolding()
-		s := startModelled(t, database, model.reply, nil)
+		s := startModelled(t, model.reply, on)
 		id := s.seed(t, fact{})
 		s.task(t, fmt.Sprintf(`{"task":{"issueIds":[%d]}}`, id), http.StatusOK)
 		<-model.asked
@@ -137,9 +139,9 @@ func TestLostAnalysis(t *testing.T) {
 // What no worker survives ends, and does not cost another question each time.
 func TestDeadlyAnalysis(t *testing.T) {
 	t.Parallel()
-	onBothStores(t, func(t *testing.T, database string) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
 		model := newHolding()
-		s := startModelled(t, database, model.reply, nil)
+		s := startModelled(t, model.reply, on)
 		id := s.seed(t, fact{})
 		s.task(t, fmt.Sprintf(`{"task":{"issueIds":[%d]}}`, id), http.StatusOK)
 		<-model.asked
@@ -158,9 +160,9 @@ func TestDeadlyAnalysis(t *testing.T) {
 
 func TestLostFix(t *testing.T) {
 	t.Parallel()
-	onBothStores(t, func(t *testing.T, database string) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
 		model := newHolding()
-		s := startModelled(t, database, model.reply, nil)
+		s := startModelled(t, model.reply, on)
 		h := hosttest.NewGitHub(t)
 		h.Files = hosttest.Files{"main:app/db.py": vulnerable}
 		s.connect(t, "SCM_TYPE_GITHUB_ENTERPRISE", h.URL, "acme", h.Token, "acme/web")
@@ -183,9 +185,9 @@ func TestLostFix(t *testing.T) {
 // A worker that dies after it has pushed costs no second question, and no second commit.
 func TestPushedFixIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
-	onBothStores(t, func(t *testing.T, database string) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
 		model := newHolding()
-		s := startModelled(t, database, model.reply, nil)
+		s := startModelled(t, model.reply, on)
 		h := hosttest.NewGitHub(t)
 		id := s.seed(t, fact{})
 		branch, pushed := fmt.Sprintf("palisade/fix-%d-1", id), strings.Replace(vulnerable, "\" + name", "?\", [name]", 1)

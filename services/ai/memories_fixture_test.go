@@ -97,11 +97,7 @@ func ignored(note, ref string, at int64) func(*ent.FindingCreate) {
 // as calls an operation of the deployment and requires a status.
 func (s *remembering) as(t testing.TB, token, method, path, body string, want int) string {
 	t.Helper()
-	answer := s.Do(t, token, method, fmt.Sprintf("/api/ai/deployments/%d/%s", s.DeploymentID, path), body)
-	if answer.Status != want {
-		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, want)
-	}
-	return answer.Body
+	return s.Body(t, token, method, fmt.Sprintf("/api/ai/deployments/%d/%s", s.DeploymentID, path), body, want)
 }
 
 func (s *remembering) do(t testing.TB, method, path, body string, want int) string {

@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/apitest"
 )
 
 // products changes the configuration of the deployment's products.
@@ -61,9 +64,9 @@ func TestSwitchedOff(t *testing.T) {
 // What waits when AI is switched off is not sent to the model.
 func TestSwitchedOffMeanwhile(t *testing.T) {
 	t.Parallel()
-	onBothStores(t, func(t *testing.T, database string) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
 		model := newHolding()
-		s := startModelled(t, database, model.reply, nil)
+		s := startModelled(t, model.reply, on)
 		id := s.seed(t, fact{})
 		s.task(t, fmt.Sprintf(`{"task":{"issueIds":[%d]}}`, id), http.StatusOK)
 		<-model.asked

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +23,6 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // patient is for a busy machine: no test needs a tenth of it when all is well.
@@ -41,24 +39,21 @@ type modelled struct {
 // eachModelled runs a test on both databases, with a model that answers so.
 func eachModelled(t *testing.T, answer func(llmtest.Request) llmtest.Reply, adjust func(*services.Config), test func(t *testing.T, s *modelled)) {
 	t.Helper()
-	onBothStores(t, func(t *testing.T, database string) { test(t, startModelled(t, database, answer, adjust)) })
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+		test(t, startModelled(t, answer, func(c *services.Config) {
+			on(c)
+			if adjust != nil {
+				adjust(c)
+			}
+		}))
+	})
 }
 
-func onBothStores(t *testing.T, test func(t *testing.T, database string)) {
-	t.Helper()
-	start := func(t *testing.T, database string) {
-		t.Parallel()
-		test(t, database)
-	}
-	t.Run("sqlite", func(t *testing.T) { start(t, "") })
-	t.Run("postgres", func(t *testing.T) { start(t, storetest.Postgres(t)) })
-}
-
-func startModelled(t *testing.T, database string, answer func(llmtest.Request) llmtest.Reply, adjust func(*services.Config)) *modelled {
+func startModelled(t *testing.T, answer func(llmtest.Request) llmtest.Reply, adjust func(*services.Config)) *modelled {
 	t.Helper()
 	s := &modelled{model: llmtest.New(t, answer)}
 	s.Server = apitest.Start(t, func(c *services.Config) {
-		c.Database, c.EgressAllow, c.AIURL, c.AIModel, c.AIKey = database, "127.0.0.1", s.model.URL, "test-model", "key-of-the-model-0123456789"
+		c.EgressAllow, c.AIURL, c.AIModel, c.AIKey = "127.0.0.1", s.model.URL, "test-model", "key-of-the-model-0123456789"
 		if adjust != nil {
 			adjust(c)
 		}
@@ -187,16 +182,10 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-var anyRequestID = regexp.MustCompile(`"requestId":"[^"]+"`)
-
 // call sends a request as the first administrator and requires a status.
 func (s *modelled) call(t testing.TB, method, path, body string, want int) string {
 	t.Helper()
-	answer := s.Do(t, s.Token, method, path, body)
-	if answer.Status != want {
-		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, want)
-	}
-	return anyRequestID.ReplaceAllString(answer.Body, `"requestId":"R"`)
+	return s.Body(t, s.Token, method, path, body, want)
 }
 
 // task orders analyses.

@@ -23,7 +23,6 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 func TestCombinedTask(t *testing.T) {
@@ -137,9 +136,9 @@ func TestPeopleAreNotOverruled(t *testing.T) {
 
 func TestVerdictIsTakenBack(t *testing.T) {
 	t.Parallel()
-	for _, database := range []func(*testing.T) string{func(*testing.T) string { return "" }, func(t *testing.T) string { return storetest.Postgres(t) }} {
-		s := startModelled(t, database(t), llmtest.Script(llmtest.JSON(map[string]any{"verdict": "false_positive", "reason": "a", "memory_ids": []string{}}),
-			llmtest.JSON(map[string]any{"verdict": "true_positive", "reason": "b", "memory_ids": []string{}})), nil)
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+		s := startModelled(t, llmtest.Script(llmtest.JSON(map[string]any{"verdict": "false_positive", "reason": "a", "memory_ids": []string{}}),
+			llmtest.JSON(map[string]any{"verdict": "true_positive", "reason": "b", "memory_ids": []string{}})), on)
 		id := s.seed(t, fact{})
 		for _, want := range []string{"provisionally_ignored", "open"} {
 			s.task(t, fmt.Sprintf(`{"task":{"issueIds":[%d],"regenerate":true,"chains":["CHAIN_AUTOTRIAGE"]}}`, id), http.StatusOK)
@@ -151,7 +150,7 @@ func TestVerdictIsTakenBack(t *testing.T) {
 		if got := s.events(t, id); got != "autotriaged open>provisionally_ignored by job, autotriaged provisionally_ignored>open by job" {
 			t.Error(got)
 		}
-	}
+	})
 }
 
 func TestRefusedTasks(t *testing.T) {
@@ -382,7 +381,7 @@ func TestLateVerdict(t *testing.T) {
 				asked <- struct{}{}
 				return llmtest.After(answerNow, fitting(r, says("false_positive")))
 			}
-			s := startModelled(t, "", eachHeld, nil)
+			s := startModelled(t, eachHeld, nil)
 			id := s.seed(t, fact{})
 			s.task(t, fmt.Sprintf(`{"task":{"issueIds":[%d]}}`, id), http.StatusOK)
 			<-asked

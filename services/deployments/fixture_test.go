@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -33,16 +32,10 @@ func (c caller) of(suffix string) string {
 	return fmt.Sprintf("/api/agent/deployments/%d%s", c.DeploymentID, suffix)
 }
 
-var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
-
 // want requires a status and returns the body, without the request id of errors.
 func (c caller) want(t *testing.T, status int, token, method, path, body string) string {
 	t.Helper()
-	answer := c.Do(t, token, method, path, body)
-	if answer.Status != status {
-		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, status)
-	}
-	return requestID.ReplaceAllString(answer.Body, `"requestId":"R"`)
+	return c.Body(t, token, method, path, body, status)
 }
 
 // admin asks as the first administrator, by token, and requires 200.

@@ -49,7 +49,7 @@ func (r requester) pickUp(t *testing.T, key string) string {
 
 func (r requester) confirm(t *testing.T, token, key string, want int) string {
 	t.Helper()
-	return r.send(t, token, http.MethodPost, requestsPath+"/"+key+"/confirm", "{}", want)
+	return r.Body(t, token, http.MethodPost, requestsPath+"/"+key+"/confirm", "{}", want)
 }
 
 // The whole login: nothing yet, confirmed, handed over once, and never again.
@@ -80,14 +80,14 @@ func TestScannerLogin(t *testing.T) {
 			t.Error("handed over twice")
 		}
 		// It is what a scanner needs, and no more.
-		r.send(t, value, http.MethodGet, "/api/agent/deployments/current", "", 200)
-		r.send(t, value, http.MethodGet, tokensPath(r.DeploymentID), "", 404)
+		r.Body(t, value, http.MethodGet, "/api/agent/deployments/current", "", 200)
+		r.Body(t, value, http.MethodGet, tokensPath(r.DeploymentID), "", 404)
 		row := r.Store.Reader.Token.Query().Where(token.NameHasPrefix("scanner login")).OnlyX(r.System(t))
 		if fmt.Sprint(row.Scopes, row.Role, row.ExpiresAt, row.DeploymentID) != fmt.Sprint([]string{"agent"}, "ORG_ROLE_MEMBER", (*int64)(nil), r.DeploymentID) {
 			t.Errorf("the token is %v", row)
 		}
 		// The trail says who let the scanner in.
-		trail := r.send(t, r.Token, http.MethodGet, fmt.Sprintf("/api/audit/v1/deployments/%d/entries", r.DeploymentID), "", 200)
+		trail := r.Body(t, r.Token, http.MethodGet, fmt.Sprintf("/api/audit/v1/deployments/%d/entries", r.DeploymentID), "", 200)
 		has(t, trail, "ConfirmTokenRequest", "scanner login "+today)
 		for _, secret := range []string{value, key} {
 			if strings.Contains(trail, secret) {
@@ -181,7 +181,7 @@ func TestScannerLoginExpires(t *testing.T) {
 			t.Errorf("%d requests are left, %d tokens deleted", len(left), revoked)
 		}
 		value := r.pickUp(t, intime)
-		r.send(t, value, http.MethodGet, "/api/agent/deployments/current", "", 200)
+		r.Body(t, value, http.MethodGet, "/api/agent/deployments/current", "", 200)
 	})
 }
 

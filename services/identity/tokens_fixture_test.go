@@ -24,16 +24,6 @@ var (
 	tokenID    = regexp.MustCompile(`"token":\{"id":(\d+),`)
 )
 
-// send requires a status and returns the body.
-func (r requester) send(t *testing.T, token, method, path, body string, want int) string {
-	t.Helper()
-	answer := r.Do(t, token, method, path, body)
-	if answer.Status != want {
-		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, want)
-	}
-	return answer.Body
-}
-
 // golden compares a body, without what is new each time.
 func golden(t *testing.T, name, body string) {
 	t.Helper()
@@ -43,7 +33,7 @@ func golden(t *testing.T, name, body string) {
 // newToken creates a token and returns its value and the path to delete it.
 func (r requester) newToken(t *testing.T, token, body string) (value, path string) {
 	t.Helper()
-	answer := r.send(t, token, http.MethodPost, tokensPath(r.DeploymentID), body, 200)
+	answer := r.Body(t, token, http.MethodPost, tokensPath(r.DeploymentID), body, 200)
 	found, id := tokenValue.FindStringSubmatch(answer), tokenID.FindStringSubmatch(answer)
 	if found == nil || id == nil {
 		t.Fatalf("no token in %s", answer)

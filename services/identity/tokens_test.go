@@ -36,11 +36,11 @@ func TestTokens(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		path := tokensPath(s.DeploymentID)
-		full := s.send(t, s.Token, http.MethodPost, path, `{"name":"nightly","scopes":["web-api","agent"],"limitedScopes":["sms"],
+		full := s.Body(t, s.Token, http.MethodPost, path, `{"name":"nightly","scopes":["web-api","agent"],"limitedScopes":["sms"],
 			"role":"ORG_ROLE_MEMBER","expiresAt":"2999-01-02T03:04:05Z"}`, 200)
 		golden(t, "token_create", full)
 		value, own := s.newToken(t, s.Token, `{"name":"日本 CI","role":"ORG_ROLE_READONLY"}`)
-		s.send(t, value, http.MethodGet, projects, "", 200)
+		s.Body(t, value, http.MethodGet, projects, "", 200)
 
 		list := s.Get(t, path)
 		list = lastUse.ReplaceAllString(list, "")
@@ -59,9 +59,9 @@ func TestTokens(t *testing.T) {
 		}
 		apitest.Same(t, response, list)
 
-		s.send(t, s.Token, http.MethodDelete, own, "", 200)
-		s.send(t, value, http.MethodGet, projects, "", 401)
-		golden(t, "token_delete_again", s.send(t, s.Token, http.MethodDelete, own, "", 404))
+		s.Body(t, s.Token, http.MethodDelete, own, "", 200)
+		s.Body(t, value, http.MethodGet, projects, "", 401)
+		golden(t, "token_delete_again", s.Body(t, s.Token, http.MethodDelete, own, "", 404))
 		created, err := client.CreateToken(ctx, &identityv1.CreateTokenRequest{
 			DeploymentId: s.DeploymentID, Name: "grpc", Role: "ORG_ROLE_ADMIN", ExpiresAt: timestamppb.New(time.Now().Add(time.Hour)),
 		})
@@ -127,7 +127,7 @@ func TestTokensByPage(t *testing.T) {
 		for query, code := range map[string]string{
 			"?limit=501": "PAGE_SIZE_OUT_OF_RANGE", "?limit=-1": "PAGE_SIZE_OUT_OF_RANGE", "?limit=x": "INVALID_ARGUMENT", "?cursor=nonsense": "INVALID_CURSOR",
 		} {
-			has(t, s.send(t, s.Token, http.MethodGet, path+query, "", 400), `"code":"`+code+`"`)
+			has(t, s.Body(t, s.Token, http.MethodGet, path+query, "", 400), `"code":"`+code+`"`)
 		}
 	})
 }
@@ -154,7 +154,7 @@ func TestDeleteTokens(t *testing.T) {
 			"?purpose=CLI&roleFilter=AGENT_CLI":  "roleFilter must be left out for TOKEN_PURPOSE_CLI, got TOKEN_ROLE_AGENT_CLI",
 			"?purpose=TOKEN_PURPOSE_API&roleFilter=TOKEN_ROLE_ADMIN": "roleFilter must be one of",
 		} {
-			has(t, s.send(t, s.Token, http.MethodDelete, path+query, "", 400), want)
+			has(t, s.Body(t, s.Token, http.MethodDelete, path+query, "", 400), want)
 		}
 		count := func(deploymentID int64) int {
 			return s.Store.Reader.Token.Query().Where(token.DeploymentID(deploymentID), token.RevokedAtIsNil()).CountX(s.System(t))
@@ -171,11 +171,11 @@ func TestDeleteTokens(t *testing.T) {
 			{"?purpose=TOKEN_PURPOSE_API&roleFilter=TOKEN_ROLE_MEMBER", 4}, // members and impersonators
 			{"?purpose=TOKEN_PURPOSE_API&roleFilter=TOKEN_ROLE_WEBAPI", 3}, // the caller's own too
 		} {
-			if got := s.send(t, s.Token, http.MethodDelete, path+call.query, "", 200); got != fmt.Sprintf(`{"deletedCount":%d}`, call.want) {
+			if got := s.Body(t, s.Token, http.MethodDelete, path+call.query, "", 200); got != fmt.Sprintf(`{"deletedCount":%d}`, call.want) {
 				t.Errorf("%s: %s, want %d", call.query, got, call.want)
 			}
 		}
-		s.send(t, s.Token, http.MethodGet, path, "", 401)
+		s.Body(t, s.Token, http.MethodGet, path, "", 401)
 		if count(s.DeploymentID) != 0 || count(other.DeploymentID) != before {
 			t.Errorf("%d tokens are left; another tenant has %d of %d", count(s.DeploymentID), count(other.DeploymentID), before)
 		}
@@ -195,7 +195,7 @@ func TestTokensAreNoLadder(t *testing.T) {
 			`{"name":"x","role":"ORG_ROLE_ADMIN"}`:                                               "expiresAt must not be after the end of the token that makes the call",
 			`{"name":"x","role":"ORG_ROLE_READONLY","expiresAt":"2999-01-01T00:00:00Z"}`:         "expiresAt must not be after the end of the token that makes the call",
 		} {
-			has(t, s.send(t, narrow, http.MethodPost, path, body, 403), want)
+			has(t, s.Body(t, narrow, http.MethodPost, path, body, 403), want)
 		}
 		s.newToken(t, narrow, `{"name":"short","role":"ORG_ROLE_ADMIN","expiresAt":"`+soon+`"}`)
 		jwt := s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleAdmin)
@@ -211,18 +211,18 @@ func TestTokensAreNoLadder(t *testing.T) {
 		for credential, want := range map[string]int{
 			mine: 403, s.AddUser(t, s.Tenant, "lee@acme.test", access.RoleMember): 403, limited: 404, agent: 404, other.Token: 404, "": 401,
 		} {
-			s.send(t, credential, http.MethodPost, path, `{"name":"x","role":"ORG_ROLE_READONLY"}`, want)
-			s.send(t, credential, http.MethodGet, path, "", want)
-			s.send(t, credential, http.MethodDelete, path+"/1", "", want)
-			s.send(t, credential, http.MethodDelete, path+"?purpose=TOKEN_PURPOSE_CLI", "", want)
+			s.Body(t, credential, http.MethodPost, path, `{"name":"x","role":"ORG_ROLE_READONLY"}`, want)
+			s.Body(t, credential, http.MethodGet, path, "", want)
+			s.Body(t, credential, http.MethodDelete, path+"/1", "", want)
+			s.Body(t, credential, http.MethodDelete, path+"?purpose=TOKEN_PURPOSE_CLI", "", want)
 		}
 		// In the own deployment the other's token does not exist, and the path decides where a token is made.
-		s.send(t, other.Token, http.MethodDelete, tokensPath(other.DeploymentID)+"/1", "", 404)
-		s.send(t, other.Token, http.MethodPost, tokensPath(other.DeploymentID), fmt.Sprintf(`{"deploymentId":%d,"name":"theirs","role":"ORG_ROLE_ADMIN"}`, s.DeploymentID), 200)
+		s.Body(t, other.Token, http.MethodDelete, tokensPath(other.DeploymentID)+"/1", "", 404)
+		s.Body(t, other.Token, http.MethodPost, tokensPath(other.DeploymentID), fmt.Sprintf(`{"deploymentId":%d,"name":"theirs","role":"ORG_ROLE_ADMIN"}`, s.DeploymentID), 200)
 		if row := s.Store.Reader.Token.Query().Where(token.Name("theirs")).OnlyX(s.System(t)); row.DeploymentID != other.DeploymentID {
 			t.Errorf("a token of deployment %d", row.DeploymentID)
 		}
-		s.send(t, s.Token, http.MethodGet, projects, "", 200)
+		s.Body(t, s.Token, http.MethodGet, projects, "", 200)
 	})
 }
 
@@ -244,7 +244,7 @@ func TestBadTokens(t *testing.T) {
 			`{"name":"x","role":"ORG_ROLE_ADMIN","expiresAt":"tomorrow"}`:                    "expiresAt must be",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","expiresAt":"1969-12-31T23:59:59.999999Z"}`: "expiresAt must be in the future",
 		} {
-			has(t, s.send(t, s.Token, http.MethodPost, path, body, 400), want)
+			has(t, s.Body(t, s.Token, http.MethodPost, path, body, 400), want)
 		}
 		_, err := identityv1.NewTokensServiceClient(s.Conn).CreateToken(s.Context(t, s.Token), &identityv1.CreateTokenRequest{
 			DeploymentId: s.DeploymentID, Name: "x", Role: "ORG_ROLE_ADMIN", ExpiresAt: &timestamppb.Timestamp{Seconds: 1 << 60},
@@ -252,8 +252,8 @@ func TestBadTokens(t *testing.T) {
 		if status.Code(err) != codes.InvalidArgument {
 			t.Errorf("a time beyond all: %v", err)
 		}
-		s.send(t, s.Token, http.MethodDelete, path+"/999", "", 404)
-		s.send(t, s.Token, http.MethodDelete, path+"/x", "", 404)
+		s.Body(t, s.Token, http.MethodDelete, path+"/999", "", 404)
+		s.Body(t, s.Token, http.MethodDelete, path+"/x", "", 404)
 		if n := s.Store.Reader.Token.Query().CountX(s.System(t)); n != 1 {
 			t.Errorf("%d tokens, want the first one", n)
 		}
@@ -273,10 +273,10 @@ func TestRevocationOnEveryNode(t *testing.T) {
 		})}
 		value, path := s.newToken(t, s.Token, `{"name":"shared","role":"ORG_ROLE_ADMIN"}`)
 		for range 3 {
-			second.send(t, value, http.MethodGet, projects, "", 200)
+			second.Body(t, value, http.MethodGet, projects, "", 200)
 		}
-		s.send(t, s.Token, http.MethodDelete, path, "", 200)
-		second.send(t, value, http.MethodGet, projects, "", 401)
+		s.Body(t, s.Token, http.MethodDelete, path, "", 200)
+		second.Body(t, value, http.MethodGet, projects, "", 401)
 	})
 }
 
@@ -286,9 +286,9 @@ func TestTokensAreAudited(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		value, path := s.newToken(t, s.Token, `{"name":"audited","role":"ORG_ROLE_ADMIN"}`)
-		s.send(t, s.Token, http.MethodDelete, path, "", 200)
+		s.Body(t, s.Token, http.MethodDelete, path, "", 200)
 		s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeAgent}})
-		s.send(t, s.Token, http.MethodDelete, tokensPath(s.DeploymentID)+"?purpose=TOKEN_PURPOSE_CLI", "", 200)
+		s.Body(t, s.Token, http.MethodDelete, tokensPath(s.DeploymentID)+"?purpose=TOKEN_PURPOSE_CLI", "", 200)
 		var got []string
 		for _, entry := range s.Store.Reader.AuditEntry.Query().Order(ent.Asc(auditentry.FieldID)).AllX(s.System(t)) {
 			for _, change := range entry.Changes {

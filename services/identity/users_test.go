@@ -44,7 +44,7 @@ func TestCurrentUser(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
 		dana := s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleMember)
-		body := s.send(t, dana, http.MethodGet, current, "", 200)
+		body := s.Body(t, dana, http.MethodGet, current, "", 200)
 		golden(t, "user", body)
 		client := identityv1.NewUsersServiceClient(s.Conn)
 		response, err := client.GetUser(s.Context(t, dana), &identityv1.GetUserRequest{})
@@ -52,12 +52,12 @@ func TestCurrentUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		apitest.Same(t, response, body)
-		golden(t, "user_of_nothing", s.send(t, s.AddUser(t, s.Tenant, "new@acme.test", ""), http.MethodGet, current, "", 200))
+		golden(t, "user_of_nothing", s.Body(t, s.AddUser(t, s.Tenant, "new@acme.test", ""), http.MethodGet, current, "", 200))
 		s.seed(t, func(ctx context.Context, tx *ent.Tx) error {
 			return tx.User.Update().Where(user.Email("dana@acme.test")).SetIssuer("https://login.acme.test").SetSubject("00u1a2b3c4").Exec(ctx)
 		})
-		golden(t, "user_sso", s.send(t, dana, http.MethodGet, current, "", 200))
-		has(t, s.send(t, dana, http.MethodGet, settings, "", 200), `"availableEmails":[{"email":"dana@acme.test","primary":true,"verified":true}]`)
+		golden(t, "user_sso", s.Body(t, dana, http.MethodGet, current, "", 200))
+		has(t, s.Body(t, dana, http.MethodGet, settings, "", 200), `"availableEmails":[{"email":"dana@acme.test","primary":true,"verified":true}]`)
 	})
 }
 
@@ -72,17 +72,17 @@ func TestUsersAreTheirOwn(t *testing.T) {
 		for _, call := range []struct{ method, path string }{
 			{http.MethodGet, current}, {http.MethodGet, settings}, {http.MethodGet, current + "/deployments"}, {http.MethodGet, current + "/deployments/joinable"},
 		} {
-			s.send(t, dana, call.method, fmt.Sprintf("%s?userId=%d", call.path, id), "", 200)
-			has(t, s.send(t, dana, call.method, call.path+"?userId=1", "", 403), denied, `"code":"PERMISSION_DENIED"`)
-			s.send(t, dana, call.method, call.path+"?userId=me", "", 400)
-			has(t, s.send(t, s.Token, call.method, call.path, "", 403), `"code":"SCHEME_NOT_ACCEPTED"`)
-			s.send(t, "", call.method, call.path, "", 401)
+			s.Body(t, dana, call.method, fmt.Sprintf("%s?userId=%d", call.path, id), "", 200)
+			has(t, s.Body(t, dana, call.method, call.path+"?userId=1", "", 403), denied, `"code":"PERMISSION_DENIED"`)
+			s.Body(t, dana, call.method, call.path+"?userId=me", "", 400)
+			has(t, s.Body(t, s.Token, call.method, call.path, "", 403), `"code":"SCHEME_NOT_ACCEPTED"`)
+			s.Body(t, "", call.method, call.path, "", 401)
 		}
-		has(t, s.send(t, dana, http.MethodPatch, settings, `{"userId":"1","subscribe":true}`, 403), denied)
-		s.send(t, dana, http.MethodPatch, settings, fmt.Sprintf(`{"userId":%d,"subscribe":true}`, id), 200)
-		s.send(t, dana, http.MethodPatch, settings, fmt.Sprintf(`{"userId":"%d","subscribe":true}`, id), 200)
-		has(t, s.send(t, s.Token, http.MethodPatch, settings, `{"subscribe":true}`, 403), `"code":"SCHEME_NOT_ACCEPTED"`)
-		s.send(t, s.Token, http.MethodGet, "/api/auth/authorized_resources", "", 403)
+		has(t, s.Body(t, dana, http.MethodPatch, settings, `{"userId":"1","subscribe":true}`, 403), denied)
+		s.Body(t, dana, http.MethodPatch, settings, fmt.Sprintf(`{"userId":%d,"subscribe":true}`, id), 200)
+		s.Body(t, dana, http.MethodPatch, settings, fmt.Sprintf(`{"userId":"%d","subscribe":true}`, id), 200)
+		has(t, s.Body(t, s.Token, http.MethodPatch, settings, `{"subscribe":true}`, 403), `"code":"SCHEME_NOT_ACCEPTED"`)
+		s.Body(t, s.Token, http.MethodGet, "/api/auth/authorized_resources", "", 403)
 		_, err := identityv1.NewUsersServiceClient(s.Conn).GetUser(s.Context(t, dana), &identityv1.GetUserRequest{UserId: 1})
 		if status.Code(err) != codes.PermissionDenied {
 			t.Errorf("another user: %v", err)
@@ -96,7 +96,7 @@ func TestUserSettings(t *testing.T) {
 		s := requester{server}
 		dana := s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleReadOnly)
 		lee := s.AddUser(t, s.Tenant, "lee@acme.test", "")
-		before := s.send(t, dana, http.MethodGet, settings, "", 200)
+		before := s.Body(t, dana, http.MethodGet, settings, "", 200)
 		golden(t, "settings_default", before)
 		for body, want := range map[string]string{
 			`{"primaryEmail":"else@acme.test"}`:                   `primaryEmail must be one of availableEmails, dana@acme.test, got \"else@acme.test\"`,
@@ -108,12 +108,12 @@ func TestUserSettings(t *testing.T) {
 			`{"subscribe":"perhaps"}`:                             "subscribe must be true or false",
 			`{"primaryEmail":"` + strings.Repeat("a", 321) + `"}`: "primaryEmail must have at most 320 characters, got 321",
 		} {
-			has(t, s.send(t, dana, http.MethodPatch, settings, body, 400), want)
+			has(t, s.Body(t, dana, http.MethodPatch, settings, body, 400), want)
 		}
-		if after := s.send(t, dana, http.MethodGet, settings, "", 200); after != before {
+		if after := s.Body(t, dana, http.MethodGet, settings, "", 200); after != before {
 			t.Errorf("refused changes made %s of %s", after, before)
 		}
-		golden(t, "settings_patch", s.send(t, dana, http.MethodPatch, settings, `{"primaryEmail":"Dana@acme.test","hasAcceptedToc":true,"subscribe":true,
+		golden(t, "settings_patch", s.Body(t, dana, http.MethodPatch, settings, `{"primaryEmail":"Dana@acme.test","hasAcceptedToc":true,"subscribe":true,
 			"contactAboutExperiments":true,"usedCliLogin":true,"hasCompletedFindingsTour":true,"findingsTourState":"TOUR_STATE_COMPLETE",
 			"supplyChainTourState":"TOUR_STATE_SKIPPED","eventSource":"Welcome",
 			"tourStates":[{"id":"TOUR_ID_COMBINED_FINDINGS","state":"TOUR_STATE_COMPLETE"},{"id":"TOUR_ID_AI_SCAN","state":"TOUR_STATE_INCOMPLETE"}]}`, 200))
@@ -125,7 +125,7 @@ func TestUserSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		after := s.send(t, dana, http.MethodGet, settings, "", 200)
+		after := s.Body(t, dana, http.MethodGet, settings, "", 200)
 		golden(t, "settings", after)
 		response, err := client.GetUserSettings(s.Context(t, dana), &identityv1.GetUserSettingsRequest{})
 		if err != nil {
@@ -144,8 +144,8 @@ func TestUserSettings(t *testing.T) {
 		if changes != 2 {
 			t.Errorf("%d changes were audited, want 2", changes)
 		}
-		has(t, s.send(t, lee, http.MethodPatch, settings, `{}`, 200), `"login":"lee@acme.test"`)
-		has(t, s.send(t, lee, http.MethodGet, settings, "", 200), `"hasAcceptedToc":false`, `"primaryEmail":"lee@acme.test"`)
+		has(t, s.Body(t, lee, http.MethodPatch, settings, `{}`, 200), `"login":"lee@acme.test"`)
+		has(t, s.Body(t, lee, http.MethodGet, settings, "", 200), `"hasAcceptedToc":false`, `"primaryEmail":"lee@acme.test"`)
 	})
 }
 
@@ -164,7 +164,7 @@ func TestUserSettingsAtOnce(t *testing.T) {
 			})
 		}
 		group.Wait()
-		has(t, s.send(t, dana, http.MethodGet, settings, "", 200), `"hasAcceptedToc":true`, `"subscribe":true`,
+		has(t, s.Body(t, dana, http.MethodGet, settings, "", 200), `"hasAcceptedToc":true`, `"subscribe":true`,
 			`"contactAboutExperiments":true`, `"hasCompletedFindingsTour":true`)
 	})
 }
@@ -204,9 +204,9 @@ func TestUserOrganizations(t *testing.T) {
 		for name, path := range map[string]string{
 			"organizations": current + "/deployments", "joinable": current + "/deployments/joinable", "resources": "/api/auth/authorized_resources",
 		} {
-			bodies[name] = s.send(t, dana, http.MethodGet, path, "", 200)
+			bodies[name] = s.Body(t, dana, http.MethodGet, path, "", 200)
 			golden(t, name, bodies[name])
-			golden(t, name+"_of_nobody", s.send(t, nobody, http.MethodGet, path, "", 200))
+			golden(t, name+"_of_nobody", s.Body(t, nobody, http.MethodGet, path, "", 200))
 		}
 		client, ctx := identityv1.NewUsersServiceClient(s.Conn), s.Context(t, dana)
 		orgs, err := client.ListUserOrgs(ctx, &identityv1.ListUserOrgsRequest{UserId: id})
@@ -224,7 +224,7 @@ func TestUserOrganizations(t *testing.T) {
 			t.Fatal(err)
 		}
 		apitest.Same(t, resources, bodies["resources"])
-		if got := s.send(t, lee, http.MethodGet, "/api/auth/authorized_resources", "", 200); strings.Contains(got, "tyrell") || !strings.Contains(got, "cyberdyne") {
+		if got := s.Body(t, lee, http.MethodGet, "/api/auth/authorized_resources", "", 200); strings.Contains(got, "tyrell") || !strings.Contains(got, "cyberdyne") {
 			t.Errorf("lee may open %s", got)
 		}
 	})

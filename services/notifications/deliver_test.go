@@ -65,7 +65,7 @@ func TestLedgerGolden(t *testing.T) {
 		if got := to.seen(); len(got) != 3 || got[0].id != got[1].id || got[0].body != got[1].body {
 			t.Errorf("attempts differ: %+v", got)
 		}
-		list := s.do(t, s.Token, http.MethodGet, s.deliveries("?ruleId=1"), "", 200)
+		list := s.Body(t, s.Token, http.MethodGet, s.deliveries("?ruleId=1"), "", 200)
 		apitest.Golden(t, "ledger_list", withoutIDs(list))
 		response, err := client.ListDeliveries(ctx, &notificationsv1.ListDeliveriesRequest{DeploymentId: s.DeploymentID, RuleId: 1})
 		if err != nil {
@@ -90,7 +90,7 @@ func TestReplayAndPages(t *testing.T) {
 		s.waitState(t, "DELIVERED", 2)
 
 		// A replay has the same id and body.
-		apitest.Golden(t, "ledger_replay", withoutIDs(s.do(t, s.Token, http.MethodPost, s.deliveries("/1/replay"), "{}", 200)))
+		apitest.Golden(t, "ledger_replay", withoutIDs(s.Body(t, s.Token, http.MethodPost, s.deliveries("/1/replay"), "{}", 200)))
 		got := to.waitFor(3)
 		if got[2].id != got[0].id || got[2].body != got[0].body {
 			t.Errorf("replay %+v of %+v", got[2], got[0])
@@ -102,23 +102,23 @@ func TestReplayAndPages(t *testing.T) {
 		}
 		seen := ""
 		for more := true; more; more = page.Cursor != "" {
-			decode(t, s.do(t, s.Token, http.MethodGet, s.deliveries("?limit=1&cursor="+page.Cursor), "", 200), &page)
+			decode(t, s.Body(t, s.Token, http.MethodGet, s.deliveries("?limit=1&cursor="+page.Cursor), "", 200), &page)
 			seen += page.Deliveries[0].ID
 		}
 		if seen != "321" {
 			t.Errorf("pages %s", seen)
 		}
-		apitest.Golden(t, "ledger_not_found", s.do(t, s.Token, http.MethodGet, s.deliveries("/77"), "", 404))
-		s.do(t, s.Token, http.MethodPost, s.deliveries("/77/replay"), "{}", 404)
-		s.do(t, s.Token, http.MethodGet, s.deliveries("?state=LOST"), "", 400)
-		s.do(t, s.Token, http.MethodGet, s.deliveries("?limit=501"), "", 400)
-		s.do(t, s.Token, http.MethodGet, s.deliveries("?cursor=AAAA"), "", 400)
+		apitest.Golden(t, "ledger_not_found", s.Body(t, s.Token, http.MethodGet, s.deliveries("/77"), "", 404))
+		s.Body(t, s.Token, http.MethodPost, s.deliveries("/77/replay"), "{}", 404)
+		s.Body(t, s.Token, http.MethodGet, s.deliveries("?state=LOST"), "", 400)
+		s.Body(t, s.Token, http.MethodGet, s.deliveries("?limit=501"), "", 400)
+		s.Body(t, s.Token, http.MethodGet, s.deliveries("?cursor=AAAA"), "", 400)
 
 		other := s.AddTenant(t, "globex")
 		theirs := fmt.Sprintf("/api/notifications/v1/deployments/%d/deliveries", other.DeploymentID)
-		s.do(t, other.Token, http.MethodGet, theirs+"/1", "", 404)
-		s.do(t, other.Token, http.MethodPost, theirs+"/1/replay", fmt.Sprintf(`{"deploymentId":"%d"}`, s.DeploymentID), 404)
-		if got := s.do(t, other.Token, http.MethodGet, theirs, "", 200); got != `{"deliveries":[],"cursor":""}` {
+		s.Body(t, other.Token, http.MethodGet, theirs+"/1", "", 404)
+		s.Body(t, other.Token, http.MethodPost, theirs+"/1/replay", fmt.Sprintf(`{"deploymentId":"%d"}`, s.DeploymentID), 404)
+		if got := s.Body(t, other.Token, http.MethodGet, theirs, "", 200); got != `{"deliveries":[],"cursor":""}` {
 			t.Errorf("they see %s", got)
 		}
 	})
@@ -148,10 +148,10 @@ func TestReceiverSaysHowToGoOn(t *testing.T) {
 		if next, err := time.Parse(time.RFC3339, put.NextAttemptAt); err != nil || time.Until(next) < 40*time.Minute || time.Until(next) > time.Hour {
 			t.Errorf("it is tried again at %s, %v", put.NextAttemptAt, err)
 		}
-		s.do(t, s.Token, http.MethodPost, s.deliveries("/"+put.ID+"/replay"), "{}", 400) // it is pending
+		s.Body(t, s.Token, http.MethodPost, s.deliveries("/"+put.ID+"/replay"), "{}", 400) // it is pending
 
 		// Administrators are told, once.
-		apitest.Golden(t, "in_app_abandoned", s.do(t, s.Token, http.MethodGet, s.inApp(""), "", 200))
+		apitest.Golden(t, "in_app_abandoned", s.Body(t, s.Token, http.MethodGet, s.inApp(""), "", 200))
 		if len(gone.seen()) != 1 {
 			t.Errorf("the receiver that is gone was asked %d times", len(gone.seen()))
 		}
@@ -165,14 +165,14 @@ func TestRuleChangesWhatIsPending(t *testing.T) {
 		repaired, disabled, deleted := s.rule(t, "repaired", down.URL, ""), s.rule(t, "disabled", down.URL, ""), s.rule(t, "deleted", down.URL, "")
 		s.Upload(t, "acme/web", "main", report("a"))
 		s.waitState(t, "PENDING", 6)
-		s.do(t, s.Token, http.MethodDelete, s.actions(fmt.Sprintf("/%d", deleted)), "", 200)
+		s.Body(t, s.Token, http.MethodDelete, s.actions(fmt.Sprintf("/%d", deleted)), "", 200)
 		replace := func(id int64, url, enabled string) {
-			s.do(t, s.Token, http.MethodPut, s.actions(fmt.Sprintf("/%d", id)),
+			s.Body(t, s.Token, http.MethodPut, s.actions(fmt.Sprintf("/%d", id)),
 				fmt.Sprintf(`{"notificationRule":{"name":"x","channel":"webhook","is_enabled":%s,"config":{"url":%q}}}`, enabled, url), 200)
 		}
 		replace(disabled, down.URL, "false")
 		for _, d := range s.waitState(t, "CANCELED", 4) {
-			got := s.do(t, s.Token, http.MethodPost, s.deliveries("/"+d.ID+"/replay"), "{}", 400)
+			got := s.Body(t, s.Token, http.MethodPost, s.deliveries("/"+d.ID+"/replay"), "{}", 400)
 			if !strings.Contains(got, "was deleted or is disabled") {
 				t.Error(got)
 			}
@@ -225,7 +225,7 @@ func TestCircuit(t *testing.T) {
 		}
 		healthy.waitFor(60)
 		eventually(t, "administrators are told", func() bool {
-			return strings.Contains(s.do(t, s.Token, http.MethodGet, s.inApp(""), "", 200), `The receiver of the notification rule \"down\" keeps failing`)
+			return strings.Contains(s.Body(t, s.Token, http.MethodGet, s.inApp(""), "", 200), `The receiver of the notification rule \"down\" keeps failing`)
 		})
 		untried := s.Store.Reader.Delivery.Query().Where(delivery.State("pending"), delivery.Attempts(0)).CountX(s.System(t))
 		if untried < 20 {
@@ -238,6 +238,6 @@ func TestCircuit(t *testing.T) {
 		to.waitFor(60)
 
 		member := s.AddUser(t, s.Tenant, "member@acme.test", access.RoleMember)
-		apitest.Golden(t, "in_app_none", s.do(t, member, http.MethodGet, s.inApp(""), "", 200))
+		apitest.Golden(t, "in_app_none", s.Body(t, member, http.MethodGet, s.inApp(""), "", 200))
 	})
 }

@@ -41,7 +41,7 @@ func TestScanIsDelivered(t *testing.T) {
 			Delivery delivered
 			Attempts []struct{ Status int }
 		}
-		decode(t, s.do(t, s.Token, http.MethodGet, s.deliveries("/"+listed[1].ID), "", 200), &one)
+		decode(t, s.Body(t, s.Token, http.MethodGet, s.deliveries("/"+listed[1].ID), "", 200), &one)
 		if one.Payload != got[0].body || one.Delivery.EventID != got[0].id || len(one.Attempts) != 1 || one.Attempts[0].Status != 200 {
 			t.Errorf("ledger %+v, received %+v", one, got[0])
 		}

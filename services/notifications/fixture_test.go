@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/notifications/channel"
 )
 
@@ -34,25 +32,10 @@ type caller struct {
 func each(t *testing.T, test func(t *testing.T, s caller)) {
 	t.Helper()
 	t.Parallel()
-	start := func(t *testing.T, database string) {
-		t.Parallel()
-		server := apitest.Start(t, func(c *services.Config) { c.EgressAllow, c.Database = "127.0.0.1", database })
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+		server := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow = "127.0.0.1" })
 		test(t, caller{server, server.AddUser(t, server.Tenant, "admin@acme.test", access.RoleAdmin)})
-	}
-	t.Run("sqlite", func(t *testing.T) { start(t, "") })
-	t.Run("postgres", func(t *testing.T) { start(t, storetest.Postgres(t)) })
-}
-
-var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
-
-// do requires a status and returns the body, without the request id of errors.
-func (c caller) do(t testing.TB, credential, method, path, body string, want int) string {
-	t.Helper()
-	answer := c.Do(t, credential, method, path, body)
-	if answer.Status != want {
-		t.Fatalf("%s %s: %d %s, want %d", method, path, answer.Status, answer.Body, want)
-	}
-	return requestID.ReplaceAllString(answer.Body, `"requestId":"R"`)
+	})
 }
 
 func (c caller) actions(more string) string {
@@ -80,7 +63,7 @@ func (c caller) rule(t testing.TB, name, url, more string) (id int64) {
 			ID int64 `json:"id"`
 		} `json:"notification_rule"`
 	}
-	decode(t, c.do(t, c.Token, http.MethodPost, c.actions(""), body, 200), &made)
+	decode(t, c.Body(t, c.Token, http.MethodPost, c.actions(""), body, 200), &made)
 	return made.Rule.ID
 }
 
@@ -102,7 +85,7 @@ type delivered struct {
 func (c caller) ledger(t testing.TB, query string) []delivered {
 	t.Helper()
 	var list struct{ Deliveries []delivered }
-	decode(t, c.do(t, c.Token, http.MethodGet, c.deliveries(query), "", 200), &list)
+	decode(t, c.Body(t, c.Token, http.MethodGet, c.deliveries(query), "", 200), &list)
 	return list.Deliveries
 }
 

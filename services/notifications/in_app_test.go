@@ -38,14 +38,14 @@ func TestInApp(t *testing.T) {
 		client := notificationsv1.NewNotificationsServiceClient(s.Conn)
 		member := s.AddUser(t, s.Tenant, "member@acme.test", access.RoleMember)
 
-		all := s.do(t, s.jwt, http.MethodGet, s.inApp(""), "", 200)
+		all := s.Body(t, s.jwt, http.MethodGet, s.inApp(""), "", 200)
 		apitest.Golden(t, "in_app_list", all)
 		response, err := client.GetNotifications(s.Context(t, s.jwt), &notificationsv1.GetNotificationsRequest{DeploymentId: s.DeploymentID})
 		if err != nil {
 			t.Fatal(err)
 		}
 		apitest.Same(t, response, all)
-		if got := s.do(t, member, http.MethodGet, s.inApp(""), "", 200); strings.Contains(got, `"adminOnly":true`) || strings.Count(got, `"id"`) != 3 {
+		if got := s.Body(t, member, http.MethodGet, s.inApp(""), "", 200); strings.Contains(got, `"adminOnly":true`) || strings.Count(got, `"id"`) != 3 {
 			t.Errorf("a member sees %s", got)
 		}
 		var page struct {
@@ -54,7 +54,7 @@ func TestInApp(t *testing.T) {
 		}
 		seen := ""
 		for more := true; more; more = page.Cursor != "" {
-			decode(t, s.do(t, s.jwt, http.MethodGet, s.inApp("?limit=2&cursor="+page.Cursor), "", 200), &page)
+			decode(t, s.Body(t, s.jwt, http.MethodGet, s.inApp("?limit=2&cursor="+page.Cursor), "", 200), &page)
 			for _, n := range page.Notifications {
 				seen += n.ID
 			}
@@ -63,32 +63,32 @@ func TestInApp(t *testing.T) {
 			t.Errorf("pages %s", seen)
 		}
 
-		apitest.Golden(t, "in_app_mark", s.do(t, s.jwt, http.MethodPut, s.inApp("/mark_as_seen"), `{"deploymentId":"1","notificationIds":["5",2,"5"]}`, 200))
-		s.do(t, s.jwt, http.MethodPut, s.inApp("/mark_as_seen"), `{"notificationIds":["5"]}`, 200) // once more
-		if got := s.do(t, s.jwt, http.MethodGet, s.inApp(""), "", 200); strings.Count(got, `"id"`) != 3 {
+		apitest.Golden(t, "in_app_mark", s.Body(t, s.jwt, http.MethodPut, s.inApp("/mark_as_seen"), `{"deploymentId":"1","notificationIds":["5",2,"5"]}`, 200))
+		s.Body(t, s.jwt, http.MethodPut, s.inApp("/mark_as_seen"), `{"notificationIds":["5"]}`, 200) // once more
+		if got := s.Body(t, s.jwt, http.MethodGet, s.inApp(""), "", 200); strings.Count(got, `"id"`) != 3 {
 			t.Errorf("unseen: %s", got)
 		}
-		if got := s.do(t, member, http.MethodGet, s.inApp(""), "", 200); strings.Count(got, `"id"`) != 3 {
+		if got := s.Body(t, member, http.MethodGet, s.inApp(""), "", 200); strings.Count(got, `"id"`) != 3 {
 			t.Errorf("somebody else's: %s", got)
 		}
 
-		apitest.Golden(t, "in_app_unknown", s.do(t, s.jwt, http.MethodPut, s.inApp("/mark_as_seen"), `{"notificationIds":["1","77","78"]}`, 404))
-		if got := s.do(t, member, http.MethodPut, s.inApp("/mark_as_seen"), `{"notificationIds":["1","2"]}`, 404); !strings.Contains(got, "notification 2 not found") {
+		apitest.Golden(t, "in_app_unknown", s.Body(t, s.jwt, http.MethodPut, s.inApp("/mark_as_seen"), `{"notificationIds":["1","77","78"]}`, 404))
+		if got := s.Body(t, member, http.MethodPut, s.inApp("/mark_as_seen"), `{"notificationIds":["1","2"]}`, 404); !strings.Contains(got, "notification 2 not found") {
 			t.Errorf("for administrators only: %s", got)
 		}
-		if got := s.do(t, s.jwt, http.MethodGet, s.inApp(""), "", 200); strings.Count(got, `"id"`) != 3 {
+		if got := s.Body(t, s.jwt, http.MethodGet, s.inApp(""), "", 200); strings.Count(got, `"id"`) != 3 {
 			t.Errorf("some were marked: %s", got)
 		}
 		for _, body := range []string{`{}`, `{"notificationIds":["x"]}`, `{"notificationIds":[` + strings.Repeat("1,", 500) + `1]}`} {
-			s.do(t, s.jwt, http.MethodPut, s.inApp("/mark_as_seen"), body, 400)
+			s.Body(t, s.jwt, http.MethodPut, s.inApp("/mark_as_seen"), body, 400)
 		}
-		s.do(t, s.jwt, http.MethodGet, s.inApp("?limit=501"), "", 400)
-		s.do(t, s.jwt, http.MethodGet, s.inApp("?cursor=AAAA"), "", 400)
+		s.Body(t, s.jwt, http.MethodGet, s.inApp("?limit=501"), "", 400)
+		s.Body(t, s.jwt, http.MethodGet, s.inApp("?cursor=AAAA"), "", 400)
 
 		other := s.AddTenant(t, "globex")
 		theirs := fmt.Sprintf("/api/notifications/in-app/deployments/%d", other.DeploymentID)
-		s.do(t, other.Token, http.MethodPut, theirs+"/mark_as_seen", fmt.Sprintf(`{"deploymentId":"%d","notificationIds":["1"]}`, s.DeploymentID), 404)
-		if got := s.do(t, other.Token, http.MethodGet, theirs, "", 200); got != `{"notifications":[],"cursor":""}` {
+		s.Body(t, other.Token, http.MethodPut, theirs+"/mark_as_seen", fmt.Sprintf(`{"deploymentId":"%d","notificationIds":["1"]}`, s.DeploymentID), 404)
+		if got := s.Body(t, other.Token, http.MethodGet, theirs, "", 200); got != `{"notifications":[],"cursor":""}` {
 			t.Errorf("they see %s", got)
 		}
 	})

@@ -23,29 +23,29 @@ func TestRuleGolden(t *testing.T) {
 		client := notificationsv1.NewNotificationRulesServiceClient(s.Conn)
 		ctx := s.Context(t, s.Token)
 
-		apitest.Golden(t, "rule_create", s.do(t, s.Token, http.MethodPost, s.actions(""), aRule, 200))
-		mail := s.do(t, s.Token, http.MethodPost, s.actions(""), `{"notificationRule":{"channel":"Email","name":"Security team","config":{"to":"security@acme.test"},"send_scan_completion":true}}`, 200)
+		apitest.Golden(t, "rule_create", s.Body(t, s.Token, http.MethodPost, s.actions(""), aRule, 200))
+		mail := s.Body(t, s.Token, http.MethodPost, s.actions(""), `{"notificationRule":{"channel":"Email","name":"Security team","config":{"to":"security@acme.test"},"send_scan_completion":true}}`, 200)
 		apitest.Golden(t, "rule_create_email", mail) // no mail server: config_error
-		slack := s.do(t, s.jwt, http.MethodPost, s.actions(""), `{"notificationRule":{"channel":"slack_webhook","name":"Chat","is_enabled":false,"config":{"url":"https://hooks.slack.com/services/T0/B0/x"}}}`, 200)
+		slack := s.Body(t, s.jwt, http.MethodPost, s.actions(""), `{"notificationRule":{"channel":"slack_webhook","name":"Chat","is_enabled":false,"config":{"url":"https://hooks.slack.com/services/T0/B0/x"}}}`, 200)
 		apitest.Golden(t, "rule_create_slack", slack)
 
-		list := s.do(t, s.Token, http.MethodPost, s.actions("/list"), "{}", 200)
+		list := s.Body(t, s.Token, http.MethodPost, s.actions("/list"), "{}", 200)
 		apitest.Golden(t, "rule_list", list)
 		response, err := client.ListNotificationRules(ctx, &notificationsv1.ListNotificationRulesRequest{DeploymentId: s.DeploymentID})
 		if err != nil {
 			t.Fatal(err)
 		}
 		apitest.Same(t, response, list)
-		apitest.Golden(t, "rule_list_filter", s.do(t, s.Token, http.MethodPost, s.actions("/list"), `{"filters":{"channel":"CHANNEL_EMAIL"},"options":{"optionalLimit":0,"cursor":null}}`, 200))
-		first := s.do(t, s.Token, http.MethodPost, s.actions("/list"), `{"options":{"optionalLimit":2}}`, 200)
+		apitest.Golden(t, "rule_list_filter", s.Body(t, s.Token, http.MethodPost, s.actions("/list"), `{"filters":{"channel":"CHANNEL_EMAIL"},"options":{"optionalLimit":0,"cursor":null}}`, 200))
+		first := s.Body(t, s.Token, http.MethodPost, s.actions("/list"), `{"options":{"optionalLimit":2}}`, 200)
 		var paged struct{ Cursor struct{ Token string } }
 		decode(t, first, &paged)
-		apitest.Golden(t, "rule_list_rest", s.do(t, s.Token, http.MethodPost, s.actions("/list"), fmt.Sprintf(`{"options":{"optionalLimit":2,"cursor":{"token":%q}}}`, paged.Cursor.Token), 200))
-		s.do(t, s.Token, http.MethodPost, s.actions("/list"), fmt.Sprintf(`{"options":{"cursor":{"token":%q}},"filters":{"channel":"CHANNEL_EMAIL"}}`, paged.Cursor.Token), 400)
+		apitest.Golden(t, "rule_list_rest", s.Body(t, s.Token, http.MethodPost, s.actions("/list"), fmt.Sprintf(`{"options":{"optionalLimit":2,"cursor":{"token":%q}}}`, paged.Cursor.Token), 200))
+		s.Body(t, s.Token, http.MethodPost, s.actions("/list"), fmt.Sprintf(`{"options":{"cursor":{"token":%q}},"filters":{"channel":"CHANNEL_EMAIL"}}`, paged.Cursor.Token), 400)
 
-		apitest.Golden(t, "rule_replace", s.do(t, s.Token, http.MethodPut, s.actions("/3"), `{"notificationRule":{"channel":"CHANNEL_SLACK_WEBHOOK","name":"Chat room","is_enabled":true,"policy_slugs":[]}}`, 200))
-		apitest.Golden(t, "rule_delete", s.do(t, s.Token, http.MethodDelete, s.actions("/2"), "", 200))
-		apitest.Golden(t, "rule_not_found", s.do(t, s.Token, http.MethodDelete, s.actions("/2"), "", 404))
+		apitest.Golden(t, "rule_replace", s.Body(t, s.Token, http.MethodPut, s.actions("/3"), `{"notificationRule":{"channel":"CHANNEL_SLACK_WEBHOOK","name":"Chat room","is_enabled":true,"policy_slugs":[]}}`, 200))
+		apitest.Golden(t, "rule_delete", s.Body(t, s.Token, http.MethodDelete, s.actions("/2"), "", 200))
+		apitest.Golden(t, "rule_not_found", s.Body(t, s.Token, http.MethodDelete, s.actions("/2"), "", 404))
 
 		made, err := client.CreateNotificationRule(ctx, &notificationsv1.CreateNotificationRuleRequest{DeploymentId: s.DeploymentID, NotificationRule: &notificationsv1.NotificationRuleInput{
 			Channel: "CHANNEL_S3", Name: "Archive", Config: map[string]string{"bucket": "acme-findings", "region": "eu-central-1", "access_key_id": "AKACME", "secret_access_key": "not-a-real-key"},
@@ -93,7 +93,7 @@ func TestRuleBadInput(t *testing.T) {
 			"value not string": {rule(`"channel":"email","name":"x","config":{"to":{}}`), "config"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				if got := s.do(t, s.Token, http.MethodPost, s.actions(""), c.body, 400); !strings.Contains(got, c.want) {
+				if got := s.Body(t, s.Token, http.MethodPost, s.actions(""), c.body, 400); !strings.Contains(got, c.want) {
 					t.Errorf("%s does not say %s", got, c.want)
 				}
 			})
@@ -104,7 +104,7 @@ func TestRuleBadInput(t *testing.T) {
 			`{"options":{"optionalLimit":-1}}`:        "optionalLimit",
 			`{"options":{"cursor":{"token":"AAAA"}}}`: "options.cursor.token",
 		} {
-			if got := s.do(t, s.Token, http.MethodPost, s.actions("/list"), body, 400); !strings.Contains(got, want) {
+			if got := s.Body(t, s.Token, http.MethodPost, s.actions("/list"), body, 400); !strings.Contains(got, want) {
 				t.Errorf("%s: %s does not say %s", body, got, want)
 			}
 		}
@@ -112,10 +112,10 @@ func TestRuleBadInput(t *testing.T) {
 			t.Errorf("%d rules were stored", n)
 		}
 		for _, id := range []string{"0", "77", "9223372036854775807"} {
-			s.do(t, s.Token, http.MethodPost, s.actions("/"+id+"/test"), "{}", 404)
-			s.do(t, s.Token, http.MethodPut, s.actions("/"+id), aRule, 404)
+			s.Body(t, s.Token, http.MethodPost, s.actions("/"+id+"/test"), "{}", 404)
+			s.Body(t, s.Token, http.MethodPut, s.actions("/"+id), aRule, 404)
 		}
-		s.do(t, s.Token, http.MethodDelete, s.actions("/abc"), "", 404)
+		s.Body(t, s.Token, http.MethodDelete, s.actions("/abc"), "", 404)
 	})
 }
 
@@ -128,10 +128,10 @@ func TestRuleSecrets(t *testing.T) {
 		replace := func(config string) string {
 			return fmt.Sprintf(`{"notificationRule":{"name":"hook","channel":"webhook","is_enabled":true,"config":{"url":%q%s}}}`, to.URL, config)
 		}
-		test := func() string { return s.do(t, s.Token, http.MethodPost, path+"/test", "{}", 200) }
+		test := func() string { return s.Body(t, s.Token, http.MethodPost, path+"/test", "{}", 200) }
 
 		apitest.Golden(t, "rule_test_ok", test()) // the receiver checks the signature
-		s.do(t, s.Token, http.MethodPut, path, replace(""), 200)
+		s.Body(t, s.Token, http.MethodPut, path, replace(""), 200)
 		test()
 		if got := to.taken(); len(got) != 2 || len(got[0].findings) != 1 || got[0].id == got[1].id {
 			t.Errorf("samples %+v", got)
@@ -140,14 +140,14 @@ func TestRuleSecrets(t *testing.T) {
 		if strings.Contains(fmt.Sprint(row.Config, string(row.Secrets)), hookSecret) || len(row.Secrets) == 0 {
 			t.Error("the secret is not sealed")
 		}
-		s.do(t, s.Token, http.MethodPut, path, replace(`,"secret":""`), 200)
+		s.Body(t, s.Token, http.MethodPut, path, replace(`,"secret":""`), 200)
 		if row = s.Store.Reader.NotificationRule.Query().OnlyX(s.System(t)); len(row.Secrets) != 0 {
 			t.Error("the secret was not removed")
 		}
 		// Another channel has other credentials.
-		s.do(t, s.Token, http.MethodPut, path, replace(`,"secret":"acme-hook-secret-2"`), 200)
-		s.do(t, s.Token, http.MethodPut, path, `{"notificationRule":{"name":"hook","channel":"slack_webhook"}}`, 400)
-		s.do(t, s.Token, http.MethodPut, path, `{"notificationRule":{"name":"hook","channel":"email","config":{"to":"a@acme.test"}}}`, 200)
+		s.Body(t, s.Token, http.MethodPut, path, replace(`,"secret":"acme-hook-secret-2"`), 200)
+		s.Body(t, s.Token, http.MethodPut, path, `{"notificationRule":{"name":"hook","channel":"slack_webhook"}}`, 400)
+		s.Body(t, s.Token, http.MethodPut, path, `{"notificationRule":{"name":"hook","channel":"email","config":{"to":"a@acme.test"}}}`, 200)
 		if row = s.Store.Reader.NotificationRule.Query().OnlyX(s.System(t)); len(row.Secrets) != 0 {
 			t.Error("the secret of another channel was kept")
 		}
@@ -164,14 +164,14 @@ func TestRuleTestFails(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		broken := newReceiver(t, func(message) int { return http.StatusTeapot })
 		id := s.rule(t, "broken", broken.URL, "")
-		apitest.Golden(t, "rule_test_refused", s.do(t, s.Token, http.MethodPost, s.actions(fmt.Sprintf("/%d/test", id)), "{}", 200))
+		apitest.Golden(t, "rule_test_refused", s.Body(t, s.Token, http.MethodPost, s.actions(fmt.Sprintf("/%d/test", id)), "{}", 200))
 		broken.Close()
-		apitest.Golden(t, "rule_test_unreachable", s.do(t, s.Token, http.MethodPost, s.actions(fmt.Sprintf("/%d/test", id)), "{}", 200))
-		mail := s.do(t, s.Token, http.MethodPost, s.actions(""), `{"notificationRule":{"channel":"email","name":"m","config":{"to":"a@acme.test"}}}`, 200)
+		apitest.Golden(t, "rule_test_unreachable", s.Body(t, s.Token, http.MethodPost, s.actions(fmt.Sprintf("/%d/test", id)), "{}", 200))
+		mail := s.Body(t, s.Token, http.MethodPost, s.actions(""), `{"notificationRule":{"channel":"email","name":"m","config":{"to":"a@acme.test"}}}`, 200)
 		if !strings.Contains(mail, `"config_error":"`) {
 			t.Fatal(mail)
 		}
-		apitest.Golden(t, "rule_test_no_mail", s.do(t, s.Token, http.MethodPost, s.actions(fmt.Sprintf("/%d/test", id+1)), "{}", 200))
+		apitest.Golden(t, "rule_test_no_mail", s.Body(t, s.Token, http.MethodPost, s.actions(fmt.Sprintf("/%d/test", id+1)), "{}", 200))
 	})
 }
 
@@ -182,33 +182,33 @@ func TestRulesOfOthers(t *testing.T) {
 		mine := s.rule(t, "mine", "https://hooks.acme.test/", "")
 		theirs := fmt.Sprintf("/api/agent/deployments/%d/actions", other.DeploymentID)
 		body := strings.Replace(aRule, `"deploymentId":1`, fmt.Sprintf(`"deploymentId":%d`, s.DeploymentID), 1)
-		s.do(t, other.Token, http.MethodPost, theirs, body, 200)
-		s.do(t, other.Token, http.MethodPost, s.actions(""), strings.Replace(body, fmt.Sprint(s.DeploymentID), fmt.Sprint(other.DeploymentID), 1), 404)
-		if got := s.do(t, s.Token, http.MethodPost, s.actions("/list"), "{}", 200); strings.Contains(got, "Security team") {
+		s.Body(t, other.Token, http.MethodPost, theirs, body, 200)
+		s.Body(t, other.Token, http.MethodPost, s.actions(""), strings.Replace(body, fmt.Sprint(s.DeploymentID), fmt.Sprint(other.DeploymentID), 1), 404)
+		if got := s.Body(t, s.Token, http.MethodPost, s.actions("/list"), "{}", 200); strings.Contains(got, "Security team") {
 			t.Errorf("a rule came from another deployment: %s", got)
 		}
-		list := s.do(t, other.Token, http.MethodPost, theirs+"/list", fmt.Sprintf(`{"deploymentId":"%d"}`, s.DeploymentID), 200)
+		list := s.Body(t, other.Token, http.MethodPost, theirs+"/list", fmt.Sprintf(`{"deploymentId":"%d"}`, s.DeploymentID), 200)
 		if strings.Contains(list, `"mine"`) || !strings.Contains(list, "Security team") {
 			t.Errorf("they see %s", list)
 		}
-		absent := s.do(t, other.Token, http.MethodDelete, theirs+"/77", "", 404)
+		absent := s.Body(t, other.Token, http.MethodDelete, theirs+"/77", "", 404)
 		for _, request := range [][2]string{{http.MethodDelete, ""}, {http.MethodPut, ""}, {http.MethodPost, "/test"}} {
-			got := s.do(t, other.Token, request[0], fmt.Sprintf("%s/%d%s", theirs, mine, request[1]), body, 404)
+			got := s.Body(t, other.Token, request[0], fmt.Sprintf("%s/%d%s", theirs, mine, request[1]), body, 404)
 			if want := strings.ReplaceAll(absent, "77", fmt.Sprint(mine)); got != want {
 				t.Errorf("%s: %s, want %s", request[0], got, want)
 			}
 		}
 		// A webhook of another deployment counts as none.
-		hook := s.do(t, s.jwt, http.MethodPost, s.webhooks(""), `{"name":"ours","url":"https://hooks.acme.test/"}`, 200)
+		hook := s.Body(t, s.jwt, http.MethodPost, s.webhooks(""), `{"name":"ours","url":"https://hooks.acme.test/"}`, 200)
 		var made struct{ Webhook struct{ ID string } }
 		decode(t, hook, &made)
-		got := s.do(t, other.Token, http.MethodPost, theirs, fmt.Sprintf(`{"notificationRule":{"channel":"webhook","name":"x","config":{"webhook_id":%q}}}`, made.Webhook.ID), 400)
+		got := s.Body(t, other.Token, http.MethodPost, theirs, fmt.Sprintf(`{"notificationRule":{"channel":"webhook","name":"x","config":{"webhook_id":%q}}}`, made.Webhook.ID), 400)
 		if !strings.Contains(got, "must be the id of a notification webhook of the deployment") {
 			t.Error(got)
 		}
 		member := s.AddUser(t, s.Tenant, "member@acme.test", access.RoleMember)
-		s.do(t, member, http.MethodPost, s.actions(""), aRule, 403)
-		s.do(t, member, http.MethodPost, s.actions("/list"), "{}", 200)
-		s.do(t, member, http.MethodGet, s.deliveries(""), "", 403)
+		s.Body(t, member, http.MethodPost, s.actions(""), aRule, 403)
+		s.Body(t, member, http.MethodPost, s.actions("/list"), "{}", 200)
+		s.Body(t, member, http.MethodGet, s.deliveries(""), "", 403)
 	})
 }

@@ -89,16 +89,13 @@ func (s caller) want(t testing.TB, status int, token, method, path, body, ifMatc
 	if ifMatch != "" {
 		header = []string{"If-Match", ifMatch}
 	}
-	answer := s.Do(t, token, method, path, body, header...)
-	if answer.Status != status {
-		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, status)
-	}
+	answer := s.Body(t, token, method, path, body, status, header...)
 	for _, text := range holds {
-		if !strings.Contains(answer.Body, text) {
-			t.Errorf("%s %s %s: %s does not say %s", method, path, body, answer.Body, text)
+		if !strings.Contains(answer, text) {
+			t.Errorf("%s %s %s: %s does not say %s", method, path, body, answer, text)
 		}
 	}
-	return answer.Body
+	return answer
 }
 
 // context is that of a gRPC call with a credential and, unless it is empty, the metadata if-match.

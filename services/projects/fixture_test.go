@@ -3,7 +3,6 @@ package projects_test
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -20,19 +19,7 @@ type caller struct{ *apitest.Server }
 // mustDo requires 200 and returns the body.
 func (c caller) mustDo(t *testing.T, method, path, body string) string {
 	t.Helper()
-	return c.body(t, c.Token, method, path, body, 200)
-}
-
-var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
-
-// body requires a status and returns the body, without the request id of errors.
-func (c caller) body(t *testing.T, token, method, path, body string, want int) string {
-	t.Helper()
-	answer := c.Do(t, token, method, path, body)
-	if answer.Status != want {
-		t.Fatalf("%s %s: %d %s, want %d", method, path, answer.Status, answer.Body, want)
-	}
-	return requestID.ReplaceAllString(answer.Body, `"requestId":"R"`)
+	return c.Body(t, c.Token, method, path, body, 200)
 }
 
 // same requires that a gRPC call answers what HTTP answered.

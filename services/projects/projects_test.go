@@ -55,7 +55,7 @@ func TestProjectGolden(t *testing.T) {
 		apitest.Golden(t, "managed_scan", s.mustDo(t, http.MethodPatch, base+"/acme/web/managed-scan", `{"full_scan":{"enabled":true},"diff_scan":{"enabled":false}}`))
 
 		apitest.Golden(t, "delete", s.mustDo(t, http.MethodDelete, base+"/acme/web", ""))
-		apitest.Golden(t, "not_found", s.body(t, s.Token, http.MethodGet, base+"/acme/web", "", 404))
+		apitest.Golden(t, "not_found", s.Body(t, s.Token, http.MethodGet, base+"/acme/web", "", 404))
 		if _, err := client.DeleteProject(ctx, &projectsv1.DeleteProjectRequest{DeploymentSlug: "acme", ProjectName: "acme/api"}); err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestPrimaryBranchIsARef(t *testing.T) {
 	s := caller{apitest.Start(t, nil)}
 	s.Upload(t, "acme/web", "main", []byte(report))
 	for _, branch := range []string{"a b", " main", `a\tb`, `refs/heads/a\nb`} {
-		got := s.body(t, s.Token, http.MethodPatch, base+"/acme/web", `{"primary_branch":"`+branch+`","tags":["x"]}`, 400)
+		got := s.Body(t, s.Token, http.MethodPatch, base+"/acme/web", `{"primary_branch":"`+branch+`","tags":["x"]}`, 400)
 		if !strings.Contains(got, `primary_branch must have no spaces and no control characters`) {
 			t.Errorf("%q: %s", branch, got)
 		}
@@ -189,7 +189,7 @@ func TestListProjectsPaging(t *testing.T) {
 			t.Errorf("one large page has %d projects", got)
 		}
 		for _, query := range []string{"page_size=99", "page_size=3001", "page_size=0"} {
-			apitest.Golden(t, "bad_"+query, s.body(t, s.Token, http.MethodGet, base+"?"+query, "", 400))
+			apitest.Golden(t, "bad_"+query, s.Body(t, s.Token, http.MethodGet, base+"?"+query, "", 400))
 		}
 	})
 }
@@ -200,19 +200,19 @@ func TestProjectsOfOthers(t *testing.T) {
 		s := caller{server}
 		other := s.AddTenant(t, "umbrella")
 		s.Upload(t, "acme/web", "main", []byte(report))
-		absent := s.body(t, other.Token, http.MethodGet, "/api/v1/deployments/nobody/projects/acme/web", "", 404)
+		absent := s.Body(t, other.Token, http.MethodGet, "/api/v1/deployments/nobody/projects/acme/web", "", 404)
 		for _, call := range []struct{ method, path, body string }{
 			{http.MethodGet, "", ""}, {http.MethodGet, "/acme/web", ""}, {http.MethodPatch, "/acme/web", `{"tags":["x"]}`},
 			{http.MethodDelete, "/acme/web", ""}, {http.MethodPut, "/acme/web/tags", `{"tags":["x"]}`},
 			{http.MethodDelete, "/acme/web/tags?tags=x", ""}, {http.MethodPatch, "/acme/web/managed-scan", `{"full_scan":{"enabled":true}}`},
 		} {
-			if got := s.body(t, other.Token, call.method, base+call.path, call.body, 404); got != absent {
+			if got := s.Body(t, other.Token, call.method, base+call.path, call.body, 404); got != absent {
 				t.Errorf("%s %s of another tenant: %s, want what an absent deployment gets: %s", call.method, call.path, got, absent)
 			}
 		}
 		// Within the own deployment the other's project does not exist.
-		s.body(t, other.Token, http.MethodGet, "/api/v1/deployments/umbrella/projects/acme/web", "", 404)
-		s.body(t, other.Token, http.MethodDelete, "/api/v1/deployments/umbrella/projects/acme/web", "", 404)
+		s.Body(t, other.Token, http.MethodGet, "/api/v1/deployments/umbrella/projects/acme/web", "", 404)
+		s.Body(t, other.Token, http.MethodDelete, "/api/v1/deployments/umbrella/projects/acme/web", "", 404)
 		if got := s.Get(t, base+"/acme/web"); !strings.Contains(got, `"tags":[]`) {
 			t.Errorf("another tenant changed the project: %s", got)
 		}

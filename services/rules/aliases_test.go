@@ -15,7 +15,7 @@ import (
 // alias creates an alias of gosec and requires a status.
 func (c caller) alias(t *testing.T, name, canonical string, want int) string {
 	t.Helper()
-	return c.body(t, c.Token, "POST", path(c.Tenant, "aliases"), fmt.Sprintf(`{"tool":"gosec","name":%q,"canonical":%q}`, name, canonical), want)
+	return c.Body(t, c.Token, "POST", path(c.Tenant, "aliases"), fmt.Sprintf(`{"tool":"gosec","name":%q,"canonical":%q}`, name, canonical), want)
 }
 
 // pairs are the aliases of a tool, by id.
@@ -63,7 +63,7 @@ func TestAliases(t *testing.T) {
 		if got := c.pairs(t, "limit=5&tool=gosec&cursor="+page.Cursor); got != "a>d c>d" {
 			t.Errorf("%s", got)
 		}
-		c.body(t, s.Token, "GET", path(s.Tenant, "aliases?tool=bandit&cursor="+page.Cursor), "", 400)
+		c.Body(t, s.Token, "GET", path(s.Tenant, "aliases?tool=bandit&cursor="+page.Cursor), "", 400)
 		for body, want := range map[string]string{
 			`{"name":"a","canonical":"b"}`:                                            "tool must not be empty",
 			`{"tool":"x","canonical":"b"}`:                                            "name must not be empty",
@@ -71,12 +71,12 @@ func TestAliases(t *testing.T) {
 			`{"tool":"x","name":"a\u0000","canonical":"b"}`:                           "name",
 			`{"tool":"x","name":"` + strings.Repeat("n", 1025) + `","canonical":"b"}`: "name must have at most 1024 characters",
 		} {
-			mustContain(t, c.body(t, s.Token, "POST", path(s.Tenant, "aliases"), body, 400), want)
+			mustContain(t, c.Body(t, s.Token, "POST", path(s.Tenant, "aliases"), body, 400), want)
 		}
 		rows := s.Store.Reader.RuleAlias.Query().Order(ent.Asc("id")).AllX(s.System(t))
 		apitest.Golden(t, "alias_delete", c.mustDo(t, "DELETE", path(s.Tenant, fmt.Sprintf("aliases/%d", rows[0].ID)), ""))
-		c.body(t, s.Token, "DELETE", path(s.Tenant, fmt.Sprintf("aliases/%d", rows[0].ID)), "", 404)
-		c.body(t, s.Token, "DELETE", path(s.Tenant, "aliases/x"), "", 404)
+		c.Body(t, s.Token, "DELETE", path(s.Tenant, fmt.Sprintf("aliases/%d", rows[0].ID)), "", 404)
+		c.Body(t, s.Token, "DELETE", path(s.Tenant, "aliases/x"), "", 404)
 		// Four were created and one deleted; two lead on since c is an alias.
 		if got := c.changes(t)["rule_alias"]; got != 7 {
 			t.Errorf("%d changes are in the audit trail, want 7", got)

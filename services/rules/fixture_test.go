@@ -3,7 +3,6 @@ package rules_test
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -24,19 +23,7 @@ func path(of apitest.Tenant, more string) string {
 // mustDo requires 200 and returns the body.
 func (c caller) mustDo(t *testing.T, method, path, body string) string {
 	t.Helper()
-	return c.body(t, c.Token, method, path, body, 200)
-}
-
-var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
-
-// body requires a status and returns the body, without the request id of errors.
-func (c caller) body(t *testing.T, token, method, path, body string, want int) string {
-	t.Helper()
-	answer := c.Do(t, token, method, path, body)
-	if answer.Status != want {
-		t.Fatalf("%s %s %.300s: %d %s, want %d", method, path, body, answer.Status, answer.Body, want)
-	}
-	return requestID.ReplaceAllString(answer.Body, `"requestId":"R"`)
+	return c.Body(t, c.Token, method, path, body, 200)
 }
 
 // text writes a text as JSON.

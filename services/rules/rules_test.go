@@ -53,22 +53,22 @@ func TestImportRefuses(t *testing.T) {
 		c := caller{s}
 		rules := path(s.Tenant, "rules")
 		bad := strings.Replace(few, "severity: HIGH", "severity: High", 1)
-		apitest.Golden(t, "import_bad", c.body(t, s.Token, "POST", rules, importBody("", "few.yaml", bad), 400))
-		mustContain(t, c.body(t, s.Token, "POST", rules, importBody("", "a.yaml", few, "b.yaml", few), 400),
+		apitest.Golden(t, "import_bad", c.Body(t, s.Token, "POST", rules, importBody("", "few.yaml", bad), 400))
+		mustContain(t, c.Body(t, s.Token, "POST", rules, importBody("", "a.yaml", few, "b.yaml", few), 400),
 			"b.yaml:2: rule acme.python.eval: the id is there already, in a.yaml:2 (and 2 more problems)")
 		var many strings.Builder
 		many.WriteString("rules:\n")
 		for i := range 100 {
 			fmt.Fprintf(&many, "- id: r%d\n", i)
 		}
-		mustContain(t, c.body(t, s.Token, "POST", rules, importBody("", "many.yaml", many.String()), 400), "many.yaml:2: rule r0: languages is missing", "(and 399 more problems)")
+		mustContain(t, c.Body(t, s.Token, "POST", rules, importBody("", "many.yaml", many.String()), 400), "many.yaml:2: rule r0: languages is missing", "(and 399 more problems)")
 		for body, want := range map[string]string{
 			`{}`: "files must not be empty", `{"files":[]}`: "files must not be empty",
 			importBody(`,"mode":"RULE_MODE_LOUD"`, "few.yaml", few): "mode", importBody(`,"mode":17`, "few.yaml", few): "mode",
 			importBody("", strings.Repeat("x", 1025), few): "files[0].name must have at most 1024 characters",
 			importBody("", "few.yaml", ""):                 "few.yaml:1: the file is empty",
 		} {
-			mustContain(t, c.body(t, s.Token, "POST", rules, body, 400), want)
+			mustContain(t, c.Body(t, s.Token, "POST", rules, body, 400), want)
 		}
 		if n := s.Store.Reader.RuleDocument.Query().CountX(s.System(t)); n != 0 {
 			t.Fatalf("%d rules of refused imports are stored", n)
@@ -195,7 +195,7 @@ func TestStarterRules(t *testing.T) {
 		mustContain(t, c.Get(t, path(s.Tenant, "rules/"+second)), `"pattern":"mine"`, `"RULE_ORIGIN_IMPORT"`)
 
 		rival := s.AddTenant(t, "rival")
-		mustContain(t, c.body(t, rival.Token, "GET", path(rival, "rules?limit=1"), "", 200), `"cursor":"A`)
+		mustContain(t, c.Body(t, rival.Token, "GET", path(rival, "rules?limit=1"), "", 200), `"cursor":"A`)
 		if n := s.Store.Reader.RuleDocument.Query().CountX(s.System(t)); n != 2*len(shipped) {
 			t.Errorf("%d rules of two deployments, want %d", n, 2*len(shipped))
 		}
@@ -252,14 +252,14 @@ func TestList(t *testing.T) {
 		for query, want := range map[string]string{
 			"limit=1001": "limit", "limit=-1": "limit", "cursor=x": "INVALID_CURSOR", "language=klingon": "language must be one of", "products=RULE_PRODUCT_DAST": "products", "modes=9": "modes",
 		} {
-			mustContain(t, c.body(t, s.Token, "GET", path(s.Tenant, "rules?"+query), "", 400), want)
+			mustContain(t, c.Body(t, s.Token, "GET", path(s.Tenant, "rules?"+query), "", 400), want)
 		}
 		first := c.Get(t, path(s.Tenant, "rules?limit=1"))
 		var page struct{ Cursor string }
 		if err := json.Unmarshal([]byte(first), &page); err != nil {
 			t.Fatal(err)
 		}
-		mustContain(t, c.body(t, s.Token, "GET", path(s.Tenant, "rules?query=x&cursor="+page.Cursor), "", 400), "INVALID_CURSOR")
+		mustContain(t, c.Body(t, s.Token, "GET", path(s.Tenant, "rules?query=x&cursor="+page.Cursor), "", 400), "INVALID_CURSOR")
 		check := same(t, first)
 		check(c.grpc().ListRules(s.Context(t, s.Token), &rulesv1.ListRulesRequest{DeploymentId: s.DeploymentID, Limit: 1}))
 	})
@@ -272,7 +272,7 @@ func TestModesAndDelete(t *testing.T) {
 		rules := path(s.Tenant, "rules")
 		c.mustDo(t, "POST", rules, importBody("", "few.yaml", few))
 		apitest.Golden(t, "modes", c.mustDo(t, "PATCH", rules, `{"names":["acme/web/lodash","acme.python.eval","acme.python.eval"],"mode":"RULE_MODE_BLOCK"}`))
-		apitest.Golden(t, "modes_unknown", c.body(t, s.Token, "PATCH", rules, `{"names":["acme.token","acme.nothing"],"mode":"RULE_MODE_BLOCK"}`, 404))
+		apitest.Golden(t, "modes_unknown", c.Body(t, s.Token, "PATCH", rules, `{"names":["acme.token","acme.nothing"],"mode":"RULE_MODE_BLOCK"}`, 404))
 		mustContain(t, c.Get(t, path(s.Tenant, "rules/acme.token")), `"mode":"RULE_MODE_MONITOR"`)
 		before := c.changes(t)["rule"]
 		c.mustDo(t, "PATCH", rules, `{"names":["acme/web/lodash"],"mode":"block"}`)
@@ -282,11 +282,11 @@ func TestModesAndDelete(t *testing.T) {
 		for body, want := range map[string]string{
 			`{"names":[],"mode":"block"}`: "names must not be empty", `{"names":["a"]}`: "mode is required", `{"names":["a"],"mode":"loud"}`: "mode",
 		} {
-			mustContain(t, c.body(t, s.Token, "PATCH", rules, body, 400), want)
+			mustContain(t, c.Body(t, s.Token, "PATCH", rules, body, 400), want)
 		}
 		apitest.Golden(t, "delete", c.mustDo(t, "DELETE", path(s.Tenant, "rules/acme/web/lodash"), ""))
 		for _, method := range []string{"GET", "DELETE"} {
-			apitest.Golden(t, "not_found", c.body(t, s.Token, method, path(s.Tenant, "rules/acme/web/lodash"), "", 404))
+			apitest.Golden(t, "not_found", c.Body(t, s.Token, method, path(s.Tenant, "rules/acme/web/lodash"), "", 404))
 		}
 		// A new rule of the same name begins anew.
 		mustContain(t, c.mustDo(t, "POST", rules, importBody("", "few.yaml", few)), `"created":1,"updated":0,"unchanged":2`)
@@ -317,26 +317,26 @@ func TestAccess(t *testing.T) {
 		rival := s.AddTenant(t, "rival")
 		for _, token := range []string{readOnly, member} {
 			for _, change := range changes {
-				c.body(t, token, change[0], path(s.Tenant, change[1]), change[2], 403)
+				c.Body(t, token, change[0], path(s.Tenant, change[1]), change[2], 403)
 			}
 			for _, read := range reads {
-				c.body(t, token, "GET", path(s.Tenant, read), "", 200)
+				c.Body(t, token, "GET", path(s.Tenant, read), "", 200)
 			}
 		}
 		for _, token := range []string{agent, rival.Token} {
 			for _, change := range changes {
-				c.body(t, token, change[0], path(s.Tenant, change[1]), change[2], 404)
+				c.Body(t, token, change[0], path(s.Tenant, change[1]), change[2], 404)
 			}
 			for _, read := range reads {
-				c.body(t, token, "GET", path(s.Tenant, read), "", 404)
+				c.Body(t, token, "GET", path(s.Tenant, read), "", 404)
 			}
 		}
 		for _, target := range []string{"rules/acme.token", "aliases/" + created.Alias.ID} {
 			if method := []string{"GET", "DELETE"}[slices.Index([]string{"r", "a"}, target[:1])]; true {
-				c.body(t, rival.Token, method, path(rival, target), "", 404)
+				c.Body(t, rival.Token, method, path(rival, target), "", 404)
 			}
 		}
-		c.body(t, rival.Token, "PATCH", path(rival, "rules"), `{"names":["acme.token"],"mode":"off"}`, 404)
+		c.Body(t, rival.Token, "PATCH", path(rival, "rules"), `{"names":["acme.token"],"mode":"off"}`, 404)
 		mustContain(t, c.Get(t, path(s.Tenant, "rules/acme.token")), `"version":1`, `"RULE_MODE_MONITOR"`)
 		if got := c.Get(t, path(s.Tenant, "aliases")); !strings.Contains(got, `"name":"G1"`) || strings.Contains(got, "G3") {
 			t.Errorf("%s", got)

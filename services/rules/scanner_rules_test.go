@@ -61,7 +61,7 @@ func TestScannerConfigurations(t *testing.T) {
 			}
 		}
 		for _, target := range []string{"/p/nothing", "/p/owasp-top-ten", "/r/acme.p", "/r/nothing", "/r/acme.python.", "/s/x", "/s/99", "/s/dana:snippet", "/s/a/b", "/c/r/nothing"} {
-			answer := c.body(t, s.Token, "GET", target, "", 404)
+			answer := c.Body(t, s.Token, "GET", target, "", 404)
 			var body map[string]string
 			if err := json.Unmarshal([]byte(answer), &body); err != nil || len(body) != 1 || body["error"] == "" {
 				t.Errorf("%s: %s", target, answer)
@@ -73,7 +73,7 @@ func TestScannerConfigurations(t *testing.T) {
 		check(client.GetAutoRules(s.Context(t, s.Token), &rulesv1.GetAutoRulesRequest{}))
 
 		agent := s.AddToken(t, s.Tenant, access.TokenSpec{Name: "ci", Scopes: []access.Scope{access.ScopeAgent}, Role: access.RoleMember})
-		if got := c.body(t, agent, "GET", "/p/default", "", 200); got != config {
+		if got := c.Body(t, agent, "GET", "/p/default", "", 200); got != config {
 			t.Errorf("an agent gets %s", got)
 		}
 		if answer := s.Do(t, "", "GET", "/p/default", ""); answer.Status != http.StatusUnauthorized || answer.Body != "Not authorized" && !strings.Contains(answer.Body, "Not authorized") {
@@ -81,9 +81,9 @@ func TestScannerConfigurations(t *testing.T) {
 		}
 		rival := s.AddTenant(t, "rival")
 		for _, target := range []string{"/r/acme.python.eval", "/s/1"} {
-			c.body(t, rival.Token, "GET", target, "", 404)
+			c.Body(t, rival.Token, "GET", target, "", 404)
 		}
-		if strings.Contains(c.body(t, rival.Token, "GET", "/c/auto", "", 200), "acme.python.eval") {
+		if strings.Contains(c.Body(t, rival.Token, "GET", "/c/auto", "", 200), "acme.python.eval") {
 			t.Error("another tenant gets the rule")
 		}
 	})
@@ -116,7 +116,7 @@ func TestPublish(t *testing.T) {
 		if again := c.mustDo(t, "POST", target, published("acme.draft", "unlisted", "")); again != unlisted {
 			t.Errorf("again: %s", again)
 		}
-		mustContain(t, c.body(t, s.Token, "POST", target, published("acme.mine", "unlisted", ""), 409), "is one that scans of the organization run")
+		mustContain(t, c.Body(t, s.Token, "POST", target, published("acme.mine", "unlisted", ""), 409), "is one that scans of the organization run")
 		c.mustDo(t, "POST", target, published("acme.draft", "org_private", ""))
 		if got := c.names(t, "/c/auto"); got != "acme.draft acme.mine" {
 			t.Errorf("scans run %s", got)
@@ -158,7 +158,7 @@ func TestPublishRefuses(t *testing.T) {
 			{"agent", s.AddToken(t, s.Tenant, access.TokenSpec{Name: "ci2", Role: access.RoleMember, Scopes: []access.Scope{access.ScopeAgent}}), good, 403, "ORG_ROLE_MEMBER may not do this"},
 			{"read-only", s.AddToken(t, s.Tenant, access.TokenSpec{Name: "reader", Role: access.RoleReadOnly}), good, 403, "ORG_ROLE_READONLY may not do this"},
 		} {
-			answer := c.body(t, test.token, "POST", target, test.body, test.status)
+			answer := c.Body(t, test.token, "POST", target, test.body, test.status)
 			mustContain(t, answer, test.want)
 			if !strings.HasPrefix(answer, `{"error":`) || strings.Contains(answer, `"code"`) {
 				t.Errorf("%s: %s", test.name, answer)

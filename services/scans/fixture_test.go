@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"testing"
 
 	"github.com/palisade/palisade/ent"
@@ -155,10 +154,6 @@ func testdata(t testing.TB, name string) []byte {
 	}
 	return raw
 }
-
-var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
-
-func withoutRequestID(body string) string { return requestID.ReplaceAllString(body, `"requestId":"R"`) }
 
 // statuses are the statuses of all findings by ref, file and code, in the order of their ids.
 func statuses(t *testing.T, s *apitest.Server) (list []string) {

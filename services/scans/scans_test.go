@@ -171,11 +171,7 @@ func TestSearchScansPaging(t *testing.T) {
 			"unknown_status":           `{"statuses":["DONE"]}`,
 			"broken_body":              `{"limit":3,`,
 		} {
-			answer := s.Do(t, s.Token, http.MethodPost, path, body)
-			if answer.Status != 400 {
-				t.Errorf("%s: %d %s", name, answer.Status, answer.Body)
-			}
-			apitest.Golden(t, name, withoutRequestID(answer.Body))
+			apitest.Golden(t, name, s.Body(t, s.Token, http.MethodPost, path, body, 400))
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
@@ -31,13 +29,10 @@ type configCaller struct {
 // eachConfig runs a test on both databases; hosts on this machine may be called.
 func eachConfig(t *testing.T, test func(t *testing.T, s configCaller)) {
 	t.Helper()
-	start := func(t *testing.T, database string) {
-		t.Parallel()
-		server := apitest.Start(t, func(c *services.Config) { c.EgressAllow, c.Database = "127.0.0.1", database })
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+		server := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow = "127.0.0.1" })
 		test(t, configCaller{server, scmv1.NewScmServiceClient(server.Conn), scmv1.NewScmSubscriptionsServiceClient(server.Conn)})
-	}
-	t.Run("sqlite", func(t *testing.T) { start(t, "") })
-	t.Run("postgres", func(t *testing.T) { start(t, storetest.Postgres(t)) })
+	})
 }
 
 // path is that of a deployment's SCM configurations.
@@ -50,16 +45,10 @@ func (c configCaller) subscriptions(id int64, more string) string {
 	return fmt.Sprintf("/api/scm/deployments/%d/subscriptions/%d%s", c.DeploymentID, id, more)
 }
 
-var requestIDs = regexp.MustCompile(`"requestId":"[^"]+"`)
-
 // do requires a status and returns the body, without the request id of errors.
 func (c configCaller) do(t testing.TB, method, path, body string, want int) string {
 	t.Helper()
-	answer := c.Do(t, c.Token, method, path, body)
-	if answer.Status != want {
-		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, want)
-	}
-	return requestIDs.ReplaceAllString(answer.Body, `"requestId":"R"`)
+	return c.Body(t, c.Token, method, path, body, want)
 }
 
 // create makes a configuration and returns its id and the answer.

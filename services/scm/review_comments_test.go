@@ -85,16 +85,16 @@ func TestReviewCommentContentInvalid(t *testing.T) {
 		}
 		globex := s.AddTenant(t, "globex")
 		for _, token := range []string{globex.Token} {
-			s.as(t, token, http.MethodPut, contentPath(globex.DeploymentID, "/"+id), content("theirs", "PRODUCT_SAST"), 404)
-			s.as(t, token, http.MethodDelete, contentPath(globex.DeploymentID, "/"+id), "", 404)
-			s.as(t, token, http.MethodPut, path("/"+id), content("theirs", "PRODUCT_SAST"), 404)
+			s.Body(t, token, http.MethodPut, contentPath(globex.DeploymentID, "/"+id), content("theirs", "PRODUCT_SAST"), 404)
+			s.Body(t, token, http.MethodDelete, contentPath(globex.DeploymentID, "/"+id), "", 404)
+			s.Body(t, token, http.MethodPut, path("/"+id), content("theirs", "PRODUCT_SAST"), 404)
 		}
-		if body := s.as(t, globex.Token, http.MethodGet, contentPath(globex.DeploymentID, ""), "", 200); body != `{"reviewCommentContents":[]}` {
+		if body := s.Body(t, globex.Token, http.MethodGet, contentPath(globex.DeploymentID, ""), "", 200); body != `{"reviewCommentContents":[]}` {
 			t.Error(body)
 		}
 		member := s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleMember})
-		s.as(t, member, http.MethodGet, path(""), "", 200)
-		s.as(t, member, http.MethodPut, path("/"+id), content("x", "PRODUCT_SAST"), 403)
+		s.Body(t, member, http.MethodGet, path(""), "", 200)
+		s.Body(t, member, http.MethodPut, path("/"+id), content("x", "PRODUCT_SAST"), 403)
 		if row := s.Store.Reader.ReviewCommentContent.Query().OnlyX(s.System(t)); row.Content != "kept" {
 			t.Errorf("content %q", row.Content)
 		}

@@ -137,20 +137,10 @@ func (c configCaller) apps(more string) string {
 	return fmt.Sprintf("/api/scm/deployments/%d/scm_apps%s", c.DeploymentID, more)
 }
 
-// as requires a status of a caller and returns the body, without the request id of errors.
-func (c configCaller) as(t testing.TB, token, method, path, body string, want int) string {
-	t.Helper()
-	answer := c.Do(t, token, method, path, body)
-	if answer.Status != want {
-		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, want)
-	}
-	return answer.Body
-}
-
 // request begins a registration and returns its id.
 func (c configCaller) request(t testing.TB, token, more string) string {
 	t.Helper()
-	body := c.as(t, token, http.MethodPost, "/api/scm/app_request", fmt.Sprintf(`{"deploymentId":"%d"%s}`, c.DeploymentID, more), 200)
+	body := c.Body(t, token, http.MethodPost, "/api/scm/app_request", fmt.Sprintf(`{"deploymentId":"%d"%s}`, c.DeploymentID, more), 200)
 	var answer map[string]string
 	if err := json.Unmarshal([]byte(body), &answer); err != nil || len(answer) != 1 || len(answer["requestId"]) != 43 {
 		t.Fatalf("%s: %v", body, err)
@@ -172,9 +162,9 @@ func TestScmApp(t *testing.T) {
 			t.Helper()
 			goldenBody(t, name, g.url, strings.ReplaceAll(body, request, "REQUEST"))
 		}
-		golden("get_scm_app_pending", s.as(t, chief, http.MethodGet, s.apps("/"+request), "", 200))
+		golden("get_scm_app_pending", s.Body(t, chief, http.MethodGet, s.apps("/"+request), "", 200))
 		golden("list_scm_apps_none", s.Get(t, s.apps("")))
-		golden("complete_scm_app_request", s.as(t, chief, http.MethodPut, "/api/scm/app_request_complete", complete(request), 200))
+		golden("complete_scm_app_request", s.Body(t, chief, http.MethodPut, "/api/scm/app_request_complete", complete(request), 200))
 		golden("list_scm_apps", s.Get(t, s.apps("")))
 		if address, secret := g.hook(); address != "https://palisade.acme.test/api/scm/webhooks/"+request || secret != appSecret {
 			t.Errorf("the host was told %s %s", address, secret)
@@ -188,9 +178,9 @@ func TestScmApp(t *testing.T) {
 				t.Error("a credential is not sealed")
 			}
 		}
-		s.as(t, chief, http.MethodPut, "/api/scm/app_request_complete", complete(request), 404)
+		s.Body(t, chief, http.MethodPut, "/api/scm/app_request_complete", complete(request), 404)
 
-		golden("rotate_scm_app_webhook_secret", s.as(t, chief, http.MethodPost, s.apps(fmt.Sprintf("/%d/rotate_webhook_secret", row.ID)), "{}", 200))
+		golden("rotate_scm_app_webhook_secret", s.Body(t, chief, http.MethodPost, s.apps(fmt.Sprintf("/%d/rotate_webhook_secret", row.ID)), "{}", 200))
 		_, fresh := g.hook()
 		if fresh == appSecret || len(fresh) < 32 {
 			t.Errorf("the host was told %q", fresh)
@@ -200,7 +190,7 @@ func TestScmApp(t *testing.T) {
 			receiver{s, "/api/scm/webhooks/" + request, secret}.gitHub(t, "ping", ping, 200, `{"status":"ignored"}`)
 		}
 		g.set(true)
-		s.as(t, chief, http.MethodPost, s.apps(fmt.Sprintf("/%d/rotate_webhook_secret", row.ID)), "{}", 503)
+		s.Body(t, chief, http.MethodPost, s.apps(fmt.Sprintf("/%d/rotate_webhook_secret", row.ID)), "{}", 503)
 		g.set(false)
 		receiver{s, "/api/scm/webhooks/" + request, fresh}.gitHub(t, "ping", ping, 200, `{"status":"ignored"}`)
 
@@ -238,28 +228,28 @@ func TestWhoseScmAppRequest(t *testing.T) {
 		stranger := s.AddUser(t, globex, "chief@globex.test", access.RoleAdmin)
 		request := s.request(t, chief, fmt.Sprintf(`,"baseUrl":%q,"namespace":"acme"`, g.url))
 		for _, token := range []string{member, stranger} {
-			s.as(t, token, http.MethodPut, "/api/scm/app_request_complete", complete(request), 404)
+			s.Body(t, token, http.MethodPut, "/api/scm/app_request_complete", complete(request), 404)
 		}
-		s.as(t, s.Token, http.MethodPut, "/api/scm/app_request_complete", complete(request), 403)
-		s.as(t, stranger, http.MethodGet, fmt.Sprintf("/api/scm/deployments/%d/scm_apps/%s", globex.DeploymentID, request), "", 404)
-		body := s.as(t, chief, http.MethodPut, "/api/scm/app_request_complete", fmt.Sprintf(`{"requestId":%q,"code":"other"}`, request), 400)
+		s.Body(t, s.Token, http.MethodPut, "/api/scm/app_request_complete", complete(request), 403)
+		s.Body(t, stranger, http.MethodGet, fmt.Sprintf("/api/scm/deployments/%d/scm_apps/%s", globex.DeploymentID, request), "", 404)
+		body := s.Body(t, chief, http.MethodPut, "/api/scm/app_request_complete", fmt.Sprintf(`{"requestId":%q,"code":"other"}`, request), 400)
 		if !strings.Contains(body, "the host does not know the code") {
 			t.Error(body)
 		}
 		for _, body := range []string{`{}`, `{"requestId":"x"}`, `{"requestId":"x","code":"a/../b"}`, `{"code":"c0de"}`} {
-			s.as(t, chief, http.MethodPut, "/api/scm/app_request_complete", body, 400)
+			s.Body(t, chief, http.MethodPut, "/api/scm/app_request_complete", body, 400)
 		}
 		app := s.Store.Reader.ScmApp.Query().Where(scmapp.RequestID(request)).OnlyX(s.System(t))
 		rotate, one := fmt.Sprintf("/%d/rotate_webhook_secret", app.ID), fmt.Sprintf("/%d", app.ID)
 		elsewhere := fmt.Sprintf("/api/scm/deployments/%d/scm_apps", globex.DeploymentID)
-		s.as(t, stranger, http.MethodPost, elsewhere+rotate, "{}", 404)
-		s.as(t, stranger, http.MethodDelete, elsewhere+one, "", 404)
-		s.as(t, chief, http.MethodPost, s.apps(rotate), "{}", 400)
+		s.Body(t, stranger, http.MethodPost, elsewhere+rotate, "{}", 404)
+		s.Body(t, stranger, http.MethodDelete, elsewhere+one, "", 404)
+		s.Body(t, chief, http.MethodPost, s.apps(rotate), "{}", 400)
 		s.expire(t, request)
-		s.as(t, chief, http.MethodPut, "/api/scm/app_request_complete", complete(request), 404)
-		s.as(t, chief, http.MethodGet, s.apps("/"+request), "", 404)
-		s.as(t, chief, http.MethodPost, s.apps(rotate), "{}", 404)
-		s.as(t, chief, http.MethodDelete, s.apps(one), "", 404)
+		s.Body(t, chief, http.MethodPut, "/api/scm/app_request_complete", complete(request), 404)
+		s.Body(t, chief, http.MethodGet, s.apps("/"+request), "", 404)
+		s.Body(t, chief, http.MethodPost, s.apps(rotate), "{}", 404)
+		s.Body(t, chief, http.MethodDelete, s.apps(one), "", 404)
 	})
 }
 
@@ -290,13 +280,13 @@ func TestScmAppRequestInvalid(t *testing.T) {
 			fmt.Sprintf(`,"deploymentScmConfigId":"%d"`, gitLab):                                   "applications can be registered at GitHub and GitHub Enterprise only",
 			fmt.Sprintf(`,"deploymentScmConfigId":"%d","baseUrl":"https://git.acme.test"`, gitHub): "baseUrl must be that of SCM config",
 		} {
-			body := s.as(t, chief, http.MethodPost, "/api/scm/app_request", fmt.Sprintf(`{"deploymentId":%d%s}`, s.DeploymentID, more), 400)
+			body := s.Body(t, chief, http.MethodPost, "/api/scm/app_request", fmt.Sprintf(`{"deploymentId":%d%s}`, s.DeploymentID, more), 400)
 			if !strings.Contains(body, want) {
 				t.Errorf("%s: %s, want %q", more, body, want)
 			}
 		}
-		s.as(t, chief, http.MethodPost, "/api/scm/app_request", fmt.Sprintf(`{"deploymentId":%d,"deploymentScmConfigId":999999}`, s.DeploymentID), 404)
-		s.as(t, s.Token, http.MethodPost, "/api/scm/app_request", fmt.Sprintf(`{"deploymentId":%d,"namespace":"acme"}`, s.DeploymentID), 403)
+		s.Body(t, chief, http.MethodPost, "/api/scm/app_request", fmt.Sprintf(`{"deploymentId":%d,"deploymentScmConfigId":999999}`, s.DeploymentID), 404)
+		s.Body(t, s.Token, http.MethodPost, "/api/scm/app_request", fmt.Sprintf(`{"deploymentId":%d,"namespace":"acme"}`, s.DeploymentID), 403)
 		if n := s.Store.Reader.ScmApp.Query().CountX(s.System(t)); n != 0 {
 			t.Errorf("%d applications are stored", n)
 		}
@@ -313,7 +303,7 @@ func TestGitHubAppStatusBeforeAnyApp(t *testing.T) {
 	s := apitest.Start(t, nil)
 	c := configCaller{Server: s}
 	reader := s.AddUser(t, s.Tenant, "reader@acme.test", access.RoleReadOnly)
-	apitest.Golden(t, "get_github_app_status", c.as(t, reader, http.MethodGet, c.apps("/public_gha?namespace=acme"), "", 200))
-	c.as(t, reader, http.MethodGet, c.apps("/public_gha"), "", 400)
-	c.as(t, s.Token, http.MethodGet, c.apps("/public_gha?namespace=acme"), "", 403)
+	apitest.Golden(t, "get_github_app_status", c.Body(t, reader, http.MethodGet, c.apps("/public_gha?namespace=acme"), "", 200))
+	c.Body(t, reader, http.MethodGet, c.apps("/public_gha"), "", 400)
+	c.Body(t, s.Token, http.MethodGet, c.apps("/public_gha?namespace=acme"), "", 403)
 }

@@ -3,7 +3,6 @@ package supplychain_test
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -23,25 +22,13 @@ func (c caller) path() string {
 // mustDo requires 200 and returns the body.
 func (c caller) mustDo(t *testing.T, method, path, body string) string {
 	t.Helper()
-	return c.body(t, c.Token, method, path, body, 200)
+	return c.Body(t, c.Token, method, path, body, 200)
 }
 
 // create requires 200 and returns the body.
 func (c caller) create(t *testing.T, body string) string {
 	t.Helper()
 	return c.mustDo(t, http.MethodPost, c.path(), `{"packageManagerConfigForInsert":`+body+`}`)
-}
-
-var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
-
-// body requires a status and returns the body, without the request id of errors.
-func (c caller) body(t *testing.T, token, method, path, body string, want int) string {
-	t.Helper()
-	answer := c.Do(t, token, method, path, body)
-	if answer.Status != want {
-		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, want)
-	}
-	return requestID.ReplaceAllString(answer.Body, `"requestId":"R"`)
 }
 
 // mustContain requires all words in an answer.

@@ -66,8 +66,8 @@ func TestPackageManagers(t *testing.T) {
 		mustContain(t, s.create(t, `{"config":{"name":"`+long+`","url":"https://mirror.acme.test","id":99,"deploymentId":"7"}}`),
 			fmt.Sprintf(`"deploymentId":%d`, s.DeploymentID), long)
 		apitest.Golden(t, "delete", s.mustDo(t, http.MethodDelete, s.path()+"/2", ""))
-		apitest.Golden(t, "delete_again", s.body(t, s.Token, http.MethodDelete, s.path()+"/2", "", 404))
-		apitest.Golden(t, "update_absent", s.body(t, s.Token, http.MethodPatch, s.path()+"/2", `{"packageManagerConfigForInsert":{}}`, 404))
+		apitest.Golden(t, "delete_again", s.Body(t, s.Token, http.MethodDelete, s.path()+"/2", "", 404))
+		apitest.Golden(t, "update_absent", s.Body(t, s.Token, http.MethodPatch, s.path()+"/2", `{"packageManagerConfigForInsert":{}}`, 404))
 	})
 }
 
@@ -139,11 +139,11 @@ func TestUpdatePackageManager(t *testing.T) {
 		s.wantCredentials(t, 1, &supplychainv1.PackageManagerConfigForInsert{Maven: &supplychainv1.MavenCredentials{Username: "ci2", Password: "s4"}})
 
 		// What the stored credentials do not fit is refused until the right ones come along.
-		mustContain(t, s.body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"ecosystem":"pypi"}}}`, 400),
+		mustContain(t, s.Body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"ecosystem":"pypi"}}}`, 400),
 			"the ecosystem pypi takes the credentials pypi or codeArtifact, got maven: send the right ones")
-		mustContain(t, s.body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"ecosystem":"cargo"}}}`, 400),
+		mustContain(t, s.Body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"ecosystem":"cargo"}}}`, 400),
 			`ecosystem \"cargo\" takes no credentials: those that do are maven (maven or codeArtifact), npm (npm or codeArtifact), pypi (pypi or codeArtifact)`)
-		mustContain(t, s.body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"registryType":"REGISTRY_TYPE_MALWARE_FIREWALL","url":"acme.test"}}}`, 400),
+		mustContain(t, s.Body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"registryType":"REGISTRY_TYPE_MALWARE_FIREWALL","url":"acme.test"}}}`, 400),
 			"requiresAuth must be false for REGISTRY_TYPE_MALWARE_FIREWALL")
 		apitest.Golden(t, "update_ecosystem", patch(`{"config":{"ecosystem":"pypi"},"codeArtifact":{"assumeRoleArn":"arn:aws-cn:iam::123456789012:role/r"}}`))
 		mustContain(t, patch(`{"config":{"ecosystem":"npm"}}`), `"ecosystem":"npm"`, `"additionalConfig":{}`) // codeArtifact fits here too
@@ -153,11 +153,11 @@ func TestUpdatePackageManager(t *testing.T) {
 		if got := s.sealed(t, 1); got != nil {
 			t.Errorf("credentials are left: %x", got)
 		}
-		mustContain(t, s.body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"requiresAuth":true}}}`, 400),
+		mustContain(t, s.Body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"requiresAuth":true}}}`, 400),
 			"must contain the credentials npm or codeArtifact")
 		apitest.Golden(t, "update_to_firewall", patch(`{"config":{"registryType":"REGISTRY_TYPE_MALWARE_FIREWALL","url":"*.acme.test"}}`))
 		mustContain(t, patch(`{"config":{"registryType":"REGISTRY_TYPE_PACKAGE_MANAGER_AUTH","url":"https://acme.test"}}`), `"ecosystem":"no_package_manager"`)
-		mustContain(t, s.body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"name":"mirror"}}}`, 409),
+		mustContain(t, s.Body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"name":"mirror"}}}`, 409),
 			`a package manager config with the name \"mirror\" exists in this deployment`)
 	})
 }
@@ -167,7 +167,7 @@ func TestAllowedRegistries(t *testing.T) {
 	s := caller{apitest.Start(t, func(c *services.Config) { c.EgressAllow = "repo.internal,10.1.0.0/16" })}
 	s.create(t, `{"config":{"name":"a","url":"http://repo.internal/maven"}}`)
 	s.create(t, `{"config":{"name":"b","url":"http://10.1.2.3:8081/npm"}}`)
-	s.body(t, s.Token, http.MethodPost, s.path(), `{"packageManagerConfigForInsert":{"config":{"name":"c","url":"http://10.2.0.1/npm"}}}`, 400)
+	s.Body(t, s.Token, http.MethodPost, s.path(), `{"packageManagerConfigForInsert":{"config":{"name":"c","url":"http://10.2.0.1/npm"}}}`, 400)
 }
 
 // sealed is the stored form of a configuration's credentials.
@@ -223,25 +223,25 @@ func TestPackageManagersOfOthers(t *testing.T) {
 		other := s.AddTenant(t, "umbrella")
 		s.create(t, mavenConfig)
 		before := s.Get(t, s.path())
-		absent := s.body(t, other.Token, http.MethodGet, "/api/agent/deployments/999/packagemanagerauthconfigs", "", 404)
+		absent := s.Body(t, other.Token, http.MethodGet, "/api/agent/deployments/999/packagemanagerauthconfigs", "", 404)
 		own := fmt.Sprintf("/api/agent/deployments/%d/packagemanagerauthconfigs", other.DeploymentID)
 		change := `{"packageManagerConfigForInsert":{"config":{"name":"x"}}}`
 		for _, call := range []struct{ method, path, body string }{
 			{http.MethodGet, "", ""}, {http.MethodPost, "", example}, {http.MethodPatch, "/1", change}, {http.MethodDelete, "/1", ""},
 		} {
-			if got := s.body(t, other.Token, call.method, s.path()+call.path, call.body, 404); got != absent {
+			if got := s.Body(t, other.Token, call.method, s.path()+call.path, call.body, 404); got != absent {
 				t.Errorf("%s %s of another tenant: %s, want what an absent deployment gets: %s", call.method, call.path, got, absent)
 			}
 			if call.path == "" {
 				continue
 			}
-			if got, want := s.body(t, other.Token, call.method, own+"/1", call.body, 404), s.body(t, other.Token, call.method, own+"/777", call.body, 404); got != strings.ReplaceAll(want, "777", "1") {
+			if got, want := s.Body(t, other.Token, call.method, own+"/1", call.body, 404), s.Body(t, other.Token, call.method, own+"/777", call.body, 404); got != strings.ReplaceAll(want, "777", "1") {
 				t.Errorf("%s in the own deployment: %s, want what an unknown id gets: %s", call.method, got, want)
 			}
 		}
 		// The path decides: the deployment in a body reaches nobody.
 		body := strings.Replace(example, "{", fmt.Sprintf(`{"deploymentId":%d,`, s.DeploymentID), 1)
-		mustContain(t, s.body(t, other.Token, http.MethodPost, own, body, 200), fmt.Sprintf(`"deploymentId":%d`, other.DeploymentID))
+		mustContain(t, s.Body(t, other.Token, http.MethodPost, own, body, 200), fmt.Sprintf(`"deploymentId":%d`, other.DeploymentID))
 		// Names are unique in each deployment, not across them.
 		if after := s.Get(t, s.path()); after != before {
 			t.Errorf("another tenant changed %s to %s", before, after)
@@ -250,8 +250,8 @@ func TestPackageManagersOfOthers(t *testing.T) {
 			s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleMember}),
 			s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleReadOnly),
 		} {
-			s.body(t, token, http.MethodGet, s.path(), "", 403)
-			s.body(t, token, http.MethodPost, s.path(), example, 403)
+			s.Body(t, token, http.MethodGet, s.path(), "", 403)
+			s.Body(t, token, http.MethodPost, s.path(), example, 403)
 		}
 	})
 }
@@ -261,18 +261,18 @@ func TestBadPackageManagers(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := caller{server}
 		for body, want := range badConfigs() {
-			mustContain(t, s.body(t, s.Token, http.MethodPost, s.path(), `{"packageManagerConfigForInsert":`+body+`}`, 400), want)
+			mustContain(t, s.Body(t, s.Token, http.MethodPost, s.path(), `{"packageManagerConfigForInsert":`+body+`}`, 400), want)
 		}
-		mustContain(t, s.body(t, s.Token, http.MethodPost, s.path(), `{}`, 400), "packageManagerConfigForInsert is required")
+		mustContain(t, s.Body(t, s.Token, http.MethodPost, s.path(), `{}`, 400), "packageManagerConfigForInsert is required")
 		if n := s.Store.Reader.PackageManagerConfig.Query().CountX(s.System(t)); n != 0 {
 			t.Errorf("%d configs were stored", n)
 		}
 		s.create(t, mavenConfig)
-		mustContain(t, s.body(t, s.Token, http.MethodPost, s.path(), example, 409), `"code":"ALREADY_EXISTS"`)
+		mustContain(t, s.Body(t, s.Token, http.MethodPost, s.path(), example, 409), `"code":"ALREADY_EXISTS"`)
 		if n := s.Store.Reader.PackageManagerConfig.Query().CountX(s.System(t)); n != 1 {
 			t.Errorf("%d configs, want 1", n)
 		}
-		s.body(t, s.Token, http.MethodDelete, s.path()+"/one", "", 404)
+		s.Body(t, s.Token, http.MethodDelete, s.path()+"/one", "", 404)
 	})
 }
 

@@ -132,7 +132,7 @@ type listedPage struct {
 func read(t *testing.T, s caller, token, path, body string) (listedPage, string) {
 	t.Helper()
 	var page listedPage
-	answer := s.body(t, token, http.MethodPost, path, body, 200)
+	answer := s.Body(t, token, http.MethodPost, path, body, 200)
 	if err := json.Unmarshal([]byte(answer), &page); err != nil {
 		t.Fatalf("%v in %s", err, answer)
 	}

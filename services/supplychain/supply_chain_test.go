@@ -33,7 +33,7 @@ func TestSupplyChainGoldens(t *testing.T) {
 		same(t, body)(client.ListDependencies(ctx, &supplychainv1.ListDependenciesRequest{DeploymentId: s.DeploymentID}))
 		for _, again := range []string{
 			s.mustDo(t, http.MethodPost, in.v2("/dependencies"), fmt.Sprintf(`{"deploymentId":"%d","pageSize":10000,"cursor":"0"}`, s.DeploymentID)),
-			s.body(t, jwt, http.MethodGet, in.v2("/dependencies"), "", 200),
+			s.Body(t, jwt, http.MethodGet, in.v2("/dependencies"), "", 200),
 		} {
 			if again != body {
 				t.Errorf("got %s, want %s", again, body)
@@ -46,7 +46,7 @@ func TestSupplyChainGoldens(t *testing.T) {
 		same(t, body)(client.ListRepositoriesForDependenciesV1(ctx, &supplychainv1.ListRepositoriesForDependenciesV1Request{
 			DeploymentId: s.DeploymentID, DependencyFilter: filter, PageSize: &two,
 		}))
-		if again := s.body(t, jwt, http.MethodPost, in.v2("/repositories"), `{"dependencyFilter":{"includeArchived":true},"pageSize":2}`, 200); again != body {
+		if again := s.Body(t, jwt, http.MethodPost, in.v2("/repositories"), `{"dependencyFilter":{"includeArchived":true},"pageSize":2}`, 200); again != body {
 			t.Errorf("got %s, want %s", again, body)
 		}
 
@@ -57,7 +57,7 @@ func TestSupplyChainGoldens(t *testing.T) {
 		same(t, body)(client.ListLockfilesForDependenciesV1(ctx, &supplychainv1.ListLockfilesForDependenciesV1Request{
 			DeploymentId: s.DeploymentID, RepositoryId: id, PageSize: &one,
 		}))
-		if again := s.body(t, jwt, http.MethodPost, in.v2(fmt.Sprintf("/%d/lockfiles", id)), `{"pageSize":1}`, 200); again != body {
+		if again := s.Body(t, jwt, http.MethodPost, in.v2(fmt.Sprintf("/%d/lockfiles", id)), `{"pageSize":1}`, 200); again != body {
 			t.Errorf("got %s, want %s", again, body)
 		}
 
@@ -223,19 +223,19 @@ func TestDependencyRefusals(t *testing.T) {
 			{in.v1("/repositories"), `{"dependencyFilter":{"licensePolicySettings":["LICENSE_POLICY_SETTING_BLOCK"]}}`, "there are no licence policies"},
 			{in.v1(""), `{"dependencyFilter":{"licensePolicySettings":["MAYBE"]}}`, "licensePolicySettings"},
 		} {
-			mustContain(t, s.body(t, s.Token, http.MethodPost, c.path, c.body, 400), c.word)
+			mustContain(t, s.Body(t, s.Token, http.MethodPost, c.path, c.body, 400), c.word)
 		}
-		absent := s.body(t, s.Token, http.MethodPost, in.v1("/repositories/999999/lockfiles"), `{}`, 404)
+		absent := s.Body(t, s.Token, http.MethodPost, in.v1("/repositories/999999/lockfiles"), `{}`, 404)
 		mustContain(t, absent, "repository 999999 not found")
 		id := fmt.Sprint(theirs.projects["acme/api"])
-		if foreign := s.body(t, s.Token, http.MethodPost, in.v1("/repositories/"+id+"/lockfiles"), `{}`, 404); strings.ReplaceAll(foreign, id, "999999") != absent {
+		if foreign := s.Body(t, s.Token, http.MethodPost, in.v1("/repositories/"+id+"/lockfiles"), `{}`, 404); strings.ReplaceAll(foreign, id, "999999") != absent {
 			t.Errorf("a foreign repository: %s, an absent one %s", foreign, absent)
 		}
 		for _, path := range []string{in.v1(""), in.v2("/dependencies"), in.v1("/repositories"), in.v2("/repositories")} {
-			mustContain(t, s.body(t, rival.Token, http.MethodPost, path, `{}`, 404), "deployment not found")
+			mustContain(t, s.Body(t, rival.Token, http.MethodPost, path, `{}`, 404), "deployment not found")
 		}
 		jwt := s.AddUser(t, s.Tenant, "dev@acme.test", access.RoleMember)
-		mustContain(t, s.body(t, jwt, http.MethodPost, in.v1(""), `{}`, 403), "accepts only an API token")
+		mustContain(t, s.Body(t, jwt, http.MethodPost, in.v1(""), `{}`, 403), "accepts only an API token")
 		if _, got := read(t, s, rival.Token, theirs.v1(""), `{}`); got != "" {
 			t.Errorf("a tenant without dependencies sees %s", got)
 		}
@@ -281,7 +281,7 @@ func TestDependenciesOfTeams(t *testing.T) {
 		if _, got := read(t, s, dev, in.v2(fmt.Sprintf("/%d/lockfiles", in.projects["acme/web"])), `{}`); got != "package-lock.json:3 tools/requirements.txt:1" {
 			t.Errorf("lockfiles of the team: %s", got)
 		}
-		s.body(t, dev, http.MethodPost, in.v2(fmt.Sprintf("/%d/lockfiles", in.projects["acme/api"])), `{}`, 404)
+		s.Body(t, dev, http.MethodPost, in.v2(fmt.Sprintf("/%d/lockfiles", in.projects["acme/api"])), `{}`, 404)
 		if _, got := read(t, s, outsider, in.v2("/dependencies"), `{}`); got != "" {
 			t.Errorf("without a team: %s", got)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"testing"
 
 	"github.com/palisade/palisade/ent"
@@ -28,21 +27,9 @@ func (l *auditLand) path(format string, args ...any) string {
 	return fmt.Sprintf("/api/issues/%d", l.DeploymentID) + fmt.Sprintf(format, args...)
 }
 
-var changingID = regexp.MustCompile(`"requestId":"[^"]+"`)
-
-// want requires a status and returns the body, without the request id of errors.
-func (l *auditLand) want(t testing.TB, token, method, path, body string, status int) string {
-	t.Helper()
-	answer := l.Do(t, token, method, path, body)
-	if answer.Status != status {
-		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, status)
-	}
-	return changingID.ReplaceAllString(answer.Body, `"requestId":"R"`)
-}
-
 func (l *auditLand) post(t testing.TB, path, body string) string {
 	t.Helper()
-	return l.want(t, l.Token, http.MethodPost, path, body, http.StatusOK)
+	return l.Body(t, l.Token, http.MethodPost, path, body, http.StatusOK)
 }
 
 // newAuditLand makes two projects and lets three runs find four issues.

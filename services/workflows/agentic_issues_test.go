@@ -77,7 +77,7 @@ func TestAgenticIssuesGolden(t *testing.T) {
 		if body = l.post(t, l.path("/counts"), `{}`); body != `{"count":"4"}` {
 			t.Errorf("got %s", body)
 		}
-		apitest.Golden(t, "agentic_issue_unknown", l.want(t, s.Token, http.MethodGet, l.path("/issue/9000000"), "", http.StatusNotFound))
+		apitest.Golden(t, "agentic_issue_unknown", l.Body(t, s.Token, http.MethodGet, l.path("/issue/9000000"), "", http.StatusNotFound))
 	})
 }
 
@@ -96,7 +96,7 @@ func TestTriageIssue(t *testing.T) {
 			`{}`, `{"triageReason":"TRIAGE_REASON_NO_TIME"}`, `{"triageState":"TRIAGE_STATE_UNSPECIFIED"}`, `{"triageState":"closed"}`,
 			`{"triageState":99}`, `{"triageState":"TRIAGE_STATE_OPEN","triageReason":"TRIAGE_REASON_BORED"}`, `[]`, `{`,
 		} {
-			l.want(t, s.Token, http.MethodPost, one, body, http.StatusBadRequest)
+			l.Body(t, s.Token, http.MethodPost, one, body, http.StatusBadRequest)
 		}
 		if n := l.activities(t, id); n != 1 {
 			t.Fatalf("%d activities, want the one of the detection", n)
@@ -148,31 +148,31 @@ func TestIssuesOfOthers(t *testing.T) {
 		id := l.ids[sqlInjection]
 		theirs := fmt.Sprintf("/api/issues/%d", other.DeploymentID)
 		const triage = `{"triageState":"TRIAGE_STATE_FIXED"}`
-		unknown := strings.ReplaceAll(l.want(t, other.Token, http.MethodGet, theirs+"/issue/9000000", "", http.StatusNotFound), "9000000", fmt.Sprint(id))
+		unknown := strings.ReplaceAll(l.Body(t, other.Token, http.MethodGet, theirs+"/issue/9000000", "", http.StatusNotFound), "9000000", fmt.Sprint(id))
 		for _, call := range []struct{ method, path, body string }{
 			{http.MethodGet, "/issue/%d", ""}, {http.MethodGet, "/issue/%d/activity", ""}, {http.MethodPost, "/issue/%d", triage},
 		} {
-			if got := l.want(t, other.Token, call.method, theirs+fmt.Sprintf(call.path, id), call.body, http.StatusNotFound); got != unknown {
+			if got := l.Body(t, other.Token, call.method, theirs+fmt.Sprintf(call.path, id), call.body, http.StatusNotFound); got != unknown {
 				t.Errorf("another's issue: %s\nno issue: %s", got, unknown)
 			}
-			l.want(t, other.Token, call.method, l.path(call.path, id), call.body, http.StatusNotFound)
-			l.want(t, "", call.method, l.path(call.path, id), call.body, http.StatusUnauthorized)
-			l.want(t, s.Token, call.method, fmt.Sprintf("/api/issues/%d/issue/x", s.DeploymentID)+strings.TrimPrefix(call.path, "/issue/%d"), call.body, http.StatusNotFound)
+			l.Body(t, other.Token, call.method, l.path(call.path, id), call.body, http.StatusNotFound)
+			l.Body(t, "", call.method, l.path(call.path, id), call.body, http.StatusUnauthorized)
+			l.Body(t, s.Token, call.method, fmt.Sprintf("/api/issues/%d/issue/x", s.DeploymentID)+strings.TrimPrefix(call.path, "/issue/%d"), call.body, http.StatusNotFound)
 		}
 		for path, want := range map[string]string{"/search": `{"issues":[],"total":"0","cursor":""}`, "/counts": `{"count":"0"}`} {
 			body := fmt.Sprintf(`{"filters":{"ids":["%d"]}}`, id)
-			if got := l.want(t, other.Token, http.MethodPost, theirs+path, body, http.StatusOK); got != want {
+			if got := l.Body(t, other.Token, http.MethodPost, theirs+path, body, http.StatusOK); got != want {
 				t.Errorf("another deployment sees %s", got)
 			}
-			if got := l.want(t, other.Token, http.MethodPost, theirs+path, fmt.Sprintf(`{"filters":{"workflowJobIds":["%d"]}}`, l.runs[0]), http.StatusOK); got != want {
+			if got := l.Body(t, other.Token, http.MethodPost, theirs+path, fmt.Sprintf(`{"filters":{"workflowJobIds":["%d"]}}`, l.runs[0]), http.StatusOK); got != want {
 				t.Errorf("another deployment sees %s", got)
 			}
-			l.want(t, other.Token, http.MethodPost, l.path("%s", path), `{}`, http.StatusNotFound)
+			l.Body(t, other.Token, http.MethodPost, l.path("%s", path), `{}`, http.StatusNotFound)
 		}
 		reader := s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleReadOnly})
-		l.want(t, reader, http.MethodGet, l.path("/issue/%d", id), "", http.StatusOK)
-		l.want(t, reader, http.MethodPost, l.path("/search"), "{}", http.StatusOK)
-		l.want(t, reader, http.MethodPost, l.path("/issue/%d", id), triage, http.StatusForbidden)
+		l.Body(t, reader, http.MethodGet, l.path("/issue/%d", id), "", http.StatusOK)
+		l.Body(t, reader, http.MethodPost, l.path("/search"), "{}", http.StatusOK)
+		l.Body(t, reader, http.MethodPost, l.path("/issue/%d", id), triage, http.StatusForbidden)
 	})
 }
 
@@ -193,16 +193,16 @@ func TestIssuesOfTeams(t *testing.T) {
 			}
 			return tx.TeamMember.Create().SetTeamID(team.ID).SetUserID(user.ID).SetRole("TEAM_ROLE_MEMBER").SetCreatedAt(1).Exec(ctx)
 		})
-		if got := titles(t, l.want(t, member, http.MethodPost, l.path("/search"), "{}", http.StatusOK)); !slices.Equal(got, []string{"Key in the log"}) {
+		if got := titles(t, l.Body(t, member, http.MethodPost, l.path("/search"), "{}", http.StatusOK)); !slices.Equal(got, []string{"Key in the log"}) {
 			t.Errorf("a member sees %v", got)
 		}
-		if got := l.want(t, member, http.MethodPost, l.path("/counts"), "{}", http.StatusOK); got != `{"count":"1"}` {
+		if got := l.Body(t, member, http.MethodPost, l.path("/counts"), "{}", http.StatusOK); got != `{"count":"1"}` {
 			t.Errorf("a member counts %s", got)
 		}
 		for title, want := range map[string]int{"Key in the log": 200, sqlInjection: 404, "Unused account": 404} {
-			l.want(t, member, http.MethodGet, l.path("/issue/%d", l.ids[title]), "", want)
-			l.want(t, member, http.MethodGet, l.path("/issue/%d/activity", l.ids[title]), "", want)
-			l.want(t, member, http.MethodPost, l.path("/issue/%d", l.ids[title]), `{"triageState":"TRIAGE_STATE_FIXED"}`, want)
+			l.Body(t, member, http.MethodGet, l.path("/issue/%d", l.ids[title]), "", want)
+			l.Body(t, member, http.MethodGet, l.path("/issue/%d/activity", l.ids[title]), "", want)
+			l.Body(t, member, http.MethodPost, l.path("/issue/%d", l.ids[title]), `{"triageState":"TRIAGE_STATE_FIXED"}`, want)
 		}
 	})
 }
@@ -285,8 +285,8 @@ func TestSearchIssuesFilters(t *testing.T) {
 			`{"filters":{"ids":["x"]}}`, `{"filters":{"severities":["dire"]}}`, `{"filters":{"triageStates":[42]}}`, `{"filters":{"createdAt":{"startAt":"today"}}}`,
 			`{"filters":{"titleQuery":"` + strings.Repeat("x", 501) + `"}}`,
 		} {
-			l.want(t, s.Token, http.MethodPost, l.path("/search"), bad, http.StatusBadRequest)
-			l.want(t, s.Token, http.MethodPost, l.path("/counts"), bad, http.StatusBadRequest)
+			l.Body(t, s.Token, http.MethodPost, l.path("/search"), bad, http.StatusBadRequest)
+			l.Body(t, s.Token, http.MethodPost, l.path("/counts"), bad, http.StatusBadRequest)
 		}
 	})
 }
@@ -329,7 +329,7 @@ func TestSearchIssuesPages(t *testing.T) {
 			`{"limit":1001}`, `{"limit":-1}`, `{"cursor":"x"}`, `{"sortField":"TITLE"}`, `{"sortDirection":7}`,
 			fmt.Sprintf(`{"cursor":%q,"sortField":"ISSUE_SORT_FIELD_SEVERITY"}`, cursor), fmt.Sprintf(`{"cursor":%q,"filters":{"titleQuery":"x"}}`, cursor),
 		} {
-			l.want(t, s.Token, http.MethodPost, l.path("/search"), bad, http.StatusBadRequest)
+			l.Body(t, s.Token, http.MethodPost, l.path("/search"), bad, http.StatusBadRequest)
 		}
 		one := l.path("/issue/%d/activity", l.ids[sqlInjection])
 		for _, state := range []string{"FIXING", "FIXED", "OPEN"} {
@@ -355,7 +355,7 @@ func TestSearchIssuesPages(t *testing.T) {
 			t.Errorf("got %v", seen)
 		}
 		for _, bad := range []string{"?limit=0", "?limit=1001", "?limit=x", "?cursor=x"} {
-			l.want(t, s.Token, http.MethodGet, one+bad, "", http.StatusBadRequest)
+			l.Body(t, s.Token, http.MethodGet, one+bad, "", http.StatusBadRequest)
 		}
 	})
 }

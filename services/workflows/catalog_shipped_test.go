@@ -14,7 +14,6 @@ import (
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
-	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/scm/clone/clonetest"
 )
 
@@ -22,16 +21,14 @@ import (
 func withModel(t *testing.T, answer func() func(llmtest.Request) llmtest.Reply, test func(t *testing.T, f flow, model *llmtest.Server)) {
 	t.Helper()
 	t.Parallel()
-	start := func(t *testing.T, database string) {
-		t.Parallel()
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
 		model := llmtest.New(t, answer())
 		f := flow{apitest.Start(t, func(c *services.Config) {
-			c.EgressAllow, c.Database, c.AIURL, c.AIModel, c.AIInputPrice = "127.0.0.1", database, model.URL, "test-model", 1
+			on(c)
+			c.EgressAllow, c.AIURL, c.AIModel, c.AIInputPrice = "127.0.0.1", model.URL, "test-model", 1
 		})}
 		test(t, f, model)
-	}
-	t.Run("sqlite", func(t *testing.T) { start(t, "") })
-	t.Run("postgres", func(t *testing.T) { start(t, storetest.Postgres(t)) })
+	})
 }
 
 // backlog is a report with one high finding for each rule; the snippet of G402 talks to the model.

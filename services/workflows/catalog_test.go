@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -39,15 +38,9 @@ func registryOf(s *apitest.Server) registry {
 	return registry{s, fmt.Sprintf("/api/workflows/v1/deployments/%d/registry", s.DeploymentID)}
 }
 
-var requestIDs = regexp.MustCompile(`"requestId":"[^"]+"`)
-
 func (r registry) send(t *testing.T, token, method, path, body string, want int) string {
 	t.Helper()
-	answer := r.Do(t, token, method, r.path+path, body)
-	if answer.Status != want {
-		t.Fatalf("%s %s: %d %s, want %d", method, path, answer.Status, answer.Body, want)
-	}
-	return requestIDs.ReplaceAllString(answer.Body, `"requestId":"R"`)
+	return r.Body(t, token, method, r.path+path, body, want)
 }
 
 func (r registry) publish(t *testing.T, source string) string {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // runPatience is for a busy machine: no run of these tests needs a tenth of it when all is well.
@@ -25,12 +23,9 @@ type flow struct{ *apitest.Server }
 func onEachServer(t *testing.T, test func(t *testing.T, f flow)) {
 	t.Helper()
 	t.Parallel()
-	start := func(t *testing.T, database string) {
-		t.Parallel()
-		test(t, flow{apitest.Start(t, func(c *services.Config) { c.EgressAllow, c.Database = "127.0.0.1", database })})
-	}
-	t.Run("sqlite", func(t *testing.T) { start(t, "") })
-	t.Run("postgres", func(t *testing.T) { start(t, storetest.Postgres(t)) })
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+		test(t, flow{apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow = "127.0.0.1" })})
+	})
 }
 
 // as is the same server seen from another deployment.
@@ -44,16 +39,10 @@ func (f flow) path(more string) string {
 	return fmt.Sprintf("/api/workflows/v1/deployments/%d%s", f.DeploymentID, more)
 }
 
-var errorID = regexp.MustCompile(`"requestId":"[^"]+"`)
-
 // do requires a status and returns the body.
 func (f flow) do(t testing.TB, method, path, body string, want int) string {
 	t.Helper()
-	answer := f.Do(t, f.Token, method, path, body)
-	if answer.Status != want {
-		t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, answer.Status, answer.Body, want)
-	}
-	return errorID.ReplaceAllString(answer.Body, `"requestId":"R"`)
+	return f.Body(t, f.Token, method, path, body, want)
 }
 
 // publish publishes a definition.

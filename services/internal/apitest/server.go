@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,12 +56,18 @@ type Tenant struct {
 // Each runs a test on both databases, each with a server of its own.
 func Each(t *testing.T, test func(t *testing.T, s *Server)) {
 	t.Helper()
+	EachDatabase(t, func(t *testing.T, on func(*services.Config)) { test(t, Start(t, on)) })
+}
+
+// EachDatabase runs a test on both databases, for servers of its own configuration; on makes one use the database.
+func EachDatabase(t *testing.T, test func(t *testing.T, on func(*services.Config))) {
+	t.Helper()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
-		test(t, Start(t, func(c *services.Config) {
+		test(t, func(c *services.Config) {
 			if c.Database = o.Database; o.DataDir != "" {
 				c.Data = o.DataDir
 			}
-		}))
+		})
 	})
 }
 
@@ -225,14 +232,26 @@ func (s *Server) Send(t testing.TB, token, method, path string, body io.Reader, 
 	return Answer{Status: response.StatusCode, Header: response.Header, Body: string(raw)}
 }
 
+// requestID is the id of a request in the body of an error.
+var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
+
+// Body is Do for an answer that is to have a status. It returns the body; in that of an error the id of the request is R.
+func (s *Server) Body(t testing.TB, token, method, path, body string, want int, header ...string) string {
+	t.Helper()
+	answer := s.Do(t, token, method, path, body, header...)
+	if answer.Status != want {
+		t.Fatalf("%s %s %.300s: %d %s, want %d", method, path, body, answer.Status, answer.Body, want)
+	}
+	if want < http.StatusBadRequest {
+		return answer.Body
+	}
+	return requestID.ReplaceAllString(answer.Body, `"requestId":"R"`)
+}
+
 // Get sends a GET as the first administrator and requires 200.
 func (s *Server) Get(t testing.TB, path string) string {
 	t.Helper()
-	answer := s.Do(t, s.Token, http.MethodGet, path, "")
-	if answer.Status != http.StatusOK {
-		t.Fatalf("GET %s: %d %s", path, answer.Status, answer.Body)
-	}
-	return answer.Body
+	return s.Body(t, s.Token, http.MethodGet, path, "", http.StatusOK)
 }
 
 // Upload sends a report as the first administrator and requires 200.

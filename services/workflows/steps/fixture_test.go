@@ -23,7 +23,6 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/scm"
 	"github.com/palisade/palisade/services/workflows/step"
 	"github.com/palisade/palisade/services/workflows/steps"
@@ -48,9 +47,8 @@ type world struct {
 // each runs a test on both databases; hosts on this machine may be called.
 func each(t *testing.T, test func(t *testing.T, w world)) {
 	t.Helper()
-	start := func(t *testing.T, database string) {
-		t.Parallel()
-		s := apitest.Start(t, func(c *services.Config) { c.EgressAllow, c.Database = "127.0.0.1", database })
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+		s := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow = "127.0.0.1" })
 		keyring, err := secret.Open(s.Config.KeyPath(), false)
 		if err != nil {
 			t.Fatal(err)
@@ -61,9 +59,7 @@ func each(t *testing.T, test func(t *testing.T, w world)) {
 			Repository: scm.NewConnections(s.Store, keyring, guard(t), s.URL).Repository,
 		})
 		test(t, w)
-	}
-	t.Run("sqlite", func(t *testing.T) { start(t, "") })
-	t.Run("postgres", func(t *testing.T) { start(t, storetest.Postgres(t)) })
+	})
 }
 
 // project creates a project.
