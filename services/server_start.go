@@ -73,6 +73,9 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 		return err
 	}
 	metrics.WatchPools(st.Pools())
+	if st.Postgres() {
+		metrics.WatchTransactions(st.Waiting)
+	}
 	s.probes = newProbes(st.Ping)
 	who, err := s.openAccess(ctx, st, stderr)
 	if err != nil {

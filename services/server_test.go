@@ -155,6 +155,9 @@ func checkMetrics(t *testing.T, s *Server) {
 			t.Errorf("no %s in the metrics", want)
 		}
 	}
+	if strings.Contains(metrics, "palisade_db_transactions_waiting 0") != (s.config.Database != "") {
+		t.Error("waiting transactions are for PostgreSQL, and for it alone")
+	}
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/cmdline", "/api/v1/ping"} {
 		if code, _ := get(t, http.DefaultClient, "http://"+s.Addresses().Metrics+path, ""); code != http.StatusNotFound {
 			t.Errorf("%s on the metrics port: %d", path, code)

@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// importLock is the advisory lock that an import of the ref held waits for when it has written its findings.
+// importLock is the advisory lock that an import of the ref held waits for when it has written all but the end of its scan.
 const importLock = 4711
 
 // holdImports makes imports of the ref held wait, as long as the connection that it returns has importLock.
@@ -30,9 +30,8 @@ func holdImports(t *testing.T, database string) *pgx.Conn {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // lets go of the lock: before the server is stopped
 	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF EXISTS (SELECT 1 FROM scans WHERE id = NEW.scan_id AND ref = 'refs/heads/held') THEN PERFORM pg_advisory_xact_lock_shared(%d); END IF;
-		RETURN NEW; END $$;
-		CREATE TRIGGER hold BEFORE INSERT ON finding_events FOR EACH ROW EXECUTE FUNCTION hold()`, importLock)); err != nil {
+		PERFORM pg_advisory_xact_lock_shared(%d); RETURN NEW; END $$;
+		CREATE TRIGGER hold BEFORE UPDATE ON scans FOR EACH ROW WHEN (NEW.ref = 'refs/heads/held') EXECUTE FUNCTION hold()`, importLock)); err != nil {
 		t.Fatal(err)
 	}
 	return conn

@@ -94,4 +94,7 @@ func TestWritesLeaveConnectionsToReads(t *testing.T) {
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
+	if n := st.Waiting(); n != 0 {
+		t.Errorf("%d transactions wait, and all have ended", n)
+	}
 }

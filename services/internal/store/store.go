@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -43,6 +44,8 @@ type Store struct {
 	// turns are given to the transactions of Write on PostgreSQL, first come, first served: database/sql gives a connection to any of
 	// those that wait for one, and lets some wait long. There are fewer than connections (see forReads).
 	turns *semaphore.Weighted
+	// waiting are the transactions that wait for their turn.
+	waiting atomic.Int64
 	// group and checkpoints are nil on PostgreSQL, which syncs the commits of many connections together by itself, and moves
 	// what it has logged beside them.
 	group       *group
@@ -83,6 +86,9 @@ func (s *Store) Pools() map[string]*sql.DB {
 	}
 	return map[string]*sql.DB{"reader": s.readerDB, "writer": s.writerDB}
 }
+
+// Waiting is how many transactions of Write wait for a connection to PostgreSQL, for metrics: they do so before they ask the pool.
+func (s *Store) Waiting() int64 { return s.waiting.Load() }
 
 // DB returns the pools for a library that brings its own SQL: one whose connections only read, and one that writes. On
 // PostgreSQL they are the same; on SQLite the writer has one connection, and whoever holds it makes all others wait.
@@ -144,7 +150,10 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.
 
 // inTurn runs fn when it has its turn.
 func (s *Store) inTurn(ctx context.Context, fn func() error) error {
-	if err := s.turns.Acquire(ctx, 1); err != nil {
+	s.waiting.Add(1)
+	err := s.turns.Acquire(ctx, 1)
+	s.waiting.Add(-1)
+	if err != nil {
 		return fmt.Errorf("wait for a connection: %w", err)
 	}
 	defer s.turns.Release(1)

@@ -93,6 +93,13 @@ func (m *Metrics) WatchPools(pools map[string]*sql.DB) {
 	}
 }
 
+// WatchTransactions exports how many transactions wait for a connection as palisade_db_transactions_waiting.
+func (m *Metrics) WatchTransactions(waiting func() int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "palisade_db_transactions_waiting", Help: "Transactions that wait for a connection to PostgreSQL: see db-max-open.",
+	}, func() float64 { return float64(waiting()) }))
+}
+
 // queueTimeout bounds the query that a scrape makes: Prometheus gives up after ten seconds by default.
 const queueTimeout = 2 * time.Second
 

@@ -83,6 +83,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
+	m.WatchTransactions(func() int64 { return 3 })
 	m.WatchPools(map[string]*sql.DB{"reader": db})
 	var failure error
 	m.WatchQueue(func(ctx context.Context) (map[string]int64, error) {
@@ -97,6 +98,7 @@ func TestMetrics(t *testing.T) {
 		`palisade_build_info{go_version="go1",revision="abc",version="v1.2.3"} 1`,
 		`go_sql_open_connections{db_name="reader"}`,
 		`palisade_queue_depth{queue="default"} 7`,
+		`palisade_db_transactions_waiting 3`,
 		`palisade_findings_ingested_total{outcome="created",product="sast"} 3`,
 		"palisade_panics_total 0", "palisade_unknown_json_fields_total 0",
 	} {
