@@ -37,7 +37,17 @@ func (in *ingest) recordCreated(ctx context.Context) error {
 	if in.total("created") == 0 {
 		return nil
 	}
-	for after, last := int64(0), int64(0); last != math.MaxInt64 && !in.store.Postgres(); after = last {
+	if !in.store.Postgres() {
+		if err := in.recordInParts(ctx); err != nil {
+			return err
+		}
+	}
+	return in.recordRecognised(ctx)
+}
+
+// recordInParts writes these events after the findings, some at a time.
+func (in *ingest) recordInParts(ctx context.Context) error {
+	for after, last := int64(0), int64(0); last != math.MaxInt64; after = last {
 		var err error
 		if last, err = in.endOfPart(ctx, after); err != nil {
 			return err
@@ -49,7 +59,7 @@ func (in *ingest) recordCreated(ctx context.Context) error {
 		}
 		in.work.Yield(ctx)
 	}
-	return in.recordRecognised(ctx)
+	return nil
 }
 
 // endOfPart is the last of the next findings that get their events together.
