@@ -57,7 +57,7 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 // each processor.
 const (
 	writerCache = "_cache_size=-65536"
-	readerCache = "_cache_size=-16384"
+	readerCache = "_cache_size=-24576"
 )
 
 // sqliteDSN gives every connection the same settings: a minute of patience with other processes (a
