@@ -123,13 +123,14 @@ func (b *bench) decide(ctx context.Context, clients int) (decisions, error) {
 // the oldest first, at most so many: people who decide at the same time mostly do not do so in one project. The same
 // findings on the other ref are decided with them.
 func (b *bench) undecided(ctx context.Context, most int) (ids []int64, err error) {
-	projects, err := b.ids(ctx, "SELECT id FROM projects WHERE deployment_id = (SELECT MIN(id) FROM deployments) ORDER BY id")
+	// Most projects have dependencies and no findings; and without the deployment no index finds those of a project.
+	projects, err := b.ids(ctx, "SELECT id FROM projects WHERE deployment_id = (SELECT MIN(id) FROM deployments) AND EXISTS (SELECT 1 FROM findings WHERE findings.deployment_id = projects.deployment_id AND project_id = projects.id) ORDER BY id")
 	if err != nil {
 		return nil, err
 	}
 	lists := make([][]int64, len(projects))
 	for i, project := range projects {
-		lists[i], err = b.ids(ctx, fmt.Sprintf("SELECT id FROM findings WHERE issue_type = 'sast' AND status = 'open' AND ref = 'refs/heads/main' AND project_id = %d AND id > %d ORDER BY id LIMIT %d",
+		lists[i], err = b.ids(ctx, fmt.Sprintf("SELECT id FROM findings WHERE deployment_id = (SELECT MIN(id) FROM deployments) AND issue_type = 'sast' AND status = 'open' AND ref = 'refs/heads/main' AND project_id = %d AND id > %d ORDER BY id LIMIT %d",
 			project, b.decided[project], most))
 		if err != nil {
 			return nil, err
