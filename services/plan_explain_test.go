@@ -1,7 +1,6 @@
 package services_test
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -41,7 +40,8 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 	if len(tables) == 0 {
 		return
 	}
-	plan := planOf(t, s, statement)
+	reader, _ := s.Store.DB()
+	plan := apitest.Explain(t, s.Store, reader, statement)
 	scans := sqliteScan
 	if s.Store.Postgres() {
 		scans = postgresScan
@@ -110,37 +110,4 @@ func ofServer(tables map[string]string) bool {
 		}
 	}
 	return true
-}
-
-func planOf(t *testing.T, s *apitest.Server, statement apitest.Statement) string {
-	t.Helper()
-	explain := "EXPLAIN QUERY PLAN "
-	if s.Store.Postgres() {
-		explain = "EXPLAIN "
-	}
-	db, _ := s.Store.DB()
-	rows, err := db.QueryContext(t.Context(), explain+statement.Text, statement.Args...)
-	if err != nil {
-		t.Fatalf("%s: %v", statement.Text, err)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var plan strings.Builder
-	values := make([]any, len(columns))
-	for i := range values {
-		values[i] = new(any)
-	}
-	for rows.Next() {
-		if err := rows.Scan(values...); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintln(&plan, *values[len(values)-1].(*any))
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return plan.String()
 }

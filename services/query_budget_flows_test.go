@@ -25,6 +25,7 @@ import (
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 	rulesv1 "github.com/palisade/palisade/gen/palisade/rules/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/notifications/outbox"
 )
 
@@ -102,7 +103,7 @@ func (f *flows) scanner(t *testing.T) {
 	}
 	f.spend(t, scansv1.ScannerProtocolService_UploadScanResults_FullMethodName, "", http.MethodPost, base+"results", results, &received)
 	// What comes after the results were stored is stored by the call itself.
-	eventually(t, "the results are stored", func() bool {
+	apitest.Eventually(t, "the results are stored", func() bool {
 		return f.server.Store.Reader.Scan.Query().Where(scan.ID(id), scan.ResultsState("stored")).ExistX(f.inside(t))
 	})
 	end := fmt.Sprintf(`{"exit_code":1,"stats":{},"dependency_parser_errors":[],"task_id":%q,"final_attempt":false,"dependencies":{%s}}`, received.TaskID,
@@ -166,14 +167,14 @@ func (f *flows) deliveries(t *testing.T) {
 	}
 	f.server.Upload(t, "acme/sent", "refs/heads/main", report)
 	var id int64
-	eventually(t, "findings are delivered", func() bool {
+	apitest.Eventually(t, "findings are delivered", func() bool {
 		var err error
 		id, err = f.server.Store.Reader.Delivery.Query().Where(
 			delivery.RuleID(made.Rule.ID), delivery.Kind("findings"), delivery.State("delivered")).FirstID(f.inside(t))
 		return err == nil
 	})
 	reader, _ := f.server.Store.DB()
-	eventually(t, "no job to deliver waits that would do for another, too", func() bool {
+	apitest.Eventually(t, "no job to deliver waits that would do for another, too", func() bool {
 		var waiting int
 		err := reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM river_job WHERE kind = '"+outbox.Deliver{}.Kind()+"' AND finalized_at IS NULL").Scan(&waiting)
 		return err == nil && waiting == 0

@@ -9,6 +9,7 @@ import (
 
 	"github.com/palisade/palisade/ent/agenticissue"
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
+	"github.com/palisade/palisade/services/internal/apitest"
 )
 
 // branching has many tasks at a time, which this test does.
@@ -78,7 +79,7 @@ func (f *flows) publish(t *testing.T, definition string) {
 // claims takes tasks as soon as they are there.
 func (f *flows) claims(t *testing.T, number int64) (list []claim) {
 	t.Helper()
-	eventually(t, "the tasks are claimed", func() bool {
+	apitest.Eventually(t, "the tasks are claimed", func() bool {
 		var answer struct{ Task *claim }
 		f.do(t, http.MethodPost, f.jobs("tasks/claim"), `{"waitSeconds":30,"leaseSeconds":600}`, &answer)
 		if answer.Task != nil {
@@ -110,7 +111,7 @@ func (f *flows) branches(t *testing.T) {
 	}
 	tasks[last].spendComplete(t, "last of the branches")
 	of := f.jobs("jobs/id/" + run.Summary.JobID)
-	eventually(t, "the run is completed", func() bool {
+	apitest.Eventually(t, "the run is completed", func() bool {
 		f.do(t, http.MethodGet, of+"/overview", "", &run)
 		return strings.HasSuffix(run.Summary.Status, "_COMPLETED")
 	})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services"
@@ -127,15 +126,4 @@ func (f *flows) spend(t *testing.T, rpc, what, method, target, body string, answ
 	f.seen.Take("")
 	f.do(t, method, target, body, answer, header...)
 	f.costs = append(f.costs, cost{rpc, what, countOf(f.seen.Take(rpc))})
-}
-
-// eventually asks until the answer is yes.
-func eventually(t *testing.T, what string, yes func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !yes(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("it did not happen: %s", what)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
 }

@@ -55,7 +55,7 @@ func (s *modelled) fixJob(t testing.TB, id int64, want int) string {
 func (s *modelled) fix(t testing.TB, id int64) *ent.AiFix {
 	t.Helper()
 	var row *ent.AiFix
-	until(t, "the fix has ended", func() bool {
+	apitest.Eventually(t, "the fix has ended", func() bool {
 		row = s.Store.Reader.AiFix.Query().Where(aifix.FindingID(id)).Order(ent.Desc(aifix.FieldID)).FirstX(s.System(t))
 		return row.Status != "requested"
 	})

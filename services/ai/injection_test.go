@@ -115,7 +115,7 @@ func TestInjectionsChangeNothingElse(t *testing.T) {
 			for i, id := range ids {
 				var a *ent.AiAnalysis
 				if beyond { // the model is asked again, later each time
-					until(t, "the model is asked", func() bool { return s.askedAbout(i) >= 2 })
+					apitest.Eventually(t, "the model is asked", func() bool { return s.askedAbout(i) >= 2 })
 				} else {
 					a = s.analysis(t, id)
 				}

@@ -76,10 +76,10 @@ func (s *modelled) count(t testing.TB, what string) (n int) {
 // swept has the periodic job that looks for lost work run now, and waits for its end.
 func (s *modelled) swept(t testing.TB) {
 	t.Helper()
-	until(t, "the first sweep", func() bool { return s.count(t, "river_job WHERE kind = 'ai_sweep' AND state = 'completed'") > 0 })
+	apitest.Eventually(t, "the first sweep", func() bool { return s.count(t, "river_job WHERE kind = 'ai_sweep' AND state = 'completed'") > 0 })
 	s.exec(t, `UPDATE river_job SET state = 'available', scheduled_at = '2026-01-01 00:00:00', finalized_at = NULL, unique_key = NULL
 		WHERE kind = 'ai_sweep' AND state = 'completed'`)
-	until(t, "the sweep", func() bool {
+	apitest.Eventually(t, "the sweep", func() bool {
 		return s.count(t, "river_job WHERE kind = 'ai_sweep' AND state IN ('available', 'running')") == 0
 	})
 }
@@ -87,7 +87,7 @@ func (s *modelled) swept(t testing.TB) {
 // settle waits until the job of the dead worker and that of the living have ended: one that lost its work looks once more.
 func (s *modelled) settle(t testing.TB, kind string) {
 	t.Helper()
-	until(t, "both jobs", func() bool {
+	apitest.Eventually(t, "both jobs", func() bool {
 		s.exec(t, "UPDATE river_job SET scheduled_at = '2026-01-01 00:00:00' WHERE kind = '"+kind+"' AND state = 'scheduled'")
 		return s.count(t, "river_job WHERE kind = '"+kind+"' AND state = 'completed'") == 2
 	})
@@ -97,7 +97,7 @@ func (s *modelled) settle(t testing.TB, kind string) {
 func (s *modelled) die(t testing.TB, kind, table string) {
 	t.Helper()
 	s.age(t, kind)
-	until(t, "the death is noticed", func() bool {
+	apitest.Eventually(t, "the death is noticed", func() bool {
 		s.exec(t, "UPDATE "+table+" SET lease_until = 1 WHERE round = 0")
 		s.swept(t)
 		return s.count(t, table+" WHERE round = 1") == 1

@@ -291,7 +291,7 @@ func TestMemorySuggestions(t *testing.T) {
 	t.Parallel()
 	eachRemembering(t, func(t *testing.T, s *remembering) {
 		const main = "refs/heads/main"
-		until(t, "the run of the job that every server begins with", func() bool {
+		apitest.Eventually(t, "the run of the job that every server begins with", func() bool {
 			reader, _ := s.Store.DB()
 			var n int
 			err := reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM river_job WHERE kind = 'ai_suggest_memories' AND state = 'completed'").Scan(&n)

@@ -25,9 +25,6 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// patient is for a busy machine: no test needs a tenth of it when all is well.
-const patient = 2 * time.Minute
-
 // modelled is a server whose model is a local one, with a project and a rule.
 type modelled struct {
 	*apitest.Server
@@ -161,25 +158,11 @@ func (s *modelled) events(t testing.TB, id int64) string {
 func (s *modelled) analysis(t testing.TB, id int64) *ent.AiAnalysis {
 	t.Helper()
 	var row *ent.AiAnalysis
-	until(t, "the analysis has ended", func() bool {
+	apitest.Eventually(t, "the analysis has ended", func() bool {
 		row = s.Store.Reader.AiAnalysis.Query().Where(aianalysis.FindingID(id)).Order(ent.Desc(aianalysis.FieldID)).FirstX(s.System(t))
 		return row.Status != "pending"
 	})
 	return row
-}
-
-// until asks again and again for what happens in the background.
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for limit := time.After(patient); !ok(); {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
 }
 
 // call sends a request as the first administrator and requires a status.

@@ -42,21 +42,22 @@ func TestFewestFindingsLead(t *testing.T) {
 	if _, err := s.Store.Pools()["writer"].ExecContext(t.Context(), "DELETE FROM sqlite_stat1"); err != nil {
 		t.Fatal(err)
 	}
-	st, db, seen := recorded(t, s)
+	st, seen := recorded(t, s)
+	reader, _ := st.DB()
 	ctx := tenant.NewContext(t.Context(), l.DeploymentID)
 	list := findings.NewFindings(st)
 	for _, c := range lists {
 		if _, err := list.ListFindings(ctx, c.request); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		pages := slices.DeleteFunc(seen.take(), func(s statement) bool { return !strings.Contains(s.text, "ORDER BY") })
+		pages := slices.DeleteFunc(seen.Take(), func(s apitest.Statement) bool { return !strings.Contains(s.Text, "ORDER BY") })
 		if len(pages) != 1 {
 			t.Errorf("%s: got %d queries for a page, want 1", c.name, len(pages))
 			continue
 		}
-		plan := planOf(t, db, "EXPLAIN QUERY PLAN "+pages[0].text, pages[0].args)
+		plan := apitest.Explain(t, st, reader, pages[0])
 		if !strings.Contains(plan, "SEARCH findings USING INDEX "+c.index) || !strings.Contains(plan, c.also) || strings.Contains(plan, "FOR ORDER BY") {
-			t.Errorf("%s: want %s and %q and no sort:\n%s\n%s", c.name, c.index, c.also, pages[0].text, plan)
+			t.Errorf("%s: want %s and %q and no sort:\n%s\n%s", c.name, c.index, c.also, pages[0].Text, plan)
 		}
 	}
 }

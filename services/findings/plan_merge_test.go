@@ -45,17 +45,18 @@ func TestSeveralValuesAreMerged(t *testing.T) {
 			t.Skip("this form is PostgreSQL's")
 		}
 		l := seedForPlans(t, s)
-		st, db, seen := recorded(t, s)
+		st, seen := recorded(t, s)
+		reader, _ := st.DB()
 		ctx := tenant.NewContext(t.Context(), l.DeploymentID)
 		list := findings.NewFindings(st)
 		for _, c := range lists {
 			if _, err := list.ListFindings(ctx, c.request); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			for _, query := range seen.take() {
-				plan := planOf(t, db, "EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF) "+query.text, query.args)
+			for _, query := range seen.Take() {
+				plan := apitest.Explain(t, st, reader, query, "ANALYZE", "TIMING OFF", "SUMMARY OFF")
 				if read := rowsRead(t, plan); read > c.most || strings.Contains(plan, "Merge Append") != c.merged {
-					t.Errorf("%s: %d findings are read, want at most %d, merged: %t\n%s\n%s", c.name, read, c.most, c.merged, query.text, plan)
+					t.Errorf("%s: %d findings are read, want at most %d, merged: %t\n%s\n%s", c.name, read, c.most, c.merged, query.Text, plan)
 				}
 			}
 		}

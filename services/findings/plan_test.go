@@ -2,16 +2,13 @@ package findings_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"entgo.io/ent/dialect"
-	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
@@ -21,58 +18,16 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// statement is one that a handler sent to the database.
-type statement struct {
-	text string
-	args []any
-}
-
 // byID matches those that read what is known by primary key.
 var byID = regexp.MustCompile("WHERE \\(?[`\"]findings[`\"].[`\"]id[`\"] (IN|= ANY)")
 
 // onFindings matches queries on findings in the quotes of either database.
 var onFindings = regexp.MustCompile("FROM [`\"]findings[`\"]")
 
-// recorder is a driver that keeps the queries on findings.
-type recorder struct {
-	dialect.Driver
-	mu   sync.Mutex
-	seen []statement
-}
-
-func (r *recorder) Query(ctx context.Context, query string, args, v any) error {
-	if list, ok := args.([]any); ok && onFindings.MatchString(query) && !byID.MatchString(query) {
-		r.mu.Lock()
-		r.seen = append(r.seen, statement{query, list})
-		r.mu.Unlock()
-	}
-	return r.Driver.Query(ctx, query, args, v)
-}
-
-func (r *recorder) take() []statement {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	seen := r.seen
-	r.seen = nil
-	return seen
-}
-
-// recorded opens the server's database once more, with a recorder before the reader.
-func recorded(t *testing.T, s *apitest.Server) (*store.Store, *sql.DB, *recorder) {
+// recorded opens the server's database once more, with a record of the queries on findings that look for them.
+func recorded(t *testing.T, s *apitest.Server) (*store.Store, *apitest.Queries) {
 	t.Helper()
-	st, err := store.Open(t.Context(), store.Options{DataDir: s.Config.Data, Database: s.Config.Database, MaxOpen: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	pools := st.Pools()
-	db := pools["reader"]
-	if db == nil {
-		db = pools["main"]
-	}
-	r := &recorder{Driver: store.ReaderDriver(entsql.OpenDB(st.Dialect(), db))}
-	st.Reader = ent.NewClient(ent.Driver(r))
-	return st, db, r
+	return apitest.OpenRecorded(t, s, func(query string) bool { return onFindings.MatchString(query) && !byID.MatchString(query) })
 }
 
 // seedForPlans stores 20,000 findings of a tenant beside 20,000 of another one, with values as a real tenant has them:
@@ -180,20 +135,20 @@ func TestPlansUseIndexes(t *testing.T) {
 	}
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedForPlans(t, s)
-		st, db, seen := recorded(t, s)
+		st, seen := recorded(t, s)
 		ctx := tenant.NewContext(t.Context(), l.DeploymentID)
 		findingsList, secretsList := findings.NewFindings(st), findings.NewSecrets(st)
 		for _, c := range lists {
 			if _, err := findingsList.ListFindings(ctx, c.request); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			requireIndexes(t, st, db, "findings by "+c.name, c.index, seen.take())
+			requireIndexes(t, st, "findings by "+c.name, c.index, seen.Take())
 		}
 		for _, c := range secrets {
 			if _, err := secretsList.ListSecrets(ctx, c.request); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			requireIndexes(t, st, db, "secrets by "+c.name, c.index, seen.take())
+			requireIndexes(t, st, "secrets by "+c.name, c.index, seen.Take())
 		}
 	})
 }
@@ -219,7 +174,7 @@ func TestPlansOfTeamsUseIndexes(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedForPlans(t, s)
 		seedTeams(t, s, l)
-		st, db, seen := recorded(t, s)
+		st, seen := recorded(t, s)
 		findingsList, secretsList := findings.NewFindings(st), findings.NewSecrets(st)
 		for who, teams := range map[string][]int64{"a small team": {1}, "a large team": {2}, "both teams": {1, 2}, "no team": nil} {
 			ctx := tenant.WithTeams(tenant.NewContext(t.Context(), l.DeploymentID), teams)
@@ -228,7 +183,7 @@ func TestPlansOfTeamsUseIndexes(t *testing.T) {
 					t.Fatalf("%s: %v", c.name, err)
 				}
 				if who == "no team" { // who sees no project has no list to read
-					if asked := seen.take(); len(asked) > 0 {
+					if asked := seen.Take(); len(asked) > 0 {
 						t.Errorf("no team, findings by %s: %v", c.name, asked)
 					}
 					continue
@@ -237,12 +192,12 @@ func TestPlansOfTeamsUseIndexes(t *testing.T) {
 				if who == "a small team" && c.name == "nothing" {
 					index = "findings_list_project"
 				}
-				requireTeamIndexes(t, st, db, who+", findings by "+c.name, index, seen.take())
+				requireTeamIndexes(t, st, who+", findings by "+c.name, index, seen.Take())
 			}
 			if _, err := secretsList.ListSecrets(ctx, &findingsv1.ListSecretsRequest{}); err != nil {
 				t.Fatal(err)
 			}
-			requireTeamIndexes(t, st, db, who+", secrets", "", seen.take())
+			requireTeamIndexes(t, st, who+", secrets", "", seen.Take())
 		}
 	})
 }
@@ -280,20 +235,17 @@ func seedTeams(t *testing.T, s *apitest.Server, l *land) {
 }
 
 // requireTeamIndexes requires an index for findings and one for the projects of teams, and that the limit is there at all.
-func requireTeamIndexes(t *testing.T, st *store.Store, db *sql.DB, name, index string, statements []statement) {
+func requireTeamIndexes(t *testing.T, st *store.Store, name, index string, statements []apitest.Statement) {
 	t.Helper()
-	if len(statements) == 1 && strings.Contains(statements[0].text, "AND FALSE)") { // no project is named: nothing is read
+	if len(statements) == 1 && strings.Contains(statements[0].Text, "AND FALSE)") { // no project is named: nothing is read
 		return
 	}
-	requireIndexes(t, st, db, name, index, statements)
-	explain := "EXPLAIN QUERY PLAN "
-	if st.Postgres() {
-		explain = "EXPLAIN "
-	}
+	requireIndexes(t, st, name, index, statements)
+	reader, _ := st.DB()
 	for _, query := range statements {
-		plan := planOf(t, db, explain+query.text, query.args)
+		plan := apitest.Explain(t, st, reader, query)
 		if !strings.Contains(plan, "team_projects_of_") {
-			t.Errorf("%s: no index of team_projects is used:\n%s\n%s", name, query.text, plan)
+			t.Errorf("%s: no index of team_projects is used:\n%s\n%s", name, query.Text, plan)
 		}
 	}
 }
@@ -304,50 +256,19 @@ var wholeTable = map[string]*regexp.Regexp{
 	dialect.Postgres: regexp.MustCompile(`Seq Scan on findings`),
 }
 
-func requireIndexes(t *testing.T, st *store.Store, db *sql.DB, name, index string, statements []statement) {
+func requireIndexes(t *testing.T, st *store.Store, name, index string, statements []apitest.Statement) {
 	t.Helper()
 	if len(statements) == 0 {
 		t.Errorf("%s: no query was seen", name)
 	}
-	explain := "EXPLAIN QUERY PLAN "
-	if st.Postgres() {
-		explain = "EXPLAIN "
-	}
+	reader, _ := st.DB()
 	for _, query := range statements {
-		plan := planOf(t, db, explain+query.text, query.args)
+		plan := apitest.Explain(t, st, reader, query)
 		if wholeTable[st.Dialect()].MatchString(plan) || !strings.Contains(plan, "findings_") {
-			t.Errorf("%s: the whole table is read:\n%s\n%s", name, query.text, plan)
+			t.Errorf("%s: the whole table is read:\n%s\n%s", name, query.Text, plan)
 		}
 		if index != "" && !regexp.MustCompile(`\b`+index+`\b`).MatchString(plan) {
-			t.Errorf("%s: %s is not used:\n%s\n%s", name, index, query.text, plan)
+			t.Errorf("%s: %s is not used:\n%s\n%s", name, index, query.Text, plan)
 		}
 	}
-}
-
-func planOf(t *testing.T, db *sql.DB, query string, args []any) string {
-	t.Helper()
-	rows, err := db.QueryContext(t.Context(), query, args...)
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var plan strings.Builder
-	for rows.Next() {
-		values := make([]any, len(columns))
-		for i := range values {
-			values[i] = new(any)
-		}
-		if err := rows.Scan(values...); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintln(&plan, *values[len(values)-1].(*any))
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return plan.String()
 }

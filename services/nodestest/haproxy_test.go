@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
+	"github.com/palisade/palisade/services/internal/apitest"
 )
 
 // haproxy is a load balancer in front of nodes, configured as docs/scale.md says.
@@ -169,7 +170,7 @@ func (p *haproxy) server(name string) server {
 // waitFor waits until a node has a state.
 func (p *haproxy) waitFor(name, status string) {
 	p.t.Helper()
-	eventually(p.t, name+" is "+status, func() bool { return p.server(name).status == status })
+	apitest.Eventually(p.t, name+" is "+status, func() bool { return p.server(name).status == status })
 }
 
 // outAt waits until a node is out of the rotation of both ports, and returns when that was by the log of the load balancer:
@@ -179,7 +180,7 @@ func (p *haproxy) outAt(name string) (at time.Time) {
 	for _, backend := range []string{"palisade_http", "palisade_grpc"} {
 		down := regexp.MustCompile(`(?m)^<\d+>1 (\S+) .* Server ` + backend + "/" + name + " is DOWN,")
 		var line []string
-		eventually(p.t, name+" is out of "+backend, func() bool {
+		apitest.Eventually(p.t, name+" is out of "+backend, func() bool {
 			line = down.FindStringSubmatch(p.log.String())
 			return line != nil
 		})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
@@ -59,7 +60,7 @@ func TestKilledNode(t *testing.T) {
 	nodes[1].start()
 	proxy.waitFor("node2", "UP")
 	sessions := proxy.server("node2").sum
-	eventually(t, "the node that was started again gets requests", func() bool { return t.Failed() || proxy.server("node2").sum > sessions+30 })
+	apitest.Eventually(t, "the node that was started again gets requests", func() bool { return t.Failed() || proxy.server("node2").sum > sessions+30 })
 	l.end()
 	t.Logf("out of rotation after %s", took.Round(time.Millisecond))
 

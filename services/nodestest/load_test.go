@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/apitest"
 )
 
 // findingsOfReport is how many findings each project of the load gets.
@@ -93,7 +95,7 @@ func (l *load) accepted() int {
 func (l *load) more(n int) {
 	l.t.Helper()
 	want := l.accepted() + n
-	eventually(l.t, fmt.Sprintf("%d uploads more", n), func() bool { return l.t.Failed() || l.accepted() >= want })
+	apitest.Eventually(l.t, fmt.Sprintf("%d uploads more", n), func() bool { return l.t.Failed() || l.accepted() >= want })
 }
 
 func (l *load) failures() []failure {

@@ -210,11 +210,3 @@ func poll(ask func() (bool, error)) error {
 		<-time.After(20 * time.Millisecond)
 	}
 }
-
-// eventually requires that something becomes true.
-func eventually(t testing.TB, what string, ask func() bool) {
-	t.Helper()
-	if err := poll(func() (bool, error) { return ask(), nil }); err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-}

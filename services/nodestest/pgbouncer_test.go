@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
@@ -112,7 +113,7 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 	nodes := startNodes(t, binary, pooled)
 	proxy := startHAProxy(t, proxyPath, nodes)
 	d := openDatabase(t, direct)
-	eventually(t, "the lock of the migrations is given back", func() bool {
+	apitest.Eventually(t, "the lock of the migrations is given back", func() bool {
 		return d.number("SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") == 0
 	})
 	to := newReceiver(t)
@@ -121,7 +122,7 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 	l = startLoad(t, proxy.client(), "https://"+proxy.http, 4)
 	l.more(20)
 	var leader string
-	eventually(t, "a node leads the queue", func() bool {
+	apitest.Eventually(t, "a node leads the queue", func() bool {
 		return d.db.QueryRowContext(t.Context(), "SELECT leader_id FROM river_leader").Scan(&leader) == nil
 	})
 	before := time.Now()
@@ -130,7 +131,7 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 		n.start()
 	}
 	after := time.Now()
-	eventually(t, "another node leads the queue", func() bool {
+	apitest.Eventually(t, "another node leads the queue", func() bool {
 		var now string
 		err := d.db.QueryRowContext(t.Context(), "SELECT leader_id FROM river_leader").Scan(&now)
 		return err == nil && now != leader
@@ -146,7 +147,7 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 		requireNoErrors(t, n)
 	}
 	// Those that the pooler closed with their clients may be on their way out.
-	eventually(t, "only 6 connections of the pooler and 2 of the test reach the database", func() bool {
+	apitest.Eventually(t, "only 6 connections of the pooler and 2 of the test reach the database", func() bool {
 		return d.number("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name <> '' AND backend_type = 'client backend'") <= 6+2
 	})
 	l.verify()

@@ -60,7 +60,7 @@ func (p *process) start() {
 		p.t.Fatal(err)
 	}
 	p.url = "http://" + address
-	eventually(p.t, "the server answers", func() bool {
+	apitest.Eventually(p.t, "the server answers", func() bool {
 		response, err := http.Get(p.url + "/api/v1/ping")
 		if err == nil {
 			_ = response.Body.Close()
@@ -187,7 +187,7 @@ func killAndDrain(t *testing.T, binary string, kills int, env ...string) {
 	wait(t, to, n)
 	t.Logf("all %d arrived after %s, in %d attempts, %d of them taken: %d duplicates", n, time.Since(begun).Round(time.Second),
 		len(to.seen()), len(to.taken()), len(to.taken())-n)
-	eventually(t, "the ledger knows it", func() bool { return len(server.eventIDs("DELIVERED")) == n })
+	apitest.Eventually(t, "the ledger knows it", func() bool { return len(server.eventIDs("DELIVERED")) == n })
 	taken := distinct(t, to.taken())
 	for _, id := range server.eventIDs("DELIVERED") {
 		if taken[id] == "" {

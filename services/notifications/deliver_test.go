@@ -35,7 +35,7 @@ func (c caller) change(t testing.TB, set func(*ent.DeliveryUpdate)) {
 func (c caller) waitState(t testing.TB, state string, n int) []delivered {
 	t.Helper()
 	var listed []delivered
-	eventually(t, fmt.Sprintf("%d deliveries are %s", n, state), func() bool {
+	apitest.Eventually(t, fmt.Sprintf("%d deliveries are %s", n, state), func() bool {
 		listed = c.ledger(t, "?state=DELIVERY_STATE_"+state)
 		return len(listed) == n
 	})
@@ -141,7 +141,7 @@ func TestReceiverSaysHowToGoOn(t *testing.T) {
 			t.Errorf("abandoned %+v", d)
 		}
 		var put delivered
-		eventually(t, "the other one was put off", func() bool {
+		apitest.Eventually(t, "the other one was put off", func() bool {
 			put = s.ledger(t, "?state=DELIVERY_STATE_PENDING")[0]
 			return put.Attempts == 1
 		})
@@ -192,7 +192,7 @@ func TestGivenUpAfterADay(t *testing.T) {
 		down := newReceiver(t, func(message) int { return http.StatusServiceUnavailable })
 		s.rule(t, "down", down.URL, `,"send_scan_completion":false`)
 		s.Upload(t, "acme/web", "main", report("a"))
-		eventually(t, "it was tried", func() bool { return len(down.seen()) > 0 })
+		apitest.Eventually(t, "it was tried", func() bool { return len(down.seen()) > 0 })
 		s.change(t, func(u *ent.DeliveryUpdate) { u.SetGiveUpAt(store.Now()).SetNextAttemptAt(store.Now()) })
 		if d := s.waitState(t, "ABANDONED", 1)[0]; d.LastStatus != 503 || !strings.Contains(d.LastError, "given up after 24h") {
 			t.Errorf("abandoned %+v", d)
@@ -224,7 +224,7 @@ func TestCircuit(t *testing.T) {
 			s.Upload(t, fmt.Sprintf("acme/p%d", i), "main", report("a"))
 		}
 		healthy.waitFor(60)
-		eventually(t, "administrators are told", func() bool {
+		apitest.Eventually(t, "administrators are told", func() bool {
 			return strings.Contains(s.Body(t, s.Token, http.MethodGet, s.inApp(""), "", 200), `The receiver of the notification rule \"down\" keeps failing`)
 		})
 		untried := s.Store.Reader.Delivery.Query().Where(delivery.State("pending"), delivery.Attempts(0)).CountX(s.System(t))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/palisade/palisade/services/internal/apitest"
 )
 
 // A scan sends its new findings, then itself.
@@ -32,7 +34,7 @@ func TestScanIsDelivered(t *testing.T) {
 		}
 		// The ledger holds what was signed, byte for byte.
 		var listed []delivered
-		eventually(t, "both are delivered", func() bool {
+		apitest.Eventually(t, "both are delivered", func() bool {
 			listed = s.ledger(t, "?state=DELIVERY_STATE_DELIVERED")
 			return len(listed) == 2
 		})

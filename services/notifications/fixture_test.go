@@ -9,16 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/notifications/channel"
 )
-
-// patience is for a busy machine: no test needs a tenth of it when all is well.
-const patience = 2 * time.Minute
 
 const hookSecret = "acme-hook-secret-1"
 
@@ -87,18 +83,6 @@ func (c caller) ledger(t testing.TB, query string) []delivered {
 	var list struct{ Deliveries []delivered }
 	decode(t, c.Body(t, c.Token, http.MethodGet, c.deliveries(query), "", 200), &list)
 	return list.Deliveries
-}
-
-// eventually asks until the answer is yes.
-func eventually(t testing.TB, what string, yes func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !yes() {
-		if time.Now().After(deadline) {
-			t.Fatalf("it did not happen: %s", what)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
 }
 
 // report is a SARIF report with one result for each name, in a file and with a snippet of that name.
@@ -205,6 +189,6 @@ func (r *receiver) seen() []message {
 // waitFor waits until a number of messages were taken.
 func (r *receiver) waitFor(n int) []message {
 	r.t.Helper()
-	eventually(r.t, fmt.Sprintf("%d messages were taken", n), func() bool { return len(r.taken()) >= n })
+	apitest.Eventually(r.t, fmt.Sprintf("%d messages were taken", n), func() bool { return len(r.taken()) >= n })
 	return r.taken()
 }

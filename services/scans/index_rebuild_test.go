@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
@@ -36,7 +37,7 @@ func TestIndexesAreRebuilt(t *testing.T) {
 	if err := queue.Start(tenant.System(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the job has ended", func() bool {
+	apitest.Eventually(t, "the job has ended", func() bool {
 		var ended bool
 		return db.QueryRowContext(t.Context(), "SELECT finalized_at IS NOT NULL FROM river_job WHERE kind = 'rebuild_indexes'").Scan(&ended) == nil && ended
 	})

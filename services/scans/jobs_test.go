@@ -20,27 +20,12 @@ import (
 	"github.com/palisade/palisade/services/scans"
 )
 
-// eventually asks until the answer is yes. The server answers in its own time; only that it does is tested.
-func eventually(t testing.TB, what string, yes func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	timeout := time.After(2 * time.Minute)
-	for !yes() {
-		select {
-		case <-tick.C:
-		case <-timeout:
-			t.Fatalf("never happened: %s", what)
-		}
-	}
-}
-
 // ranAtStart waits for the run of a periodic job that every server begins with: what a test prepares for that job is its own
 // from then on.
 func ranAtStart(t testing.TB, s *apitest.Server, kind string) {
 	t.Helper()
 	reader, _ := s.Store.DB()
-	eventually(t, kind+" ran", func() bool {
+	apitest.Eventually(t, kind+" ran", func() bool {
 		var n int
 		err := reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM river_job WHERE kind = '"+kind+"' AND state = 'completed'").Scan(&n)
 		if err != nil {
@@ -83,7 +68,7 @@ func TestLargeImportsRefreshStatistics(t *testing.T) {
 		if s.Store.Postgres() {
 			query = "SELECT COUNT(*) FROM pg_class WHERE relname = 'findings' AND reltuples >= 1000"
 		}
-		eventually(t, "the planner has statistics", func() bool {
+		apitest.Eventually(t, "the planner has statistics", func() bool {
 			reader, _ := s.Store.DB()
 			var n int
 			return reader.QueryRowContext(t.Context(), query).Scan(&n) == nil && n == 1
@@ -152,7 +137,7 @@ func abandonedScans(t *testing.T, o store.Options) {
 		t.Fatal(err)
 	}
 	neverFinished := scan.Status(scansv1.ScanStatus_SCAN_STATUS_NEVER_FINISHED.String())
-	eventually(t, "scans are given up", func() bool { return st.Reader.Scan.Query().Where(neverFinished).ExistX(ctx) })
+	apitest.Eventually(t, "scans are given up", func() bool { return st.Reader.Scan.Query().Where(neverFinished).ExistX(ctx) })
 	if err := queue.Stop(context.WithoutCancel(ctx)); err != nil {
 		t.Fatal(err)
 	}

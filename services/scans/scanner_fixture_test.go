@@ -142,7 +142,7 @@ func (c scannerClient) results(t testing.TB, id int64, body string) string {
 func (c scannerClient) complete(t testing.TB, id int64, task string) (answer object) {
 	t.Helper()
 	body := recorded(t, "complete", with(task, "task_id"))
-	eventually(t, "the results are stored", func() bool {
+	apitest.Eventually(t, "the results are stored", func() bool {
 		answer = c.ok(t, http.MethodPost, completePath(id), body)
 		return answer["success"] == true
 	})

@@ -18,7 +18,7 @@ func (c scannerClient) lose(t testing.TB, id int64) {
 		ago, scan = "strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 minutes')", fmt.Sprintf("json_extract(args, '$.scan_id') = %d", id)
 	}
 	_, writer := c.Store.DB()
-	eventually(t, "the job waits for its next attempt", func() bool {
+	apitest.Eventually(t, "the job waits for its next attempt", func() bool {
 		result, err := writer.ExecContext(t.Context(), "UPDATE river_job SET state = 'running', attempted_at = "+ago+
 			" WHERE kind = 'store_scan_results' AND state = 'retryable' AND "+scan)
 		if err != nil {
@@ -56,7 +56,7 @@ func TestScannerResultsThatEndTheirNodes(t *testing.T) {
 		for range 3 {
 			c.lose(t, id)
 		}
-		eventually(t, "the results are given up", func() bool {
+		apitest.Eventually(t, "the results are given up", func() bool {
 			return s.Store.Reader.Scan.GetX(s.System(t), id).ResultsState == "failed"
 		})
 		c.refused(t, 409, http.MethodPost, completePath(id), recorded(t, "complete"), "could not be stored")

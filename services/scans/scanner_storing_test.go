@@ -89,7 +89,7 @@ func TestScannerGivesUp(t *testing.T) {
 		c.hindered(t, id)
 		c.results(t, id, recorded(t, "results"))
 		_, writer := s.Store.DB()
-		eventually(t, "the last attempt fails", func() bool {
+		apitest.Eventually(t, "the last attempt fails", func() bool {
 			_, err := writer.ExecContext(t.Context(), "UPDATE river_job SET max_attempts = attempt + 1 WHERE kind = 'store_scan_results' AND state = 'retryable' AND max_attempts > 3")
 			if err != nil {
 				t.Fatal(err)
@@ -174,7 +174,7 @@ func TestScannerSupplyChain(t *testing.T) {
 			}
 			task := c.results(t, id, recorded(t, "sca", with(nil, "dependencies")))
 			if stored {
-				eventually(t, "the results are stored", func() bool { return s.Store.Reader.Scan.GetX(s.System(t), id).ResultsState == "stored" })
+				apitest.Eventually(t, "the results are stored", func() bool { return s.Store.Reader.Scan.GetX(s.System(t), id).ResultsState == "stored" })
 			}
 			c.ok(t, http.MethodPost, completePath(id), recorded(t, "complete", with(late, "dependencies")))
 			release()

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/scmconfig"
@@ -15,9 +14,6 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
-
-// patience is for a busy machine: no test needs a tenth of it when all is well.
-const patience = 2 * time.Minute
 
 // configCaller sends requests as the first administrator.
 type configCaller struct {
@@ -137,21 +133,6 @@ func (c configCaller) row(t testing.TB, id int64) *ent.ScmConfig {
 func goldenBody(t testing.TB, name, hostURL, body string) {
 	t.Helper()
 	apitest.Golden(t, name, strings.ReplaceAll(body, hostURL, "https://git.acme.test"))
-}
-
-// eventually waits until something is so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	timeout, tick := time.NewTimer(patience), time.NewTicker(20*time.Millisecond)
-	defer timeout.Stop()
-	defer tick.Stop()
-	for !so() {
-		select {
-		case <-timeout.C:
-			t.Fatalf("%s: not within %s", what, patience)
-		case <-tick.C:
-		}
-	}
 }
 
 func cursorOf(t testing.TB, body string) string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
@@ -19,7 +20,7 @@ func (c configCaller) sync(t testing.TB, id int64) string {
 	t.Helper()
 	before := c.read(t, id).LastSuccessfulSyncAt
 	token := c.do(t, http.MethodPost, c.path("/%d/_sync", id), `{"debug":true}`, http.StatusOK)
-	eventually(t, "the repositories are read", func() bool { return c.read(t, id).LastSuccessfulSyncAt != before })
+	apitest.Eventually(t, "the repositories are read", func() bool { return c.read(t, id).LastSuccessfulSyncAt != before })
 	return token
 }
 
@@ -94,7 +95,7 @@ func TestSyncFailures(t *testing.T) {
 		h, id := s.gitLab(t, "")
 		h.Answer(hosttest.Status(401, `{"message":"401 Unauthorized"}`))
 		s.do(t, http.MethodPost, s.path("/%d/_sync", id), "", http.StatusOK)
-		eventually(t, "the failure is noted", func() bool {
+		apitest.Eventually(t, "the failure is noted", func() bool {
 			got := s.read(t, id)
 			return got.Status != nil && strings.HasPrefix(got.Status.Error, "sync: ") && strings.Contains(got.Status.Error, "set a new accessToken")
 		})

@@ -137,7 +137,7 @@ func (r receiver) answer(t testing.TB, body string, status int, want string, hea
 func (c configCaller) settle(t testing.TB) {
 	t.Helper()
 	reader, _ := c.Store.DB()
-	eventually(t, "the jobs of webhooks", func() bool {
+	apitest.Eventually(t, "the jobs of webhooks", func() bool {
 		var n int
 		err := reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM river_job WHERE kind IN ('scm_webhook', 'scm_reply') AND finalized_at IS NULL").Scan(&n)
 		if err != nil {

@@ -264,7 +264,7 @@ func TestOldReceiptsAreForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the old receipt is deleted", func() bool {
+	apitest.Eventually(t, "the old receipt is deleted", func() bool {
 		return s.Store.Reader.WebhookReceipt.Query().Where(webhookreceipt.DeliveryID("old")).CountX(s.System(t)) == 0
 	})
 	if n := s.Store.Reader.WebhookReceipt.Query().CountX(s.System(t)); n != 1 {

@@ -144,7 +144,7 @@ func TestMovedWebhooks(t *testing.T) {
 		if got.Namespace != "globex" || got.ScmID != "" || got.TokenScopes != nil || len(got.Subscriptions) != 1 || got.Subscriptions[0].ScmURL != h.URL+"/globex" {
 			t.Errorf("after the move: %+v", got)
 		}
-		eventually(t, "the old webhook is deleted", func() bool {
+		apitest.Eventually(t, "the old webhook is deleted", func() bool {
 			return h.Count(fmt.Sprintf("DELETE /api/v3/orgs/Acme/hooks/%d", old.ID)) == 1
 		})
 		if hooks := h.Hooks(); len(hooks) != 1 || hooks[0].URL == old.URL || hooks[0].Secret == old.Secret || s.row(t, id).WebhookKey == key {
@@ -158,7 +158,7 @@ func TestDeletedConfigsWebhook(t *testing.T) {
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitLab(t, `,"subscribe":true`)
 		s.do(t, http.MethodDelete, s.path("/%d", id), "", http.StatusNoContent)
-		eventually(t, "the webhook is deleted", func() bool { return len(h.Hooks()) == 0 })
+		apitest.Eventually(t, "the webhook is deleted", func() bool { return len(h.Hooks()) == 0 })
 	})
 }
 

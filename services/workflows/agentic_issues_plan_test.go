@@ -2,7 +2,6 @@ package workflows_test
 
 import (
 	"context"
-	"database/sql"
 	"regexp"
 	"strings"
 	"testing"
@@ -98,14 +97,14 @@ func TestIssuePlansUseIndexes(t *testing.T) {
 	}
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		seedForIssuePlans(t, s)
-		st, db, seen := runWorld{Server: s}.logged(t)
+		st, seen := runWorld{s}.logged(t)
 		ctx := tenant.NewContext(t.Context(), s.DeploymentID)
 		group := workflows.NewAgenticIssues(st)
 		for _, f := range filters {
 			if _, err := group.SearchIssues(ctx, &workflowsv1.SearchIssuesRequest{Filters: f.filter}); err != nil {
 				t.Fatalf("%s: %v", f.name, err)
 			}
-			requireIssueIndexes(t, st, db, f.name, f.index, seen.take())
+			requireIssueIndexes(t, st, f.name, f.index, seen.Take())
 		}
 		for field, index := range map[workflowsv1.IssueSortField]string{
 			workflowsv1.IssueSortField_ISSUE_SORT_FIELD_SEVERITY:         "agentic_issues_list_severity",
@@ -117,26 +116,27 @@ func TestIssuePlansUseIndexes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen.take()
+			seen.Take()
 			if _, err := group.SearchIssues(ctx, &workflowsv1.SearchIssuesRequest{SortField: field, Cursor: first.GetCursor()}); err != nil {
 				t.Fatal(err)
 			}
-			requireIssueIndexes(t, st, db, "a page by "+field.String(), index, seen.take())
+			requireIssueIndexes(t, st, "a page by "+field.String(), index, seen.Take())
 		}
 	})
 }
 
-func requireIssueIndexes(t *testing.T, st *store.Store, db *sql.DB, name, index string, queries []loggedQuery) {
+func requireIssueIndexes(t *testing.T, st *store.Store, name, index string, queries []apitest.Statement) {
 	t.Helper()
+	reader, _ := st.DB()
 	plans, asked := "", 0
 	for _, query := range queries {
-		if !strings.Contains(query.text, "agentic_issue") {
+		if !strings.Contains(query.Text, "agentic_issue") {
 			continue
 		}
 		asked++
-		plan := planOfQuery(t, st, db, query)
+		plan := apitest.Explain(t, st, reader, query)
 		if plans += plan; wholeIssueTable[st.Dialect()].MatchString(plan) {
-			t.Errorf("%s: a whole table is read:\n%s\n%s", name, query.text, plan)
+			t.Errorf("%s: a whole table is read:\n%s\n%s", name, query.Text, plan)
 		}
 	}
 	if asked < 2 {

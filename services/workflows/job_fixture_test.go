@@ -2,15 +2,11 @@ package workflows_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"entgo.io/ent/dialect"
-	entsql "entgo.io/ent/dialect/sql"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -157,82 +153,10 @@ func jobsPath(deploymentID int64, more string) string {
 	return fmt.Sprintf("/api/workflows/v1/deployments/%d/jobs%s", deploymentID, more)
 }
 
-// queryLog is a driver that keeps what is asked of the database.
-type queryLog struct {
-	dialect.Driver
-	mu   sync.Mutex
-	seen []loggedQuery
-}
-
-type loggedQuery struct {
-	text string
-	args []any
-}
-
-func (l *queryLog) Query(ctx context.Context, query string, args, v any) error {
-	list, _ := args.([]any)
-	l.mu.Lock()
-	l.seen = append(l.seen, loggedQuery{query, list})
-	l.mu.Unlock()
-	return l.Driver.Query(ctx, query, args, v)
-}
-
-func (l *queryLog) take() []loggedQuery {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	seen := l.seen
-	l.seen = nil
-	return seen
-}
-
 // logged opens the server's database once more, with a log before the reader.
-func (w runWorld) logged(t testing.TB) (*store.Store, *sql.DB, *queryLog) {
+func (w runWorld) logged(t testing.TB) (*store.Store, *apitest.Queries) {
 	t.Helper()
-	st, err := store.Open(t.Context(), store.Options{DataDir: w.Config.Data, Database: w.Config.Database, MaxOpen: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	db, _ := st.DB()
-	l := &queryLog{Driver: entsql.OpenDB(st.Dialect(), db)}
-	st.Reader = ent.NewClient(ent.Driver(l))
-	return st, db, l
-}
-
-// planOfQuery explains a query in the words of the database.
-func planOfQuery(t testing.TB, st *store.Store, db interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}, q loggedQuery,
-) string {
-	t.Helper()
-	explain := "EXPLAIN QUERY PLAN "
-	if st.Postgres() {
-		explain = "EXPLAIN "
-	}
-	rows, err := db.QueryContext(t.Context(), explain+q.text, q.args...)
-	if err != nil {
-		t.Fatalf("%s: %v", q.text, err)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var plan strings.Builder
-	for rows.Next() {
-		values := make([]any, len(columns))
-		for i := range values {
-			values[i] = new(any)
-		}
-		if err := rows.Scan(values...); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintln(&plan, *values[len(values)-1].(*any))
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return plan.String()
+	return apitest.OpenRecorded(t, w.Server, func(string) bool { return true })
 }
 
 // headers takes what a handler that is called directly sends as header.

@@ -8,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/metadata"
+
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/workflowrun"
 	"github.com/palisade/palisade/ent/workflowtask"
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/workflows"
-	"google.golang.org/grpc/metadata"
 )
 
 func graphPath(deploymentID, jobID int64, query string) string {
@@ -162,15 +163,16 @@ func TestJobGraphQueries(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
-		st, db, log := w.logged(t)
+		st, log := w.logged(t)
+		reader, _ := st.DB()
 		reads := workflows.NewJobReads(st)
 		request := &workflowsv1.GetWorkflowJobGraphRequest{DeploymentId: s.DeploymentID, JobId: fmt.Sprint(run)}
-		ask := func(ctx context.Context) []loggedQuery {
+		ask := func(ctx context.Context) []apitest.Statement {
 			t.Helper()
 			if _, err := reads.GetWorkflowJobGraph(ctx, request); err != nil {
 				t.Fatal(err)
 			}
-			return log.take()
+			return log.Take()
 		}
 		few := len(ask(asDeployment(t, s.DeploymentID)))
 		w.write(t, s.DeploymentID, func(ctx context.Context, tx *ent.Tx) error {
@@ -187,12 +189,12 @@ func TestJobGraphQueries(t *testing.T) {
 			t.Errorf("%d queries for a few tasks, %d for many; want 6", few, len(many))
 		}
 		for _, q := range many[2:] { // of tables that grow
-			if plan := planOfQuery(t, st, db, q); !strings.Contains(plan, "workflow_") || strings.Contains(plan, "SCAN workflow_") || strings.Contains(plan, "Seq Scan on workflow_tasks") || strings.Contains(plan, "Seq Scan on workflow_attempts") {
-				t.Errorf("%s:\n%s", q.text, plan)
+			if plan := apitest.Explain(t, st, reader, q); !strings.Contains(plan, "workflow_") || strings.Contains(plan, "SCAN workflow_") || strings.Contains(plan, "Seq Scan on workflow_tasks") || strings.Contains(plan, "Seq Scan on workflow_attempts") {
+				t.Errorf("%s:\n%s", q.Text, plan)
 			}
 		}
 		known := metadata.NewIncomingContext(asDeployment(t, s.DeploymentID), metadata.Pairs("if-none-match", "*"))
-		if polled := ask(known); len(polled) != 1 || !strings.Contains(polled[0].text, "workflow_runs") {
+		if polled := ask(known); len(polled) != 1 || !strings.Contains(polled[0].Text, "workflow_runs") {
 			t.Errorf("a poller's queries: %v", polled)
 		}
 	})

@@ -101,7 +101,8 @@ func TestJobListPlans(t *testing.T) {
 			return s.Store.Exec(ctx, tx, manyRunsSQL, s.DeploymentID)
 		})
 		analyzeRuns(t, s)
-		st, db, log := w.logged(t)
+		st, log := w.logged(t)
+		reader, _ := st.DB()
 		reads := workflows.NewJobReads(st)
 		for index, request := range map[string]*workflowsv1.ListWorkflowJobsRequest{
 			"workflow_runs":               {},
@@ -112,12 +113,12 @@ func TestJobListPlans(t *testing.T) {
 			if _, err := reads.ListWorkflowJobs(asDeployment(t, s.DeploymentID), request); err != nil {
 				t.Fatal(err)
 			}
-			queries := log.take()
+			queries := log.Take()
 			if len(queries) != 1 {
 				t.Fatalf("%d queries", len(queries))
 			}
-			if plan := planOfQuery(t, st, db, queries[0]); !strings.Contains(plan, index) || strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "TEMP B-TREE") {
-				t.Errorf("want %s:\n%s\n%s", index, queries[0].text, plan)
+			if plan := apitest.Explain(t, st, reader, queries[0]); !strings.Contains(plan, index) || strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "TEMP B-TREE") {
+				t.Errorf("want %s:\n%s\n%s", index, queries[0].Text, plan)
 			}
 		}
 	})

@@ -97,23 +97,24 @@ func TestJobOverviewReadsTwoRows(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		w := runWorld{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
-		st, db, log := w.logged(t)
+		st, log := w.logged(t)
 		_, err := workflows.NewJobReads(st).GetPlatformAgenticWorkflowJobOverview(asDeployment(t, s.DeploymentID),
 			&workflowsv1.GetPlatformAgenticWorkflowJobOverviewRequest{DeploymentId: s.DeploymentID, JobId: fmt.Sprint(run)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		queries := log.take()
+		queries := log.Take()
 		var tables []string
 		for _, q := range queries {
-			for _, match := range table.FindAllStringSubmatch(q.text, -1) {
+			for _, match := range table.FindAllStringSubmatch(q.Text, -1) {
 				tables = append(tables, match[1])
 			}
 		}
 		if got := strings.Join(tables, " "); got != "workflow_runs workflow_versions" || len(queries) != 2 {
 			t.Errorf("%d queries of %s", len(queries), got)
 		}
-		conn, err := db.Conn(t.Context())
+		reader, _ := st.DB()
+		conn, err := reader.Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,8 +125,8 @@ func TestJobOverviewReadsTwoRows(t *testing.T) {
 			}
 		}
 		for _, q := range queries {
-			if plan := planOfQuery(t, st, conn, q); !regexp.MustCompile(`SEARCH|Index (Only )?Scan|Bitmap Index Scan`).MatchString(plan) || strings.Contains(plan, "SCAN ") || strings.Contains(plan, "Seq Scan") {
-				t.Errorf("%s:\n%s", q.text, plan)
+			if plan := apitest.Explain(t, st, conn, q); !regexp.MustCompile(`SEARCH|Index (Only )?Scan|Bitmap Index Scan`).MatchString(plan) || strings.Contains(plan, "SCAN ") || strings.Contains(plan, "Seq Scan") {
+				t.Errorf("%s:\n%s", q.Text, plan)
 			}
 		}
 	})

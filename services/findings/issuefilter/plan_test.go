@@ -2,13 +2,10 @@ package issuefilter_test
 
 import (
 	"context"
-	"database/sql"
 	"regexp"
-	"strings"
 	"testing"
 
 	"entgo.io/ent/dialect"
-	entsql "entgo.io/ent/dialect/sql"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/palisade/palisade/ent"
@@ -19,18 +16,6 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
 )
-
-// recorder is a driver that keeps the last query.
-type recorder struct {
-	dialect.Driver
-	text string
-	args []any
-}
-
-func (r *recorder) Query(ctx context.Context, query string, args, v any) error {
-	r.text, r.args = query, args.([]any)
-	return r.Driver.Query(ctx, query, args, v)
-}
 
 // plansSQL stores 20,000 findings with values as a real tenant has them: what is rare is rare.
 const plansSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19999)
@@ -65,16 +50,13 @@ func TestPlansUseIndexes(t *testing.T) {
 		w.write(t, func(ctx context.Context, tx *ent.Tx) error {
 			return s.Store.Exec(ctx, tx, plansSQL, w.DeploymentID, w.projects["acme/Web"], w.rules["aws.key"], store.Micros(now), []byte{})
 		})
-		pools := s.Store.Pools()
-		db, writer := pools["reader"], pools["writer"]
-		if db == nil {
-			db, writer = pools["main"], pools["main"]
-		}
+		_, writer := s.Store.DB()
 		if _, err := writer.ExecContext(t.Context(), "ANALYZE"); err != nil {
 			t.Fatal(err)
 		}
-		seen := &recorder{Driver: entsql.OpenDB(s.Store.Dialect(), db)}
-		client, ctx := ent.NewClient(ent.Driver(seen)), tenant.NewContext(t.Context(), w.DeploymentID)
+		st, seen := apitest.OpenRecorded(t, s, func(string) bool { return true })
+		reader, _ := st.DB()
+		ctx := tenant.NewContext(t.Context(), w.DeploymentID)
 		first := s.Store.Reader.Finding.Query().FirstIDX(s.System(t))
 		for _, c := range []struct {
 			name, kind string
@@ -116,50 +98,19 @@ func TestPlansUseIndexes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			query := client.Finding.Query().Where(where...).Order(ent.Desc(finding.FieldRelevantSince, finding.FieldID)).Limit(100)
+			query := st.Reader.Finding.Query().Where(where...).Order(ent.Desc(finding.FieldRelevantSince, finding.FieldID)).Limit(100)
 			if c.kind != "" {
 				query.Where(finding.IssueType(c.kind))
 			}
 			if _, err := query.IDs(ctx); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			plan := planOf(t, db, s.Store.Postgres(), seen.text, seen.args)
+			asked := seen.Take()
+			last := asked[len(asked)-1]
+			plan := apitest.Explain(t, st, reader, last)
 			if wholeTable[s.Store.Dialect()].MatchString(plan) {
-				t.Errorf("%s: all findings are read:\n%s\n%s", c.name, seen.text, plan)
+				t.Errorf("%s: all findings are read:\n%s\n%s", c.name, last.Text, plan)
 			}
 		}
 	})
-}
-
-func planOf(t *testing.T, db *sql.DB, postgres bool, query string, args []any) string {
-	t.Helper()
-	explain := "EXPLAIN QUERY PLAN "
-	if postgres {
-		explain = "EXPLAIN "
-	}
-	rows, err := db.QueryContext(t.Context(), explain+query, args...)
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	defer rows.Close()
-	var plan strings.Builder
-	for rows.Next() {
-		if postgres {
-			var line string
-			err = rows.Scan(&line)
-			plan.WriteString(line + "\n")
-		} else {
-			var id, parent, unused int
-			var line string
-			err = rows.Scan(&id, &parent, &unused, &line)
-			plan.WriteString(line + "\n")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return plan.String()
 }

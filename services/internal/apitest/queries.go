@@ -1,0 +1,128 @@
+package apitest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// Queries is a driver of ent that keeps what is asked of the database through it, in transactions, too.
+type Queries struct {
+	beginner
+	which func(query string) bool
+	mu    sync.Mutex
+	seen  []Statement
+}
+
+// beginner is what the driver of a Reader can do.
+type beginner interface {
+	dialect.Driver
+	BeginTx(ctx context.Context, options *sql.TxOptions) (dialect.Tx, error)
+}
+
+// OpenRecorded opens the database of a server once more, with a record of those queries of its Reader that are chosen.
+func OpenRecorded(t testing.TB, s *Server, which func(query string) bool) (*store.Store, *Queries) {
+	t.Helper()
+	st, err := store.Open(t.Context(), store.Options{DataDir: s.Config.Data, Database: s.Config.Database, MaxOpen: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	reader, _ := st.DB()
+	seen := &Queries{beginner: store.ReaderDriver(entsql.OpenDB(st.Dialect(), reader)).(beginner), which: which}
+	st.Reader = ent.NewClient(ent.Driver(seen))
+	return st, seen
+}
+
+// Take returns the queries since the last Take.
+func (q *Queries) Take() []Statement {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	seen := q.seen
+	q.seen = nil
+	return seen
+}
+
+// Query keeps the query and passes it on.
+func (q *Queries) Query(ctx context.Context, query string, args, into any) error {
+	q.keep(query, args)
+	return q.beginner.Query(ctx, query, args, into)
+}
+
+// BeginTx begins a transaction whose queries are kept.
+func (q *Queries) BeginTx(ctx context.Context, options *sql.TxOptions) (dialect.Tx, error) {
+	tx, err := q.beginner.BeginTx(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return recordedTx{tx.(*entsql.Tx), q}, nil
+}
+
+func (q *Queries) keep(query string, args any) {
+	if list, ok := args.([]any); ok && q.which(query) {
+		q.mu.Lock()
+		q.seen = append(q.seen, Statement{Text: query, Args: list})
+		q.mu.Unlock()
+	}
+}
+
+type recordedTx struct {
+	*entsql.Tx
+	queries *Queries
+}
+
+// Query keeps the query and passes it on.
+func (t recordedTx) Query(ctx context.Context, query string, args, into any) error {
+	t.queries.keep(query, args)
+	return t.Tx.Query(ctx, query, args, into)
+}
+
+// Querier is a pool, a connection or a transaction.
+type Querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// Explain gives the plan of a statement in the words of the database. Options, such as "ANALYZE, TIMING OFF", are PostgreSQL's.
+func Explain(t testing.TB, st *store.Store, in Querier, statement Statement, options ...string) string {
+	t.Helper()
+	explain := "EXPLAIN QUERY PLAN "
+	if st.Postgres() {
+		explain = "EXPLAIN "
+		if len(options) > 0 {
+			explain += "(" + strings.Join(options, ", ") + ") "
+		}
+	}
+	rows, err := in.QueryContext(t.Context(), explain+statement.Text, statement.Args...)
+	if err != nil {
+		t.Fatalf("%s: %v", statement.Text, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make([]any, len(columns))
+	for i := range values {
+		values[i] = new(any)
+	}
+	var plan strings.Builder
+	for rows.Next() {
+		if err := rows.Scan(values...); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&plan, *values[len(values)-1].(*any)) // the last column is the line of the plan in both
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return plan.String()
+}
