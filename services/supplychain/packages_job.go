@@ -14,6 +14,9 @@ import (
 const (
 	// tidyInterval is how often the packages are compared with the dependencies.
 	tidyInterval = time.Hour
+	// tidyAgain is how soon it is done again where dependencies were found that lists by package do not see: a node of the version
+	// before has stored them, and goes on.
+	tidyAgain = time.Minute
 	// tidyTimeout leaves room for many millions of dependencies.
 	tidyTimeout = 10 * time.Minute
 	// packagesQueue is for that job alone: versions before it was there share the other queues, and would fail it.
@@ -54,5 +57,9 @@ func (*tidyWorker) Timeout(*river.Job[tidyPackages]) time.Duration { return tidy
 
 // Work makes the packages those of the dependencies.
 func (w *tidyWorker) Work(ctx context.Context, _ *river.Job[tidyPackages]) error {
-	return dependencies.Tidy(ctx, w.store)
+	added, err := dependencies.Tidy(ctx, w.store)
+	if err == nil && added {
+		return river.JobSnooze(tidyAgain)
+	}
+	return err
 }

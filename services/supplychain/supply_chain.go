@@ -23,11 +23,12 @@ const (
 // answer.
 type SupplyChain struct {
 	supplychainv1.UnimplementedSupplyChainServiceServer
-	store *store.Store
+	store  *store.Store
+	limits limits
 }
 
 // NewSupplyChain serves the dependencies of the store.
-func NewSupplyChain(st *store.Store) *SupplyChain { return &SupplyChain{store: st} }
+func NewSupplyChain(st *store.Store) *SupplyChain { return &SupplyChain{store: st, limits: theLimits} }
 
 // ListDependenciesV1 lists packages.
 func (s *SupplyChain) ListDependenciesV1(ctx context.Context, r *supplychainv1.ListDependenciesV1Request) (*supplychainv1.ListDependenciesV1Response, error) {
@@ -70,7 +71,7 @@ func (s *SupplyChain) ListLockfilesForDependenciesV1(ctx context.Context, r *sup
 func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.ListDependenciesRequest) (response *supplychainv1.ListDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultDependencies)
-		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size)
+		chosen, err := choose(ctx, db, s.limits, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.Lis
 func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesRequest) (response *supplychainv1.ListRepositoriesForDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size)
+		chosen, err := choose(ctx, db, s.limits, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
@@ -135,7 +136,7 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 			return err
 		}
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := choose(ctx, db, r.GetDependencyFilter(), size)
+		chosen, err := choose(ctx, db, s.limits, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}

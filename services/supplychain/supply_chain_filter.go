@@ -40,12 +40,12 @@ func indexed(where predicate.Dependency, values int) condition {
 }
 
 // conditions are those of a filter, which may be nil. Errors: INVALID_ARGUMENT for what cannot be answered.
-func conditions(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) ([]condition, error) {
+func conditions(ctx context.Context, db *ent.Client, fewNames int, f *supplychainv1.DependencyFilter) ([]condition, error) {
 	if len(f.GetLicensePolicySettings()) > 0 {
 		return nil, apierr.InvalidArgument("dependencyFilter.licensePolicySettings",
 			"dependencyFilter.licensePolicySettings must be empty: there are no licence policies; dependencyFilter.license finds packages by licence")
 	}
-	all, err := ofPackages(ctx, db, f)
+	all, err := ofPackages(ctx, db, fewNames, f)
 	if err != nil {
 		return nil, err
 	}
@@ -78,15 +78,23 @@ func conditions(ctx context.Context, db *ent.Client, f *supplychainv1.Dependency
 	return all, nil
 }
 
-const (
-	// sortable is how many entries of an index are put into the order of a list of dependencies, or looked through for repositories.
-	sortable = 100_000
+// limits are how much is read in one way before another is tried.
+type limits struct {
+	// fewNames is how many packages are told apart by their names. What more packages have, many dependencies have.
+	fewNames int
+	// lookedUp is how many dependencies are looked up by id at once, or walked through for a page; for large pages twice as many.
+	lookedUp int
 	// ofRepository is how many dependencies the next repositories are taken to have.
-	ofRepository = 2000
-)
+	ofRepository int
+	// sortable is how many entries of an index are put into the order of a list of dependencies, or looked through for repositories.
+	sortable int
+}
 
-// lookedUp is how many dependencies are looked up by id at once, or walked through for a page.
-func lookedUp(size int) int { return min(max(5000, 10*size), 10_000) }
+// theLimits were measured over a million dependencies (docs/decisions/0021).
+var theLimits = limits{fewNames: 2500, lookedUp: 5000, ofRepository: 2000, sortable: 100_000}
+
+// lookedUpFor is lookedUp for pages of a size.
+func (l limits) lookedUpFor(size int) int { return min(max(l.lookedUp, 10*size), 2*l.lookedUp) }
 
 // choice is how what a filter chooses is found.
 type choice struct {
@@ -96,19 +104,20 @@ type choice struct {
 	// few is the condition whose dependencies are so few that all are looked up by id; -1 for none.
 	few int
 	// size is that of the page.
-	size int
+	size   int
+	limits limits
 }
 
 // choose makes a choice of a filter, which may be nil, for a page of that size. Databases plan with averages: they take a condition that
 // chooses nothing for one that chooses many, and one whose dependencies are all in the last projects for one that is met everywhere. So
 // each condition is asked how much it chooses, in all projects. Errors: those of conditions.
-func choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int) (choice, error) {
-	list, err := conditions(ctx, db, f)
+func choose(ctx context.Context, db *ent.Client, l limits, f *supplychainv1.DependencyFilter, size int) (choice, error) {
+	list, err := conditions(ctx, db, l.fewNames, f)
 	if err != nil {
 		return choice{}, err
 	}
-	c := choice{list: list, size: size}
-	c.few, err = c.atMost(ctx, db, lookedUp(size))
+	c := choice{list: list, size: size, limits: l}
+	c.few, err = c.atMost(ctx, db, l.lookedUpFor(size))
 	var all []predicate.Dependency
 	if !f.GetIncludeArchived() {
 		deploymentID, _ := tenant.FromContext(ctx)
@@ -172,7 +181,7 @@ func (c choice) dependencies(ctx context.Context, db *ent.Client, cursor int64, 
 	if ordered != nil {
 		next = dependency.And(ordered, next)
 	}
-	last, err := db.Dependency.Query().Where(next).Order(dependency.ByID()).Offset(lookedUp(c.size)).Limit(1).IDs(ctx)
+	last, err := db.Dependency.Query().Where(next).Order(dependency.ByID()).Offset(c.limits.lookedUpFor(c.size)).Limit(1).IDs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +206,7 @@ func (c choice) behind(ctx context.Context, db *ent.Client, cursor int64, most i
 		}
 		return inOrder(ctx, db, most, where, behind)
 	}
-	best, err := c.atMost(ctx, db, sortable)
+	best, err := c.atMost(ctx, db, c.limits.sortable)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +225,7 @@ func (c choice) behind(ctx context.Context, db *ent.Client, cursor int64, most i
 
 // sorted reads dependencies by the entries of an index that a lead has there, which it sorts and then looks up in windows.
 func (c choice) sorted(ctx context.Context, db *ent.Client, lead predicate.Dependency, cursor int64, most int) (rows []*ent.Dependency, err error) {
-	for window := 1000 + 2*c.size; len(rows) < most; window = min(2*window, sortable) {
+	for window := c.limits.lookedUp/5 + 2*c.size; len(rows) < most; window = min(2*window, c.limits.sortable) {
 		ids, err := db.Dependency.Query().Where(lead, dependency.IDGT(cursor)).Order(sortedByID).Limit(window).IDs(ctx)
 		if err != nil {
 			return nil, err
@@ -258,7 +267,7 @@ func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, 
 		return repositories(ctx, db, most, where, behind)
 	}
 	var last []int64
-	err := db.Dependency.Query().Where(behind).Order(dependency.ByProjectID(), dependency.ByID()).Offset(min(ofRepository*most, sortable)).Limit(1).
+	err := db.Dependency.Query().Where(behind).Order(dependency.ByProjectID(), dependency.ByID()).Offset(min(c.limits.ofRepository*most, c.limits.sortable)).Limit(1).
 		Select(dependency.FieldProjectID).Scan(ctx, &last)
 	if err != nil {
 		return nil, err
@@ -270,7 +279,7 @@ func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, 
 	if err != nil || len(found) == most {
 		return found, err
 	}
-	best, err := c.atMost(ctx, db, sortable)
+	best, err := c.atMost(ctx, db, c.limits.sortable)
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,10 @@ func (in *inventory) v2(rest string) string {
 // listedPage is what tests read of a page, whatever it lists.
 type listedPage struct {
 	Dependencies []struct {
-		Package struct{ Name, VersionSpecifier string }
+		RepositoryID json.Number `json:"repositoryId"`
+		DefinedAt    struct{ Path string }
+		Ecosystem    string
+		Package      struct{ Name, VersionSpecifier string }
 	}
 	RepositorySummaries []struct {
 		Name            string

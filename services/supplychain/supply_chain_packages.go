@@ -3,42 +3,42 @@ package supplychain
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
+	"unicode"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/predicate"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/supplychain/osv"
 )
 
-// fewNames is how many packages are told apart by their names. What more packages have, many dependencies have.
-const fewNames = 2500
-
 // ofPackages are the conditions on what all dependencies of a package share. The names of the packages that meet all of them are
 // looked up first, because there are far fewer packages than dependencies.
-func ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) (all []condition, err error) {
+func ofPackages(ctx context.Context, db *ent.Client, fewNames int, f *supplychainv1.DependencyFilter) (all []condition, err error) {
 	var where []predicate.DependencyPackage
 	var told []predicate.Dependency // what the index of packages tells of a dependency
 	if name := strings.TrimSpace(f.GetName()); name != "" {
-		where = append(where, dependencypackage.PackageContainsFold(name))
-		all = append(all, condition{where: dependency.PackageContainsFold(name)})
+		where = append(where, predicate.DependencyPackage(nameHas(name)))
+		all = append(all, condition{where: nameHas(name)})
 	}
 	if licenses := f.GetLicense(); len(licenses) > 0 {
 		where = append(where, predicate.DependencyPackage(licensed(licenses)))
 		all = append(all, condition{where: licensed(licenses)})
 	}
-	if packages := f.GetPackageFilters(); len(packages) > 0 {
+	packages := distinct(f.GetPackageFilters())
+	if len(packages) > 0 {
 		var named []predicate.DependencyPackage
 		var options, versions []predicate.Dependency
 		for _, p := range packages {
-			name, of, version, err := ofPackage(ctx, db, p)
+			name, of, version, err := ofPackage(ctx, db, fewNames, p)
 			if err != nil {
 				return nil, err
 			}
@@ -66,7 +66,11 @@ func ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.Dependency
 		where = append(where, dependencypackage.EcosystemIn(words...))
 		told = append(told, dependency.EcosystemIn(words...))
 	}
-	names, few, err := packageNames(ctx, db, where...)
+	names := exactNames(packages)
+	few := len(names) > 0
+	if !few {
+		names, few, err = packageNames(ctx, db, fewNames, where...)
+	}
 	if few {
 		chosen := indexed(packageIn(names), len(names))
 		if chosen.by = packageByIndex(names); len(told) > 0 {
@@ -88,8 +92,51 @@ func exactVersions(packages []*supplychainv1.PackageFilter) (versions []string) 
 	return versions
 }
 
+// exactNames are those of the filters, if each has one. Nobody needs to be asked whether there are such packages: the index of packages
+// will tell.
+func exactNames(packages []*supplychainv1.PackageFilter) (names []string) {
+	for _, p := range packages {
+		if !p.GetExactNameMatch() {
+			return nil
+		}
+		names = append(names, p.GetName())
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// distinct leaves out what is there twice.
+func distinct(packages []*supplychainv1.PackageFilter) (once []*supplychainv1.PackageFilter) {
+	for _, p := range packages {
+		if !slices.ContainsFunc(once, func(other *supplychainv1.PackageFilter) bool { return proto.Equal(p, other) }) {
+			once = append(once, p)
+		}
+	}
+	return once
+}
+
+// nameHas is the condition that a part of a package's name is this text, without regard to case. ent writes it in small letters first,
+// of which neither SQLite nor PostgreSQL with the locale C knows those outside of ASCII: these are left as they are.
+func nameHas(part string) predicate.Dependency {
+	fold, plain := dependency.PackageContainsFold(part), dependency.PackageContains(part)
+	return func(s *entsql.Selector) {
+		switch {
+		case !strings.ContainsFunc(part, func(r rune) bool { return r > unicode.MaxASCII }):
+			fold(s)
+		case s.Dialect() == dialect.SQLite: // whose LIKE has no regard to case
+			plain(s)
+		default:
+			s.Where(entsql.P(func(b *entsql.Builder) {
+				b.WriteString(s.C(dependency.FieldPackage) + " ILIKE ").Arg("%" + likeEscapes.Replace(part) + "%")
+			}))
+		}
+	}
+}
+
+var likeEscapes = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
+
 // packageNames are those of the packages that meet conditions; few is false when there are too many.
-func packageNames(ctx context.Context, db *ent.Client, where ...predicate.DependencyPackage) (names []string, few bool, err error) {
+func packageNames(ctx context.Context, db *ent.Client, fewNames int, where ...predicate.DependencyPackage) (names []string, few bool, err error) {
 	err = db.DependencyPackage.Query().Where(where...).Unique(true).Limit(fewNames+1).
 		Select(dependencypackage.FieldPackage).Scan(ctx, &names)
 	return names, len(names) <= fewNames, err
@@ -159,14 +206,14 @@ func licensed(licenses []string) predicate.Dependency {
 // ofPackage is what one package filter says of the name of a package, of that of a dependency, and of its version (nil: nothing).
 // Databases cannot order versions: where the filter has bounds, the versions that there are of such packages are read first, and
 // those within remain.
-func ofPackage(ctx context.Context, db *ent.Client, f *supplychainv1.PackageFilter) (name predicate.DependencyPackage, where, version predicate.Dependency, err error) {
-	name, where = dependencypackage.PackageContainsFold(f.GetName()), dependency.PackageContainsFold(f.GetName())
+func ofPackage(ctx context.Context, db *ent.Client, fewNames int, f *supplychainv1.PackageFilter) (name predicate.DependencyPackage, where, version predicate.Dependency, err error) {
+	name, where = predicate.DependencyPackage(nameHas(f.GetName())), nameHas(f.GetName())
 	if f.GetExactNameMatch() {
 		name, where = dependencypackage.Package(f.GetName()), dependency.Package(f.GetName())
 	}
 	bounded := f.GetVersionLowerBound() != "" || f.GetVersionUpperBound() != ""
 	if bounded && !f.GetExactNameMatch() {
-		names, few, err := packageNames(ctx, db, name)
+		names, few, err := packageNames(ctx, db, fewNames, name)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -197,23 +244,10 @@ func versionsWithin(ctx context.Context, db *ent.Client, f *supplychainv1.Packag
 		Version   string `sql:"version"`
 	}
 	err = db.Dependency.Query().Where(where).GroupBy(dependency.FieldEcosystem, dependency.FieldVersion).Scan(ctx, &versions)
-	bounds := boundsOf(f)
 	for _, v := range versions {
-		if osv.Affects(bounds, v.Ecosystem, v.Version) {
+		if osv.Within(v.Ecosystem, v.Version, f.GetVersionLowerBound(), f.GetVersionUpperBound()) {
 			within = append(within, v.Ecosystem+"/"+v.Version)
 		}
 	}
 	return within, err
-}
-
-// boundsOf writes the bounds, which belong to the range themselves, as an advisory would.
-func boundsOf(f *supplychainv1.PackageFilter) *storev1.AffectedVersions {
-	bounds := &storev1.AffectedRange{Events: []*storev1.AffectedEvent{{Introduced: "0"}}}
-	if lower := f.GetVersionLowerBound(); lower != "" {
-		bounds.Events[0].Introduced = lower
-	}
-	if upper := f.GetVersionUpperBound(); upper != "" {
-		bounds.Events = append(bounds.Events, &storev1.AffectedEvent{LastAffected: upper})
-	}
-	return &storev1.AffectedVersions{Ranges: []*storev1.AffectedRange{bounds}}
 }

@@ -98,7 +98,10 @@ func TestDependencyFilter(t *testing.T) {
 		{"both bounds", `{"packageFilters":[{"name":"left-pad","exactNameMatch":true,"versionLowerBound":"1.3.1","versionUpperBound":"1.10"}]}`, "left-pad@1.9.1", "acme/web:1"},
 		{"bounds of Python", `{"packageFilters":[{"name":"sure","versionLowerBound":"0.9","versionUpperBound":"1.0"}]}`, "100%_sure@1.0rc1", "acme/web:1"},
 		{"no version", `{"packageFilters":[{"name":"left-pad","versionLowerBound":"new"}]}`, "", ""},
-		{"bounds around nothing", `{"packageFilters":[{"name":"left-pad","versionLowerBound":"3","versionUpperBound":"2"}]}`, "", ""},
+		{"bounds around nothing", `{"packageFilters":[{"name":"left-pad","versionLowerBound":"1.5","versionUpperBound":"1.2"}]}`, "", ""},
+		{"from nothing on", `{"packageFilters":[{"name":"left","versionLowerBound":"0"}]}`, "left-pad@1.3.0 left-pad@1.9.1", "acme/web:2"},
+		{"up to nothing", `{"packageFilters":[{"name":"left","versionUpperBound":"0"}]}`, "", ""},
+		{"the same twice", `{"packageFilters":[{"name":"kit","versionLowerBound":"2.9.0"},{"name":"kit","versionLowerBound":"2.9.0"}]}`, "@acme/kit@2.10.0", "acme/web:1"},
 		{"all together", `{"name":"left","version":"1.9.1","repositoryId":[WEB],"transitivity":["TRANSITIVE"],"ecosystem":["npm"],` +
 			`"lockfilePath":"package-lock.json","license":["MIT"],"packageFilters":[{"name":"pad","versionLowerBound":"1"}],"includeArchived":true}`, "left-pad@1.9.1", "acme/web:1"},
 	}
@@ -134,6 +137,26 @@ func TestDependencyFilter(t *testing.T) {
 		query := fmt.Sprintf("?dependencyFilter.name=kit&dependencyFilter.ecosystem=npm,gomod&dependencyFilter.repositoryId=%d&dependencyFilter.transitivity=DIRECT"+
 			"&dependencyFilter.includeArchived=True&pageSize=1", in.projects["acme/web"])
 		mustContain(t, s.mustDo(t, http.MethodGet, in.v2("/dependencies"+query), ""), `"name":"@acme/kit"`, `"hasMore":false`)
+	})
+}
+
+// Names may have letters of which SQLite does not know the case, and a lockfile has a name.
+func TestDependenciesOfOddNames(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
+		s, in := caller{server}, newInventory(t, server, server.Tenant, "acme/api")
+		in.scan(t, server, "acme/api", map[string][]dependencies.Dependency{
+			"go.sum": {{Ecosystem: "npm", Package: "Ärger-Kit", Version: "1.0.0", Transitivity: "direct"}},
+			" ":      {{Ecosystem: "npm", Package: "lost", Version: "1.0.0", Transitivity: "direct"}},
+		})
+		for _, filter := range []string{`{}`, `{"name":"Ärger"}`, `{"name":"Ärger-kit"}`, `{"packageFilters":[{"name":"Ärger"}]}`, `{"packageFilters":[{"name":"-KIT","versionLowerBound":"1"}]}`} {
+			if _, got := read(t, s, s.Token, in.v1(""), `{"dependencyFilter":`+filter+`}`); got != "Ärger-Kit@1.0.0" {
+				t.Errorf("%s: got %q", filter, got)
+			}
+		}
+		if _, got := read(t, s, s.Token, in.v1("/repositories"), `{}`); got != "acme/api:1" {
+			t.Errorf("repositories: %s", got)
+		}
 	})
 }
 

@@ -218,18 +218,23 @@ func (s *Store) PlanAnew(ctx context.Context, tx *ent.Tx, ids int) error {
 	return err
 }
 
-// ReadAnew reads with statements that PostgreSQL plans for the values that they are given, and by indexes: a plan for any value takes
-// a rare word for a frequent one, and then a walk through the table for short. It is for lists with many filters, which cost more
-// than their plan. fn must not keep db.
+// ReadAnew reads what was committed before it began, with statements that PostgreSQL plans for the values that they are given, and by
+// indexes: a plan for any value takes a rare word for a frequent one, and then a walk through the table for short. It is for lists
+// with many filters, which cost more than their plan, and for which one statement looks up what the next one looks for. fn must
+// not keep db.
 func (s *Store) ReadAnew(ctx context.Context, fn func(db *ent.Client) error) error {
-	if !s.Postgres() {
-		return fn(s.Reader)
+	level := sql.LevelDefault // on SQLite a transaction sees one state anyway
+	if s.Postgres() {
+		level = sql.LevelRepeatableRead
 	}
-	tx, err := s.Reader.Tx(ctx)
+	tx, err := s.Reader.BeginTx(ctx, &sql.TxOptions{Isolation: level, ReadOnly: true})
 	if err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // it only reads
+	if !s.Postgres() {
+		return fn(tx.Client())
+	}
 	if _, err := tx.ExecContext(ctx, "SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true)"); err != nil {
 		return err
 	}

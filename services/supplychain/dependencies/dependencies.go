@@ -79,7 +79,7 @@ func entries(byLockfile map[string][]Dependency) ([]entry, error) {
 		lockfile = clean(lockfile, maxLockfile)
 		for _, d := range list {
 			at := place{lockfile, ecosystem(d.Ecosystem), clean(d.Package, maxPackage), clean(d.Version, maxVersion)}
-			if at.pkg == "" {
+			if at.pkg == "" || at.lockfile == "" {
 				continue
 			}
 			if known := merged[at]; known != nil {

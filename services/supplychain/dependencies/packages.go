@@ -78,26 +78,28 @@ func insertPackages(ctx context.Context, st *store.Store, tx *ent.Tx, list []pac
 
 // Tidy makes the packages of all deployments those of their dependencies: it adds what nodes of a version without that table have
 // stored, and deletes what no dependency is of any more. It writes only where there is something to do, and on PostgreSQL deletes
-// nothing while scans store dependencies: there is a next time.
-func Tidy(ctx context.Context, st *store.Store) error {
-	if err := addMissing(ctx, st); err != nil {
-		return fmt.Errorf("add packages: %w", err)
+// nothing while scans store dependencies: there is a next time. added says that there were some to add: such a node may be at work
+// still.
+func Tidy(ctx context.Context, st *store.Store) (added bool, err error) {
+	if added, err = addMissing(ctx, st); err != nil {
+		return added, fmt.Errorf("add packages: %w", err)
 	}
 	if err := deleteUnused(ctx, st); err != nil {
-		return fmt.Errorf("delete packages: %w", err)
+		return added, fmt.Errorf("delete packages: %w", err)
 	}
-	return nil
+	return added, nil
 }
 
-func addMissing(ctx context.Context, st *store.Store) error {
+func addMissing(ctx context.Context, st *store.Store) (added bool, err error) {
 	for {
 		list, err := missing(ctx, st)
 		if err != nil || len(list) == 0 {
-			return err
+			return added, err
 		}
+		added = true
 		err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error { return insertPackages(ctx, st, tx, list) })
 		if err != nil {
-			return err
+			return added, err
 		}
 	}
 }

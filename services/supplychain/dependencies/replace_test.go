@@ -271,12 +271,13 @@ func TestPackages(t *testing.T) {
 		newer := kit
 		newer.Version = "2"
 		one, other := Scan{DeploymentID: 1, ProjectID: 7, ScanID: 1, At: 1, Complete: true}, Scan{DeploymentID: 2, ProjectID: 9, ScanID: 1, At: 1, Complete: true}
-		tidy := func() {
-			if err := Tidy(t.Context(), st); err != nil {
-				t.Fatal(err)
+		tidy := func(adds bool) {
+			t.Helper()
+			if added, err := Tidy(t.Context(), st); err != nil || added != adds {
+				t.Fatalf("packages were added: %t, want %t: %v", added, adds, err)
 			}
 		}
-		tidy()
+		tidy(false)
 		replace(t, st, one, lockfile(kit, newer, pad))
 		replace(t, st, other, lockfile(kit))
 		requirePackages(t, st, 1, "gomod/kit", "npm/pad MIT")
@@ -286,7 +287,7 @@ func TestPackages(t *testing.T) {
 		replace(t, st, one, lockfile(newer, pad))
 		replace(t, st, other, lockfile())
 		requirePackages(t, st, 1, "gomod/kit", "npm/pad ISC", "npm/pad MIT")
-		tidy()
+		tidy(false)
 		requirePackages(t, st, 1, "gomod/kit", "npm/pad ISC")
 		requirePackages(t, st, 2)
 
@@ -297,10 +298,10 @@ func TestPackages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tidy()
+		tidy(true)
 		requirePackages(t, st, 1, "gomod/kit", "npm/pad ISC")
 		ids := st.Reader.DependencyPackage.Query().IDsX(system)
-		tidy()
+		tidy(false)
 		if again := st.Reader.DependencyPackage.Query().IDsX(system); !slices.Equal(ids, again) {
 			t.Errorf("packages were written again: %v, then %v", ids, again)
 		}
@@ -320,7 +321,8 @@ func TestTidyBesideAScan(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return Tidy(t.Context(), st)
+		_, err = Tidy(t.Context(), st)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -346,7 +348,7 @@ func TestPackagesFromAllSides(t *testing.T) {
 				t.Fatal(err)
 			}
 			var group errgroup.Group
-			group.Go(func() error { return Tidy(t.Context(), st) })
+			group.Go(func() error { _, err := Tidy(t.Context(), st); return err })
 			for project := range int64(3) {
 				scan := Scan{DeploymentID: 1, ProjectID: 10*(round+1) + project, ScanID: 1, At: 1, Complete: true}
 				group.Go(func() error {

@@ -35,6 +35,24 @@ func Affects(affected *storev1.AffectedVersions, ecosystem, version string) bool
 	})
 }
 
+// Within reports whether a version lies between two bounds, which belong to the range themselves; an empty one is none. A version or a
+// bound that the ecosystem cannot read is within no range.
+func Within(ecosystem, version, lower, upper string) bool {
+	version = strings.TrimSpace(version)
+	compare := order(ecosystem, false)
+	if lower != "" {
+		if order, err := compare(version, lower); err != nil || order < 0 {
+			return false
+		}
+	}
+	if upper != "" {
+		if order, err := compare(version, upper); err != nil || order > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // inRange evaluates one range. Events that cannot be read make it match nothing.
 func inRange(r *storev1.AffectedRange, version string, compare func(a, b string) (int, error)) bool {
 	events := r.GetEvents()
