@@ -44,6 +44,7 @@ func TestInvalidOverGRPC(t *testing.T) {
 			`severities[1] must be one of low, medium, high, critical; got "huge"`: {
 				DeploymentSlug: "acme", Severities: []string{"high", "huge"},
 			},
+			"repos[1] must not contain the character U+0000": {DeploymentSlug: "acme", Repos: []string{"web", "a\x00b"}},
 		} {
 			_, err := client.ListFindings(s.Context(t, s.Token), request)
 			if status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != want {

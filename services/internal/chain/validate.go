@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"buf.build/go/protovalidate"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protopath"
+	"google.golang.org/protobuf/reflect/protorange"
 
 	"github.com/palisade/palisade/services/internal/apierr"
 )
@@ -74,5 +77,44 @@ func validateMessage(v protovalidate.Validator, m any) error {
 	if errors.As(err, &invalid) {
 		return apierr.Validation(invalid, message.ProtoReflect().Descriptor())
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return refuseNUL(message)
+}
+
+// refuseNUL lets no text with a NUL in: PostgreSQL cannot store it, and LIKE of SQLite ends there. What scanners found comes
+// as bytes, and is cleaned where it is read.
+func refuseNUL(message proto.Message) error {
+	return protorange.Range(message.ProtoReflect(), func(at protopath.Values) error {
+		last := at.Index(-1)
+		text, _ := last.Value.Interface().(string)
+		if last.Step.Kind() == protopath.MapIndexStep {
+			text += last.Step.MapIndex().String()
+		}
+		if strings.IndexByte(text, 0) < 0 {
+			return nil
+		}
+		field := jsonName(at.Path)
+		return apierr.InvalidArgument(field, "%s must not contain the character U+0000", field)
+	})
+}
+
+// jsonName is the place of a value as clients spell it: target.project, severities[2].
+func jsonName(path protopath.Path) string {
+	var name strings.Builder
+	for _, step := range path[1:] { // the first is the request itself
+		switch step.Kind() {
+		case protopath.FieldAccessStep:
+			if name.Len() > 0 {
+				name.WriteByte('.')
+			}
+			name.WriteString(step.FieldDescriptor().JSONName())
+		case protopath.ListIndexStep:
+			fmt.Fprintf(&name, "[%d]", step.ListIndex())
+		case protopath.MapIndexStep:
+			fmt.Fprintf(&name, "[%s]", apierr.Quote(step.MapIndex().String()))
+		}
+	}
+	return name.String()
 }

@@ -47,10 +47,6 @@ func text(field protoreflect.FieldDescriptor, value any, path string) (protorefl
 		if !utf8.ValidString(v) {
 			return protoreflect.Value{}, apierr.InvalidArgument(path, "%s must be valid UTF-8", path)
 		}
-		if strings.IndexByte(v, 0) >= 0 {
-			// PostgreSQL cannot store it, and nobody means it.
-			return protoreflect.Value{}, apierr.InvalidArgument(path, "%s must not contain the character U+0000", path)
-		}
 		return protoreflect.ValueOfString(v), nil
 	}
 	return protoreflect.Value{}, wrongType(field, path, "a string", value)
