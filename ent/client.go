@@ -48,6 +48,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
+	"github.com/palisade/palisade/ent/pageboundary"
 	"github.com/palisade/palisade/ent/pendingimport"
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
@@ -158,6 +159,8 @@ type Client struct {
 	OnboardingTask *OnboardingTaskClient
 	// PackageManagerConfig is the client for interacting with the PackageManagerConfig builders.
 	PackageManagerConfig *PackageManagerConfigClient
+	// PageBoundary is the client for interacting with the PageBoundary builders.
+	PageBoundary *PageBoundaryClient
 	// PendingImport is the client for interacting with the PendingImport builders.
 	PendingImport *PendingImportClient
 	// ProductFeedback is the client for interacting with the ProductFeedback builders.
@@ -269,6 +272,7 @@ func (c *Client) init() {
 	c.NotificationWebhook = NewNotificationWebhookClient(c.config)
 	c.OnboardingTask = NewOnboardingTaskClient(c.config)
 	c.PackageManagerConfig = NewPackageManagerConfigClient(c.config)
+	c.PageBoundary = NewPageBoundaryClient(c.config)
 	c.PendingImport = NewPendingImportClient(c.config)
 	c.ProductFeedback = NewProductFeedbackClient(c.config)
 	c.Project = NewProjectClient(c.config)
@@ -428,6 +432,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		NotificationWebhook:  NewNotificationWebhookClient(cfg),
 		OnboardingTask:       NewOnboardingTaskClient(cfg),
 		PackageManagerConfig: NewPackageManagerConfigClient(cfg),
+		PageBoundary:         NewPageBoundaryClient(cfg),
 		PendingImport:        NewPendingImportClient(cfg),
 		ProductFeedback:      NewProductFeedbackClient(cfg),
 		Project:              NewProjectClient(cfg),
@@ -514,6 +519,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		NotificationWebhook:  NewNotificationWebhookClient(cfg),
 		OnboardingTask:       NewOnboardingTaskClient(cfg),
 		PackageManagerConfig: NewPackageManagerConfigClient(cfg),
+		PageBoundary:         NewPageBoundaryClient(cfg),
 		PendingImport:        NewPendingImportClient(cfg),
 		ProductFeedback:      NewProductFeedbackClient(cfg),
 		Project:              NewProjectClient(cfg),
@@ -583,13 +589,14 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Finding, c.FindingEvent, c.FindingMatch, c.IdentityChange, c.InstallCheck,
 		c.InstallScan, c.Invitation, c.Membership, c.Notification, c.NotificationEvent,
 		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
-		c.OnboardingTask, c.PackageManagerConfig, c.PendingImport, c.ProductFeedback,
-		c.Project, c.ProjectTag, c.RemediationPolicy, c.ReviewCommentContent, c.Rule,
-		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Scan, c.ScanCoverage,
-		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team,
-		c.TeamMember, c.TeamProject, c.Token, c.TokenRequest, c.User, c.WebhookReceipt,
-		c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding,
-		c.WorkflowFork, c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
+		c.OnboardingTask, c.PackageManagerConfig, c.PageBoundary, c.PendingImport,
+		c.ProductFeedback, c.Project, c.ProjectTag, c.RemediationPolicy,
+		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
+		c.Scan, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Setting,
+		c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
+		c.TokenRequest, c.User, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
+		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
+		c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Use(hooks...)
 	}
@@ -606,13 +613,14 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Finding, c.FindingEvent, c.FindingMatch, c.IdentityChange, c.InstallCheck,
 		c.InstallScan, c.Invitation, c.Membership, c.Notification, c.NotificationEvent,
 		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
-		c.OnboardingTask, c.PackageManagerConfig, c.PendingImport, c.ProductFeedback,
-		c.Project, c.ProjectTag, c.RemediationPolicy, c.ReviewCommentContent, c.Rule,
-		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Scan, c.ScanCoverage,
-		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Setting, c.SigningKey, c.Tag, c.Team,
-		c.TeamMember, c.TeamProject, c.Token, c.TokenRequest, c.User, c.WebhookReceipt,
-		c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding,
-		c.WorkflowFork, c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
+		c.OnboardingTask, c.PackageManagerConfig, c.PageBoundary, c.PendingImport,
+		c.ProductFeedback, c.Project, c.ProjectTag, c.RemediationPolicy,
+		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
+		c.Scan, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Setting,
+		c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
+		c.TokenRequest, c.User, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
+		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
+		c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -689,6 +697,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.OnboardingTask.mutate(ctx, m)
 	case *PackageManagerConfigMutation:
 		return c.PackageManagerConfig.mutate(ctx, m)
+	case *PageBoundaryMutation:
+		return c.PageBoundary.mutate(ctx, m)
 	case *PendingImportMutation:
 		return c.PendingImport.mutate(ctx, m)
 	case *ProductFeedbackMutation:
@@ -5316,6 +5326,140 @@ func (c *PackageManagerConfigClient) mutate(ctx context.Context, m *PackageManag
 	}
 }
 
+// PageBoundaryClient is a client for the PageBoundary schema.
+type PageBoundaryClient struct {
+	config
+}
+
+// NewPageBoundaryClient returns a client for the PageBoundary from the given config.
+func NewPageBoundaryClient(c config) *PageBoundaryClient {
+	return &PageBoundaryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `pageboundary.Hooks(f(g(h())))`.
+func (c *PageBoundaryClient) Use(hooks ...Hook) {
+	c.hooks.PageBoundary = append(c.hooks.PageBoundary, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `pageboundary.Intercept(f(g(h())))`.
+func (c *PageBoundaryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.PageBoundary = append(c.inters.PageBoundary, interceptors...)
+}
+
+// Create returns a builder for creating a PageBoundary entity.
+func (c *PageBoundaryClient) Create() *PageBoundaryCreate {
+	mutation := newPageBoundaryMutation(c.config, OpCreate)
+	return &PageBoundaryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of PageBoundary entities.
+func (c *PageBoundaryClient) CreateBulk(builders ...*PageBoundaryCreate) *PageBoundaryCreateBulk {
+	return &PageBoundaryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PageBoundaryClient) MapCreateBulk(slice any, setFunc func(*PageBoundaryCreate, int)) *PageBoundaryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PageBoundaryCreateBulk{err: fmt.Errorf("calling to PageBoundaryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PageBoundaryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PageBoundaryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for PageBoundary.
+func (c *PageBoundaryClient) Update() *PageBoundaryUpdate {
+	mutation := newPageBoundaryMutation(c.config, OpUpdate)
+	return &PageBoundaryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PageBoundaryClient) UpdateOne(_m *PageBoundary) *PageBoundaryUpdateOne {
+	mutation := newPageBoundaryMutation(c.config, OpUpdateOne, withPageBoundary(_m))
+	return &PageBoundaryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PageBoundaryClient) UpdateOneID(id int64) *PageBoundaryUpdateOne {
+	mutation := newPageBoundaryMutation(c.config, OpUpdateOne, withPageBoundaryID(id))
+	return &PageBoundaryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for PageBoundary.
+func (c *PageBoundaryClient) Delete() *PageBoundaryDelete {
+	mutation := newPageBoundaryMutation(c.config, OpDelete)
+	return &PageBoundaryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PageBoundaryClient) DeleteOne(_m *PageBoundary) *PageBoundaryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PageBoundaryClient) DeleteOneID(id int64) *PageBoundaryDeleteOne {
+	builder := c.Delete().Where(pageboundary.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PageBoundaryDeleteOne{builder}
+}
+
+// Query returns a query builder for PageBoundary.
+func (c *PageBoundaryClient) Query() *PageBoundaryQuery {
+	return &PageBoundaryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePageBoundary},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a PageBoundary entity by its id.
+func (c *PageBoundaryClient) Get(ctx context.Context, id int64) (*PageBoundary, error) {
+	return c.Query().Where(pageboundary.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PageBoundaryClient) GetX(ctx context.Context, id int64) *PageBoundary {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PageBoundaryClient) Hooks() []Hook {
+	hooks := c.hooks.PageBoundary
+	return append(hooks[:len(hooks):len(hooks)], pageboundary.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *PageBoundaryClient) Interceptors() []Interceptor {
+	return c.inters.PageBoundary
+}
+
+func (c *PageBoundaryClient) mutate(ctx context.Context, m *PageBoundaryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PageBoundaryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PageBoundaryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PageBoundaryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PageBoundaryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown PageBoundary mutation op: %q", m.Op())
+	}
+}
+
 // PendingImportClient is a client for the PendingImport schema.
 type PendingImportClient struct {
 	config
@@ -9747,13 +9891,13 @@ type (
 		Dependency, DependencyPackage, Deployment, Finding, FindingEvent, FindingMatch,
 		IdentityChange, InstallCheck, InstallScan, Invitation, Membership,
 		Notification, NotificationEvent, NotificationRule, NotificationSeen,
-		NotificationWebhook, OnboardingTask, PackageManagerConfig, PendingImport,
-		ProductFeedback, Project, ProjectTag, RemediationPolicy, ReviewCommentContent,
-		Rule, RuleAlias, RuleDocument, RuleVersion, Scan, ScanCoverage, ScanPayload,
-		ScmApp, ScmConfig, Setting, SigningKey, Tag, Team, TeamMember, TeamProject,
-		Token, TokenRequest, User, WebhookReceipt, Workflow, WorkflowArtifact,
-		WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
-		WorkflowVersion []ent.Hook
+		NotificationWebhook, OnboardingTask, PackageManagerConfig, PageBoundary,
+		PendingImport, ProductFeedback, Project, ProjectTag, RemediationPolicy,
+		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Scan,
+		ScanCoverage, ScanPayload, ScmApp, ScmConfig, Setting, SigningKey, Tag, Team,
+		TeamMember, TeamProject, Token, TokenRequest, User, WebhookReceipt, Workflow,
+		WorkflowArtifact, WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun,
+		WorkflowTask, WorkflowVersion []ent.Hook
 	}
 	inters struct {
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
@@ -9762,13 +9906,13 @@ type (
 		Dependency, DependencyPackage, Deployment, Finding, FindingEvent, FindingMatch,
 		IdentityChange, InstallCheck, InstallScan, Invitation, Membership,
 		Notification, NotificationEvent, NotificationRule, NotificationSeen,
-		NotificationWebhook, OnboardingTask, PackageManagerConfig, PendingImport,
-		ProductFeedback, Project, ProjectTag, RemediationPolicy, ReviewCommentContent,
-		Rule, RuleAlias, RuleDocument, RuleVersion, Scan, ScanCoverage, ScanPayload,
-		ScmApp, ScmConfig, Setting, SigningKey, Tag, Team, TeamMember, TeamProject,
-		Token, TokenRequest, User, WebhookReceipt, Workflow, WorkflowArtifact,
-		WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
-		WorkflowVersion []ent.Interceptor
+		NotificationWebhook, OnboardingTask, PackageManagerConfig, PageBoundary,
+		PendingImport, ProductFeedback, Project, ProjectTag, RemediationPolicy,
+		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Scan,
+		ScanCoverage, ScanPayload, ScmApp, ScmConfig, Setting, SigningKey, Tag, Team,
+		TeamMember, TeamProject, Token, TokenRequest, User, WebhookReceipt, Workflow,
+		WorkflowArtifact, WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun,
+		WorkflowTask, WorkflowVersion []ent.Interceptor
 	}
 )
 

@@ -46,6 +46,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
+	"github.com/palisade/palisade/ent/pageboundary"
 	"github.com/palisade/palisade/ent/pendingimport"
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
@@ -173,6 +174,7 @@ func checkColumn(t, c string) error {
 			notificationwebhook.Table:  notificationwebhook.ValidColumn,
 			onboardingtask.Table:       onboardingtask.ValidColumn,
 			packagemanagerconfig.Table: packagemanagerconfig.ValidColumn,
+			pageboundary.Table:         pageboundary.ValidColumn,
 			pendingimport.Table:        pendingimport.ValidColumn,
 			productfeedback.Table:      productfeedback.ValidColumn,
 			project.Table:              project.ValidColumn,

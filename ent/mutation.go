@@ -45,6 +45,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
+	"github.com/palisade/palisade/ent/pageboundary"
 	"github.com/palisade/palisade/ent/pendingimport"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/productfeedback"
@@ -124,6 +125,7 @@ const (
 	TypeNotificationWebhook  = "NotificationWebhook"
 	TypeOnboardingTask       = "OnboardingTask"
 	TypePackageManagerConfig = "PackageManagerConfig"
+	TypePageBoundary         = "PageBoundary"
 	TypePendingImport        = "PendingImport"
 	TypeProductFeedback      = "ProductFeedback"
 	TypeProject              = "Project"
@@ -32736,6 +32738,917 @@ func (m *PackageManagerConfigMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *PackageManagerConfigMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown PackageManagerConfig edge %s", name)
+}
+
+// PageBoundaryMutation represents an operation that mutates the PageBoundary nodes in the graph.
+type PageBoundaryMutation struct {
+	config
+	op                Op
+	typ               string
+	id                *int64
+	deployment_id     *int64
+	adddeployment_id  *int64
+	list              *[]byte
+	rows              *int64
+	addrows           *int64
+	walk              *int64
+	addwalk           *int64
+	relevant_since    *int64
+	addrelevant_since *int64
+	finding_id        *int64
+	addfinding_id     *int64
+	ended             *bool
+	served_at         *int64
+	addserved_at      *int64
+	clearedFields     map[string]struct{}
+	done              bool
+	oldValue          func(context.Context) (*PageBoundary, error)
+	predicates        []predicate.PageBoundary
+}
+
+var _ ent.Mutation = (*PageBoundaryMutation)(nil)
+
+// pageboundaryOption allows management of the mutation configuration using functional options.
+type pageboundaryOption func(*PageBoundaryMutation)
+
+// newPageBoundaryMutation creates new mutation for the PageBoundary entity.
+func newPageBoundaryMutation(c config, op Op, opts ...pageboundaryOption) *PageBoundaryMutation {
+	m := &PageBoundaryMutation{
+		config:        c,
+		op:            op,
+		typ:           TypePageBoundary,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withPageBoundaryID sets the ID field of the mutation.
+func withPageBoundaryID(id int64) pageboundaryOption {
+	return func(m *PageBoundaryMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *PageBoundary
+		)
+		m.oldValue = func(ctx context.Context) (*PageBoundary, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().PageBoundary.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withPageBoundary sets the old PageBoundary of the mutation.
+func withPageBoundary(node *PageBoundary) pageboundaryOption {
+	return func(m *PageBoundaryMutation) {
+		m.oldValue = func(context.Context) (*PageBoundary, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m PageBoundaryMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m PageBoundaryMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of PageBoundary entities.
+func (m *PageBoundaryMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *PageBoundaryMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *PageBoundaryMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().PageBoundary.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *PageBoundaryMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *PageBoundaryMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the PageBoundary entity.
+// If the PageBoundary object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PageBoundaryMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *PageBoundaryMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *PageBoundaryMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *PageBoundaryMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetList sets the "list" field.
+func (m *PageBoundaryMutation) SetList(b []byte) {
+	m.list = &b
+}
+
+// List returns the value of the "list" field in the mutation.
+func (m *PageBoundaryMutation) List() (r []byte, exists bool) {
+	v := m.list
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldList returns the old "list" field's value of the PageBoundary entity.
+// If the PageBoundary object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PageBoundaryMutation) OldList(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldList is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldList requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldList: %w", err)
+	}
+	return oldValue.List, nil
+}
+
+// ResetList resets all changes to the "list" field.
+func (m *PageBoundaryMutation) ResetList() {
+	m.list = nil
+}
+
+// SetRows sets the "rows" field.
+func (m *PageBoundaryMutation) SetRows(i int64) {
+	m.rows = &i
+	m.addrows = nil
+}
+
+// Rows returns the value of the "rows" field in the mutation.
+func (m *PageBoundaryMutation) Rows() (r int64, exists bool) {
+	v := m.rows
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRows returns the old "rows" field's value of the PageBoundary entity.
+// If the PageBoundary object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PageBoundaryMutation) OldRows(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRows is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRows requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRows: %w", err)
+	}
+	return oldValue.Rows, nil
+}
+
+// AddRows adds i to the "rows" field.
+func (m *PageBoundaryMutation) AddRows(i int64) {
+	if m.addrows != nil {
+		*m.addrows += i
+	} else {
+		m.addrows = &i
+	}
+}
+
+// AddedRows returns the value that was added to the "rows" field in this mutation.
+func (m *PageBoundaryMutation) AddedRows() (r int64, exists bool) {
+	v := m.addrows
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRows resets all changes to the "rows" field.
+func (m *PageBoundaryMutation) ResetRows() {
+	m.rows = nil
+	m.addrows = nil
+}
+
+// SetWalk sets the "walk" field.
+func (m *PageBoundaryMutation) SetWalk(i int64) {
+	m.walk = &i
+	m.addwalk = nil
+}
+
+// Walk returns the value of the "walk" field in the mutation.
+func (m *PageBoundaryMutation) Walk() (r int64, exists bool) {
+	v := m.walk
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWalk returns the old "walk" field's value of the PageBoundary entity.
+// If the PageBoundary object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PageBoundaryMutation) OldWalk(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWalk is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWalk requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWalk: %w", err)
+	}
+	return oldValue.Walk, nil
+}
+
+// AddWalk adds i to the "walk" field.
+func (m *PageBoundaryMutation) AddWalk(i int64) {
+	if m.addwalk != nil {
+		*m.addwalk += i
+	} else {
+		m.addwalk = &i
+	}
+}
+
+// AddedWalk returns the value that was added to the "walk" field in this mutation.
+func (m *PageBoundaryMutation) AddedWalk() (r int64, exists bool) {
+	v := m.addwalk
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetWalk resets all changes to the "walk" field.
+func (m *PageBoundaryMutation) ResetWalk() {
+	m.walk = nil
+	m.addwalk = nil
+}
+
+// SetRelevantSince sets the "relevant_since" field.
+func (m *PageBoundaryMutation) SetRelevantSince(i int64) {
+	m.relevant_since = &i
+	m.addrelevant_since = nil
+}
+
+// RelevantSince returns the value of the "relevant_since" field in the mutation.
+func (m *PageBoundaryMutation) RelevantSince() (r int64, exists bool) {
+	v := m.relevant_since
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRelevantSince returns the old "relevant_since" field's value of the PageBoundary entity.
+// If the PageBoundary object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PageBoundaryMutation) OldRelevantSince(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRelevantSince is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRelevantSince requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRelevantSince: %w", err)
+	}
+	return oldValue.RelevantSince, nil
+}
+
+// AddRelevantSince adds i to the "relevant_since" field.
+func (m *PageBoundaryMutation) AddRelevantSince(i int64) {
+	if m.addrelevant_since != nil {
+		*m.addrelevant_since += i
+	} else {
+		m.addrelevant_since = &i
+	}
+}
+
+// AddedRelevantSince returns the value that was added to the "relevant_since" field in this mutation.
+func (m *PageBoundaryMutation) AddedRelevantSince() (r int64, exists bool) {
+	v := m.addrelevant_since
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRelevantSince resets all changes to the "relevant_since" field.
+func (m *PageBoundaryMutation) ResetRelevantSince() {
+	m.relevant_since = nil
+	m.addrelevant_since = nil
+}
+
+// SetFindingID sets the "finding_id" field.
+func (m *PageBoundaryMutation) SetFindingID(i int64) {
+	m.finding_id = &i
+	m.addfinding_id = nil
+}
+
+// FindingID returns the value of the "finding_id" field in the mutation.
+func (m *PageBoundaryMutation) FindingID() (r int64, exists bool) {
+	v := m.finding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFindingID returns the old "finding_id" field's value of the PageBoundary entity.
+// If the PageBoundary object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PageBoundaryMutation) OldFindingID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFindingID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFindingID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFindingID: %w", err)
+	}
+	return oldValue.FindingID, nil
+}
+
+// AddFindingID adds i to the "finding_id" field.
+func (m *PageBoundaryMutation) AddFindingID(i int64) {
+	if m.addfinding_id != nil {
+		*m.addfinding_id += i
+	} else {
+		m.addfinding_id = &i
+	}
+}
+
+// AddedFindingID returns the value that was added to the "finding_id" field in this mutation.
+func (m *PageBoundaryMutation) AddedFindingID() (r int64, exists bool) {
+	v := m.addfinding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFindingID resets all changes to the "finding_id" field.
+func (m *PageBoundaryMutation) ResetFindingID() {
+	m.finding_id = nil
+	m.addfinding_id = nil
+}
+
+// SetEnded sets the "ended" field.
+func (m *PageBoundaryMutation) SetEnded(b bool) {
+	m.ended = &b
+}
+
+// Ended returns the value of the "ended" field in the mutation.
+func (m *PageBoundaryMutation) Ended() (r bool, exists bool) {
+	v := m.ended
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEnded returns the old "ended" field's value of the PageBoundary entity.
+// If the PageBoundary object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PageBoundaryMutation) OldEnded(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEnded is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEnded requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEnded: %w", err)
+	}
+	return oldValue.Ended, nil
+}
+
+// ResetEnded resets all changes to the "ended" field.
+func (m *PageBoundaryMutation) ResetEnded() {
+	m.ended = nil
+}
+
+// SetServedAt sets the "served_at" field.
+func (m *PageBoundaryMutation) SetServedAt(i int64) {
+	m.served_at = &i
+	m.addserved_at = nil
+}
+
+// ServedAt returns the value of the "served_at" field in the mutation.
+func (m *PageBoundaryMutation) ServedAt() (r int64, exists bool) {
+	v := m.served_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldServedAt returns the old "served_at" field's value of the PageBoundary entity.
+// If the PageBoundary object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PageBoundaryMutation) OldServedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldServedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldServedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldServedAt: %w", err)
+	}
+	return oldValue.ServedAt, nil
+}
+
+// AddServedAt adds i to the "served_at" field.
+func (m *PageBoundaryMutation) AddServedAt(i int64) {
+	if m.addserved_at != nil {
+		*m.addserved_at += i
+	} else {
+		m.addserved_at = &i
+	}
+}
+
+// AddedServedAt returns the value that was added to the "served_at" field in this mutation.
+func (m *PageBoundaryMutation) AddedServedAt() (r int64, exists bool) {
+	v := m.addserved_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetServedAt resets all changes to the "served_at" field.
+func (m *PageBoundaryMutation) ResetServedAt() {
+	m.served_at = nil
+	m.addserved_at = nil
+}
+
+// Where appends a list predicates to the PageBoundaryMutation builder.
+func (m *PageBoundaryMutation) Where(ps ...predicate.PageBoundary) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the PageBoundaryMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *PageBoundaryMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.PageBoundary, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *PageBoundaryMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *PageBoundaryMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (PageBoundary).
+func (m *PageBoundaryMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *PageBoundaryMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.deployment_id != nil {
+		fields = append(fields, pageboundary.FieldDeploymentID)
+	}
+	if m.list != nil {
+		fields = append(fields, pageboundary.FieldList)
+	}
+	if m.rows != nil {
+		fields = append(fields, pageboundary.FieldRows)
+	}
+	if m.walk != nil {
+		fields = append(fields, pageboundary.FieldWalk)
+	}
+	if m.relevant_since != nil {
+		fields = append(fields, pageboundary.FieldRelevantSince)
+	}
+	if m.finding_id != nil {
+		fields = append(fields, pageboundary.FieldFindingID)
+	}
+	if m.ended != nil {
+		fields = append(fields, pageboundary.FieldEnded)
+	}
+	if m.served_at != nil {
+		fields = append(fields, pageboundary.FieldServedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *PageBoundaryMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case pageboundary.FieldDeploymentID:
+		return m.DeploymentID()
+	case pageboundary.FieldList:
+		return m.List()
+	case pageboundary.FieldRows:
+		return m.Rows()
+	case pageboundary.FieldWalk:
+		return m.Walk()
+	case pageboundary.FieldRelevantSince:
+		return m.RelevantSince()
+	case pageboundary.FieldFindingID:
+		return m.FindingID()
+	case pageboundary.FieldEnded:
+		return m.Ended()
+	case pageboundary.FieldServedAt:
+		return m.ServedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *PageBoundaryMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case pageboundary.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case pageboundary.FieldList:
+		return m.OldList(ctx)
+	case pageboundary.FieldRows:
+		return m.OldRows(ctx)
+	case pageboundary.FieldWalk:
+		return m.OldWalk(ctx)
+	case pageboundary.FieldRelevantSince:
+		return m.OldRelevantSince(ctx)
+	case pageboundary.FieldFindingID:
+		return m.OldFindingID(ctx)
+	case pageboundary.FieldEnded:
+		return m.OldEnded(ctx)
+	case pageboundary.FieldServedAt:
+		return m.OldServedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown PageBoundary field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PageBoundaryMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case pageboundary.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case pageboundary.FieldList:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetList(v)
+		return nil
+	case pageboundary.FieldRows:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRows(v)
+		return nil
+	case pageboundary.FieldWalk:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWalk(v)
+		return nil
+	case pageboundary.FieldRelevantSince:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRelevantSince(v)
+		return nil
+	case pageboundary.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFindingID(v)
+		return nil
+	case pageboundary.FieldEnded:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEnded(v)
+		return nil
+	case pageboundary.FieldServedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetServedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PageBoundary field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *PageBoundaryMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, pageboundary.FieldDeploymentID)
+	}
+	if m.addrows != nil {
+		fields = append(fields, pageboundary.FieldRows)
+	}
+	if m.addwalk != nil {
+		fields = append(fields, pageboundary.FieldWalk)
+	}
+	if m.addrelevant_since != nil {
+		fields = append(fields, pageboundary.FieldRelevantSince)
+	}
+	if m.addfinding_id != nil {
+		fields = append(fields, pageboundary.FieldFindingID)
+	}
+	if m.addserved_at != nil {
+		fields = append(fields, pageboundary.FieldServedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *PageBoundaryMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case pageboundary.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case pageboundary.FieldRows:
+		return m.AddedRows()
+	case pageboundary.FieldWalk:
+		return m.AddedWalk()
+	case pageboundary.FieldRelevantSince:
+		return m.AddedRelevantSince()
+	case pageboundary.FieldFindingID:
+		return m.AddedFindingID()
+	case pageboundary.FieldServedAt:
+		return m.AddedServedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PageBoundaryMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case pageboundary.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case pageboundary.FieldRows:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRows(v)
+		return nil
+	case pageboundary.FieldWalk:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddWalk(v)
+		return nil
+	case pageboundary.FieldRelevantSince:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRelevantSince(v)
+		return nil
+	case pageboundary.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFindingID(v)
+		return nil
+	case pageboundary.FieldServedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddServedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PageBoundary numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *PageBoundaryMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *PageBoundaryMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *PageBoundaryMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown PageBoundary nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *PageBoundaryMutation) ResetField(name string) error {
+	switch name {
+	case pageboundary.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case pageboundary.FieldList:
+		m.ResetList()
+		return nil
+	case pageboundary.FieldRows:
+		m.ResetRows()
+		return nil
+	case pageboundary.FieldWalk:
+		m.ResetWalk()
+		return nil
+	case pageboundary.FieldRelevantSince:
+		m.ResetRelevantSince()
+		return nil
+	case pageboundary.FieldFindingID:
+		m.ResetFindingID()
+		return nil
+	case pageboundary.FieldEnded:
+		m.ResetEnded()
+		return nil
+	case pageboundary.FieldServedAt:
+		m.ResetServedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown PageBoundary field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *PageBoundaryMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *PageBoundaryMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *PageBoundaryMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *PageBoundaryMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *PageBoundaryMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *PageBoundaryMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *PageBoundaryMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown PageBoundary unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *PageBoundaryMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown PageBoundary edge %s", name)
 }
 
 // PendingImportMutation represents an operation that mutates the PendingImport nodes in the graph.

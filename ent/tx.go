@@ -82,6 +82,8 @@ type Tx struct {
 	OnboardingTask *OnboardingTaskClient
 	// PackageManagerConfig is the client for interacting with the PackageManagerConfig builders.
 	PackageManagerConfig *PackageManagerConfigClient
+	// PageBoundary is the client for interacting with the PageBoundary builders.
+	PageBoundary *PageBoundaryClient
 	// PendingImport is the client for interacting with the PendingImport builders.
 	PendingImport *PendingImportClient
 	// ProductFeedback is the client for interacting with the ProductFeedback builders.
@@ -313,6 +315,7 @@ func (tx *Tx) init() {
 	tx.NotificationWebhook = NewNotificationWebhookClient(tx.config)
 	tx.OnboardingTask = NewOnboardingTaskClient(tx.config)
 	tx.PackageManagerConfig = NewPackageManagerConfigClient(tx.config)
+	tx.PageBoundary = NewPageBoundaryClient(tx.config)
 	tx.PendingImport = NewPendingImportClient(tx.config)
 	tx.ProductFeedback = NewProductFeedbackClient(tx.config)
 	tx.Project = NewProjectClient(tx.config)

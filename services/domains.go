@@ -262,6 +262,7 @@ func background(d deps) []jobs.Work {
 	return []jobs.Work{
 		ai.MemoriesBackground(d.store),
 		identity.TokenRequestsBackground(d.store),
+		findings.Background(d.store),
 		scans.Background(d.store, d.log),
 		scans.IndexBackground(d.store, d.log),
 		scans.ScannerBackground(d.store, d.log, scans.UploadOptions{SpoolDir: spoolDir(d.config), Ingested: ingested(d), Calls: d.calls}),

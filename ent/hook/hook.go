@@ -417,6 +417,18 @@ func (f PackageManagerConfigFunc) Mutate(ctx context.Context, m ent.Mutation) (e
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PackageManagerConfigMutation", m)
 }
 
+// The PageBoundaryFunc type is an adapter to allow the use of ordinary
+// function as PageBoundary mutator.
+type PageBoundaryFunc func(context.Context, *ent.PageBoundaryMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f PageBoundaryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.PageBoundaryMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PageBoundaryMutation", m)
+}
+
 // The PendingImportFunc type is an adapter to allow the use of ordinary
 // function as PendingImport mutator.
 type PendingImportFunc func(context.Context, *ent.PendingImportMutation) (ent.Value, error)

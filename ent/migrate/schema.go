@@ -1280,6 +1280,31 @@ var (
 			},
 		},
 	}
+	// PageBoundariesColumns holds the columns for the "page_boundaries" table.
+	PageBoundariesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "list", Type: field.TypeBytes},
+		{Name: "rows", Type: field.TypeInt64},
+		{Name: "walk", Type: field.TypeInt64},
+		{Name: "relevant_since", Type: field.TypeInt64},
+		{Name: "finding_id", Type: field.TypeInt64},
+		{Name: "ended", Type: field.TypeBool},
+		{Name: "served_at", Type: field.TypeInt64},
+	}
+	// PageBoundariesTable holds the schema information for the "page_boundaries" table.
+	PageBoundariesTable = &schema.Table{
+		Name:       "page_boundaries",
+		Columns:    PageBoundariesColumns,
+		PrimaryKey: []*schema.Column{PageBoundariesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "page_boundaries_by_place",
+				Unique:  true,
+				Columns: []*schema.Column{PageBoundariesColumns[1], PageBoundariesColumns[2], PageBoundariesColumns[3]},
+			},
+		},
+	}
 	// PendingImportsColumns holds the columns for the "pending_imports" table.
 	PendingImportsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -2409,6 +2434,7 @@ var (
 		NotificationWebhooksTable,
 		OnboardingTasksTable,
 		PackageManagerConfigsTable,
+		PageBoundariesTable,
 		PendingImportsTable,
 		ProductFeedbacksTable,
 		ProjectsTable,

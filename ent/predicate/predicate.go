@@ -108,6 +108,9 @@ type OnboardingTask func(*sql.Selector)
 // PackageManagerConfig is the predicate function for packagemanagerconfig builders.
 type PackageManagerConfig func(*sql.Selector)
 
+// PageBoundary is the predicate function for pageboundary builders.
+type PageBoundary func(*sql.Selector)
+
 // PendingImport is the predicate function for pendingimport builders.
 type PendingImport func(*sql.Selector)
 

@@ -927,6 +927,30 @@ func (f PackageManagerConfigMutationRuleFunc) EvalMutation(ctx context.Context, 
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.PackageManagerConfigMutation", m)
 }
 
+// The PageBoundaryQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type PageBoundaryQueryRuleFunc func(context.Context, *ent.PageBoundaryQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f PageBoundaryQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.PageBoundaryQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.PageBoundaryQuery", q)
+}
+
+// The PageBoundaryMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type PageBoundaryMutationRuleFunc func(context.Context, *ent.PageBoundaryMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f PageBoundaryMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.PageBoundaryMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.PageBoundaryMutation", m)
+}
+
 // The PendingImportQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type PendingImportQueryRuleFunc func(context.Context, *ent.PendingImportQuery) error
@@ -1822,6 +1846,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.PackageManagerConfigQuery:
 		return q.Filter(), nil
+	case *ent.PageBoundaryQuery:
+		return q.Filter(), nil
 	case *ent.PendingImportQuery:
 		return q.Filter(), nil
 	case *ent.ProductFeedbackQuery:
@@ -1962,6 +1988,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.OnboardingTaskMutation:
 		return m.Filter(), nil
 	case *ent.PackageManagerConfigMutation:
+		return m.Filter(), nil
+	case *ent.PageBoundaryMutation:
 		return m.Filter(), nil
 	case *ent.PendingImportMutation:
 		return m.Filter(), nil

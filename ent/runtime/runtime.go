@@ -39,6 +39,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
+	"github.com/palisade/palisade/ent/pageboundary"
 	"github.com/palisade/palisade/ent/pendingimport"
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
@@ -842,6 +843,19 @@ func init() {
 	packagemanagerconfigDescCredentialKind := packagemanagerconfigFields[8].Descriptor()
 	// packagemanagerconfig.DefaultCredentialKind holds the default value on creation for the credential_kind field.
 	packagemanagerconfig.DefaultCredentialKind = packagemanagerconfigDescCredentialKind.Default.(string)
+	pageboundaryMixin := schema.PageBoundary{}.Mixin()
+	pageboundary.Policy = privacy.NewPolicies(pageboundaryMixin[0], schema.PageBoundary{})
+	pageboundary.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := pageboundary.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	pageboundaryMixinHooks0 := pageboundaryMixin[0].Hooks()
+
+	pageboundary.Hooks[1] = pageboundaryMixinHooks0[0]
 	pendingimportMixin := schema.PendingImport{}.Mixin()
 	pendingimport.Policy = privacy.NewPolicies(pendingimportMixin[0], schema.PendingImport{})
 	pendingimport.Hooks[0] = func(next ent.Mutator) ent.Mutator {

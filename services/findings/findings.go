@@ -22,8 +22,7 @@ const defaultPageSize = 100
 type Findings struct {
 	findingsv1.UnimplementedFindingsServiceServer
 	store   *store.Store
-	pages   *boundaries
-	marks   listMarks
+	places  places
 	shown   *shown
 	sizes   *sizes
 	imports pendingImports
@@ -31,7 +30,12 @@ type Findings struct {
 
 // NewFindings serves findings from the store.
 func NewFindings(st *store.Store) *Findings {
-	return &Findings{store: st, pages: newBoundaries(), marks: newListMarks(), shown: newShown(), sizes: newSizes()}
+	s := &Findings{store: st, places: newMemory(), shown: newShown(), sizes: newSizes()}
+	if st.Postgres() {
+		_, db := st.DB()
+		s.places = shared{db}
+	}
+	return s
 }
 
 // ListFindings is operation 11 of the contract.
@@ -68,7 +72,7 @@ type listing struct {
 func (s *Findings) where(ctx context.Context, of listing) ([]predicate.Finding, error) {
 	where, err := s.sizes.arrange(ctx, s.store.Reader, s.store.Dialect(), of.filter, of.conditions)
 	if err == nil && of.dedup {
-		where = append(where, latestOfIdentity(of.plain(of.conditions)))
+		where = append(where, firstOfIdentity(of.plain(of.conditions)))
 	}
 	return where, err
 }
@@ -80,7 +84,11 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 	if r.PageSize != nil {
 		size = r.GetPageSize()
 	}
-	caller, canonical, err := pageIdentity(ctx, r)
+	const far = int64(1) << 40
+	if number > far/size {
+		return nil, nil
+	}
+	list, err := listOf(ctx, of.deploymentID, r)
 	if err != nil {
 		return nil, err
 	}
@@ -88,64 +96,49 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 	if err != nil {
 		return nil, err
 	}
-	var start boundary
-	if number == 0 {
-		s.marks.cache.Remove(s.pages.list(caller, canonical))
-	} else {
-		var known bool
-		start, known = s.pages.cache.Get(s.pages.key(caller, canonical, size, number-1))
-		if !known {
-			marks := s.marks.of(s.pages.list(caller, canonical))
-			if start, err = s.skip(ctx, where, marks, s.nearest(caller, canonical, marks, number, size), number, size); err != nil {
-				return nil, err
-			}
+	var start place
+	remember := s.places.begin
+	if number > 0 {
+		if start, err = s.places.from(ctx, list, number*size); err != nil {
+			return nil, err
 		}
-		if start.end {
-			if known { // a walk that has ended stays so, however far its caller goes on
-				s.pages.cache.Add(s.pages.key(caller, canonical, size, number), start)
-			}
-			return nil, nil
+		if start.walk > 0 {
+			remember = s.places.add
 		}
 	}
-	page, err := s.readPage(ctx, of.filter, where, start, int(size))
+	var found []place
+	if start.walk == 0 {
+		start.walk = store.Now()
+	}
+	if start.rows < number*size && !start.end {
+		if start, err = s.skip(ctx, where, start, number*size); err != nil {
+			return nil, err
+		}
+		found = append(found, start)
+	}
+	if start.end { // a walk that has ended stays so, however far its caller goes on
+		return nil, nil
+	}
+	page, err := s.readPage(ctx, of.filter, where, start.boundary, int(size))
 	if err != nil {
 		return nil, err
 	}
-	next := boundary{end: int64(len(page.rows)) < size}
+	next := place{walk: start.walk, rows: start.rows + size, boundary: boundary{end: int64(len(page.rows)) < size}}
 	if !next.end {
 		last := &page.rows[len(page.rows)-1]
-		next = boundary{relevantSince: last.relevantSince, id: last.id}
+		next.boundary = boundary{relevantSince: last.relevantSince, id: last.id}
 	}
-	s.pages.cache.Add(s.pages.key(caller, canonical, size, number), next)
+	if err := remember(ctx, list, append(found, next)...); err != nil {
+		page.free()
+		return nil, err
+	}
 	return page, nil
 }
 
-// near is how far behind a page that was served a jump may go to be counted from there.
-const near = 50
-
-// nearest is the place from which a jump to a page is counted: the end of a page shortly before it that was served lately, or else the
-// last mark before it.
-func (s *Findings) nearest(caller string, canonical []byte, left *marks, page, size int64) mark {
-	for back := int64(2); back <= min(near, page); back++ {
-		if from, known := s.pages.cache.Get(s.pages.key(caller, canonical, size, page-back)); known && !from.end {
-			return mark{(page - back + 1) * size, from}
-		}
-	}
-	return left.before(page * size)
-}
-
-// skip finds the last row of the page before a page, counts to it from a place before it, and leaves a mark there.
-func (s *Findings) skip(ctx context.Context, where []predicate.Finding, left *marks, from mark, page, size int64) (boundary, error) {
-	const far = int64(1) << 40
-	if page > far/size {
-		return boundary{end: true}, nil
-	}
-	rows := page * size
-	if from.rows == rows {
-		return from.boundary, nil
-	}
+// skip counts from a place to the one behind so many rows. Its boundary says if there are fewer.
+func (s *Findings) skip(ctx context.Context, where []predicate.Finding, from place, rows int64) (place, error) {
 	if from.rows > 0 {
-		where = append(where, behind(from.boundary))
+		where = append(slices.Clip(where), behind(from.boundary))
 	}
 	var last []struct {
 		RelevantSince int64 `sql:"relevant_since"`
@@ -155,22 +148,21 @@ func (s *Findings) skip(ctx context.Context, where []predicate.Finding, left *ma
 	err := s.store.Reader.Finding.Query().Where(where...).Order(newest(count)).
 		Offset(count-1).Limit(1).Select(finding.FieldRelevantSince, finding.FieldID).Scan(ctx, &last)
 	if err != nil || len(last) == 0 {
-		return boundary{end: true}, err
+		return place{boundary: boundary{end: true}}, err
 	}
-	end := boundary{relevantSince: last[0].RelevantSince, id: last[0].ID}
-	left.add(mark{rows, end})
-	return end, nil
+	return place{walk: from.walk, rows: rows, boundary: boundary{relevantSince: last[0].RelevantSince, id: last[0].ID}}, nil
 }
 
-// pageIdentity says whose list it is, with the projects he sees, and which, without the number and the size of the page.
-func pageIdentity(ctx context.Context, r *findingsv1.ListFindingsRequest) (caller string, canonical []byte, err error) {
+// listOf says whose list it is, with the projects he sees, and which, without the number and the size of the page.
+func listOf(ctx context.Context, deploymentID int64, r *findingsv1.ListFindingsRequest) (listKey, error) {
+	caller := ""
 	if p, ok := access.FromContext(ctx); ok {
 		caller = fmt.Sprintf("%v/%d/%s", p.Kind, p.ID, tenant.Visibility(ctx))
 	}
 	list := proto.CloneOf(r)
 	list.Page, list.PageSize = 0, nil
-	canonical, err = proto.MarshalOptions{Deterministic: true}.Marshal(list)
-	return caller, canonical, err
+	canonical, err := proto.MarshalOptions{Deterministic: true}.Marshal(list)
+	return newListKey(deploymentID, caller, canonical), err
 }
 
 func listFilter(deploymentID int64, r *findingsv1.ListFindingsRequest) *filter {

@@ -154,13 +154,14 @@ func model(facts []fact, projects map[string]int64, r *findingsv1.ListFindingsRe
 	}
 	slices.SortFunc(rows, func(a, b int) int { return cmp.Or(cmp.Compare(facts[b].at, facts[a].at), cmp.Compare(b, a)) })
 	seen, list := map[string]bool{}, []string{}
-	for _, i := range rows {
+	for _, i := range slices.Backward(rows) {
 		identity := facts[i].project + "\x00" + facts[i].print
 		if !r.GetDedup() || !seen[identity] {
 			list = append(list, facts[i].label)
 		}
 		seen[identity] = true
 	}
+	slices.Reverse(list)
 	return list
 }
 

@@ -2,13 +2,16 @@ package findings_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // many are n facts, three of a time: the order of equal times is that of the ids, newest first.
@@ -142,10 +145,81 @@ func TestJumpFromAServedPage(t *testing.T) {
 		page(3, 300, "&status=open")
 		l.seed(t, s, many(20, func(i int, f *fact) { f.label, f.at = fmt.Sprintf("new%d", i), int64(1+i) })...)
 		page(6, 600, "&status=open") // the walk goes on where it was
-		if got := strings.Fields(labels(t, s, "page=3&page_size=101")); !slices.Equal(got, strings.Fields(labels(t, s, "page=0&page_size=404"))[303:]) {
-			t.Errorf("a page of another size begins with %v", got[0])
+		for number, want := range map[string][]string{"page=6&page_size=101": want[606:707], "page=2&page_size=300": want[600:]} {
+			if got := strings.Fields(labels(t, s, "status=open&"+number)); !slices.Equal(got, want) {
+				t.Errorf("%s in the same walk: %v", number, got)
+			}
 		}
 	})
+}
+
+// Page 0 begins a new walk, in which nothing is left of an older one that has ended, and an older one that goes on sees what was
+// there when it began.
+func TestPageZeroBeginsAnew(t *testing.T) {
+	t.Parallel()
+	const n, more = 450, 250
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedMany(t, s, n, nil)
+		want := inOrder(n)
+		page := func(query string, number int) []string {
+			return strings.Fields(labels(t, s, fmt.Sprintf("page=%d%s", number, query)))
+		}
+		const ended, going = "&status=open", "&severities=high&severities=critical&severities=medium&severities=low"
+		for number := range 6 {
+			page(ended, number)
+		}
+		for number := range 3 {
+			page(going, number)
+		}
+		l.seed(t, s, many(more, func(i int, f *fact) { f.label, f.at = fmt.Sprintf("new%d", i), int64(1+i) })...)
+		for _, query := range []string{ended, going} {
+			if first := page(query, 0)[0]; first != fmt.Sprintf("new%d", more-1) {
+				t.Errorf("%s: page 0 begins with %s", query, first)
+			}
+		}
+		for _, number := range []int{6, 4, 2, 3, 5} {
+			from := 100*number - more
+			if got := page(ended, number); number > 2 && !slices.Equal(got, want[from:min(from+100, n)]) || len(got) != min(100, n+more-100*number) {
+				t.Errorf("page %d has %d findings, from %s on", number, len(got), got[0])
+			}
+		}
+		for number := 3; number < 6; number++ { // who began earlier goes on
+			if got := page(going, number); !slices.Equal(got, want[min(100*number, n):min(100*number+100, n)]) {
+				t.Errorf("the older walk: page %d has %d findings", number, len(got))
+			}
+		}
+	})
+}
+
+// Pages of one walk may be served by different nodes.
+func TestWalkOverNodes(t *testing.T) {
+	t.Parallel()
+	const n = 950
+	s := apitest.Start(t, func(c *services.Config) { c.Database = storetest.Postgres(t) })
+	l := seedMany(t, s, n, nil)
+	nodes := []*apitest.Server{s}
+	for range 2 {
+		nodes = append(nodes, apitest.Start(t, func(c *services.Config) {
+			c.Database, c.KeyFile = s.Config.Database, filepath.Join(s.Config.Data, "palisade.key")
+		}))
+	}
+	at := int64(0)
+	for _, query := range []string{"", "&dedup=true", "&status=open"} {
+		want := strings.Fields(labels(t, s, "page_size=3000"+query)) // page 0 of a walk of its own
+		var got []string
+		for page := 0; ; page++ {
+			part := strings.Fields(labels(t, nodes[page%len(nodes)], fmt.Sprintf("page=%d%s", page, query)))
+			if len(part) == 0 {
+				break
+			}
+			got = append(got, part...)
+			at++
+			l.seed(t, s, many(37, func(i int, f *fact) { f.label, f.at = fmt.Sprintf("new%d-%d", at, i), at })...)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %d findings, want %d; first difference at %d", query, len(got), len(want), differsAt(got, want))
+		}
+	}
 }
 
 // Where pages end is remembered for a caller and a filter: neither sees that of another.
@@ -173,7 +247,7 @@ func TestPagesOfOthers(t *testing.T) {
 	})
 }
 
-// With dedup, a finding on several refs is shown once: the newest of those that the filter chooses.
+// With dedup, a finding on several refs is shown once: the oldest of those that the filter chooses.
 func TestDedup(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -191,14 +265,14 @@ func TestDedup(t *testing.T) {
 		)
 		for query, want := range map[string]string{
 			"":                               "dev main old other-project same-ref tie2 tie1",
-			"dedup=true":                     "dev other-project same-ref",
-			"dedup=true&status=open":         "main other-project same-ref",
-			"dedup=true&severities=critical": "main other-project",
+			"dedup=true":                     "old other-project tie1",
+			"dedup=true&status=open":         "old other-project tie1",
+			"dedup=true&severities=critical": "old other-project",
 			"dedup=true&ref=old":             "old",
 			"dedup=true&ref=_default":        "main other-project",
 			"dedup=true&ref=a":               "tie1",
 			"dedup=true&issue_type=sca":      "sca",
-			"dedup=true&rules=py.sqli&categories=security&repos=acme/WEB&policies=rule-board-audit": "dev same-ref",
+			"dedup=true&rules=py.sqli&categories=security&repos=acme/WEB&policies=rule-board-audit": "old tie1",
 		} {
 			if got := labels(t, s, query); got != want {
 				t.Errorf("%s:\n got %s\nwant %s", query, got, want)
@@ -228,6 +302,28 @@ func TestDedupPages(t *testing.T) {
 		}
 		if got := labels(t, s, "dedup=true&page=4"); got != "" {
 			t.Errorf("a page past the end: %s", got)
+		}
+	})
+}
+
+// Another ref that has the same findings does not move those that a walk has not come to.
+func TestDedupWhileAnotherRefArrives(t *testing.T) {
+	t.Parallel()
+	const n = 450
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		same := func(ref string, at int64) []fact {
+			return many(n, func(i int, f *fact) { f.print, f.ref, f.at = fmt.Sprint(i), ref, at })
+		}
+		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
+		l.seed(t, s, same("refs/heads/main", 1)...)
+		var got []string
+		for page := range 6 {
+			got = append(got, strings.Fields(labels(t, s, fmt.Sprintf("dedup=true&page=%d", page)))...)
+			l.seed(t, s, same(fmt.Sprintf("refs/pull/%d/merge", page), 2)...)
+		}
+		slices.Sort(got)
+		if len(got) != n || len(slices.Compact(got)) != n {
+			t.Errorf("%d findings, %d of them different, want %d", len(got), len(slices.Compact(got)), n)
 		}
 	})
 }

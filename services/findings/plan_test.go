@@ -162,7 +162,7 @@ func TestPlansOfTeamsUseIndexes(t *testing.T) {
 		request *findingsv1.ListFindingsRequest
 	}{
 		{"nothing", &findingsv1.ListFindingsRequest{}},
-		{"a deep page", &findingsv1.ListFindingsRequest{Page: 3, PageSize: &size}},
+		{"a deep page", &findingsv1.ListFindingsRequest{Since: 1, Page: 3, PageSize: &size}},
 		{"dedup", &findingsv1.ListFindingsRequest{Dedup: true}},
 		{"repos", &findingsv1.ListFindingsRequest{Repos: []string{"acme/p07"}}},
 		{"status and severities", &findingsv1.ListFindingsRequest{Status: "open", Severities: []string{"critical", "high"}}},

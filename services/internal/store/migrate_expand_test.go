@@ -115,7 +115,7 @@ type schemaSoFar struct {
 
 var (
 	unusedSince  = regexp.MustCompile(`(?m)^-- unused since v\d+\.\d+\.\d+: \S`)
-	createTable  = regexp.MustCompile(`^CREATE TABLE "(\w+)"`)
+	createTable  = regexp.MustCompile(`^CREATE (?:UNLOGGED )?TABLE "(\w+)"`)
 	createUnique = regexp.MustCompile(`^CREATE UNIQUE INDEX (?:CONCURRENTLY )?"(\w+)" ON "(\w+)" \(([^)]*)\)`)
 	dropIndex    = regexp.MustCompile(`^DROP INDEX (?:CONCURRENTLY )?(?:IF EXISTS )?"(\w+)"`)
 	alterTable   = regexp.MustCompile(`(?s)^ALTER TABLE "(\w+)" (.*)$`)

@@ -38,7 +38,7 @@ type ListFindingsRequest struct {
 	Since float64 `protobuf:"fixed64,3,opt,name=since,proto3" json:"since,omitempty"`
 	// Zero-based number of the page.
 	Page int64 `protobuf:"varint,4,opt,name=page,proto3" json:"page,omitempty"`
-	// True collapses a finding that is on several refs into one: the one with the newest relevant_since.
+	// True collapses a finding that is on several refs into one: the one with the oldest relevant_since.
 	Dedup bool `protobuf:"varint,5,opt,name=dedup,proto3" json:"dedup,omitempty"`
 	// Findings per page, 100 to 3000; 100 when absent.
 	PageSize *int64 `protobuf:"varint,6,opt,name=page_size,proto3,oneof" json:"page_size,omitempty"`

@@ -1,0 +1,43 @@
+package findings
+
+import (
+	"context"
+
+	"github.com/riverqueue/river"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/pageboundary"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// Background is what lists of findings need done when nobody calls.
+func Background(st *store.Store) jobs.Work {
+	return jobs.Work{
+		Register: func(workers *river.Workers) { river.AddWorker(workers, &oldPlacesWorker{store: st}) },
+		Periodic: []*river.PeriodicJob{jobs.Every(placesKept, oldPlaces{})},
+	}
+}
+
+// oldPlaces is the periodic job that deletes the boundaries of pages that were served too long ago.
+type oldPlaces struct{}
+
+// Kind is the name in the queue.
+func (oldPlaces) Kind() string { return "old_page_boundaries" }
+
+// InsertOpts keep runs from piling up while no node works.
+func (oldPlaces) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
+
+type oldPlacesWorker struct {
+	river.WorkerDefaults[oldPlaces]
+	store *store.Store
+}
+
+// Work deletes them in all deployments.
+func (w *oldPlacesWorker) Work(ctx context.Context, _ *river.Job[oldPlaces]) error {
+	return w.store.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+		_, err := tx.PageBoundary.Delete().Where(pageboundary.ServedAtLT(store.Now() - placesKept.Microseconds())).Exec(ctx)
+		return err
+	})
+}

@@ -1,0 +1,170 @@
+package findings
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/expirable"
+)
+
+// boundary is the last row of a page in the order of lists: the next page begins behind it.
+type boundary struct {
+	relevantSince, id int64
+	end               bool // nothing follows
+}
+
+// place is where a page may begin: behind so many rows of its list, of which the boundary's is the last. It belongs to a walk,
+// which begins when page 0 is served, or a page of a list that nobody has asked for lately.
+type place struct {
+	walk int64 // when it began, in microseconds
+	rows int64
+	boundary
+}
+
+// places remembers where served pages ended, so that page N+1 after page N costs what page 0 costs, and so that a walk over all
+// pages neither misses nor doubles a finding when others arrive meanwhile. It does so for placesKept after a page was served.
+type places interface {
+	// from returns the place behind so many rows, or else the last one before it of the latest walk: the beginning of the
+	// list, the zero value, when there is none.
+	from(ctx context.Context, of listKey, rows int64) (place, error)
+	// begin remembers places of a new walk, in ascending order. Of each older walk only where it is now stays true, so that
+	// it may go on; one that has ended is forgotten. Where the last place is already as it says, the walk goes on instead.
+	begin(ctx context.Context, of listKey, found ...place) error
+	// add remembers places of a walk.
+	add(ctx context.Context, of listKey, found ...place) error
+}
+
+// placesKept is how long places are remembered.
+const placesKept = 15 * time.Minute
+
+// listKey identifies a list: its deployment, caller, what he sees, and filter.
+type listKey struct {
+	deploymentID int64
+	digest       [sha256.Size]byte
+}
+
+func newListKey(deploymentID int64, caller string, filter []byte) listKey {
+	h := sha256.New()
+	var n [8]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(len(caller)))
+	h.Write(n[:])
+	h.Write([]byte(caller))
+	h.Write(filter)
+	return listKey{deploymentID, [sha256.Size]byte(h.Sum(nil))}
+}
+
+const (
+	// placesNear are remembered in any case behind a new one: who walks may ask for a page again.
+	placesNear = 50
+	// placesApart is how many rows are between two others at most: counting so many takes less than a millisecond.
+	placesApart = 10_000
+)
+
+// memory is the places of a node that shares its database with nobody.
+type memory struct {
+	mu    sync.Mutex
+	lists *expirable.LRU[listKey, *listPlaces]
+}
+
+func newMemory() *memory {
+	return &memory{lists: expirable.NewLRU[listKey, *listPlaces](1000, nil, placesKept)}
+}
+
+// listPlaces are those of one list.
+type listPlaces struct {
+	latest int64   // walk
+	at     []place // by rows, no two behind the same number
+}
+
+func (m *memory) from(_ context.Context, of listKey, rows int64) (place, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, ok := m.lists.Get(of)
+	if !ok {
+		return place{}, nil
+	}
+	i, exact := known.find(rows)
+	if exact {
+		return known.at[i], nil
+	}
+	for i--; i >= 0; i-- {
+		if known.at[i].walk == known.latest {
+			return known.at[i], nil
+		}
+	}
+	return place{}, nil
+}
+
+func (m *memory) begin(_ context.Context, of listKey, found ...place) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.list(of)
+	last := found[len(found)-1]
+	if i, exact := known.find(last.rows); exact && known.at[i].boundary == last.boundary {
+		return nil
+	}
+	known.keepFrontiers()
+	known.latest = last.walk
+	for _, p := range found {
+		known.put(p)
+	}
+	return nil
+}
+
+func (m *memory) add(_ context.Context, of listKey, found ...place) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.list(of)
+	for _, p := range found {
+		known.put(p)
+	}
+	return nil
+}
+
+// list returns the places of a list, which are kept from now on.
+func (m *memory) list(of listKey) *listPlaces {
+	known, ok := m.lists.Peek(of)
+	if !ok {
+		known = &listPlaces{}
+	}
+	m.lists.Add(of, known)
+	return known
+}
+
+func (l *listPlaces) find(rows int64) (int, bool) {
+	return slices.BinarySearchFunc(l.at, rows, func(p place, rows int64) int { return cmp.Compare(p.rows, rows) })
+}
+
+// put adds a place or replaces the one behind the same number of rows, and thins out those far before it.
+func (l *listPlaces) put(p place) {
+	i, exact := l.find(p.rows)
+	if exact {
+		l.at[i] = p
+		return
+	}
+	l.at = slices.Insert(l.at, i, p)
+	far := i - placesNear
+	if far < 1 || l.at[far].walk != p.walk || l.at[far+1].rows-l.at[far-1].rows > placesApart {
+		return
+	}
+	l.at = slices.Delete(l.at, far, far+1)
+}
+
+// keepFrontiers forgets all places but the last one of each walk that has not ended.
+func (l *listPlaces) keepFrontiers() {
+	var kept []place
+	seen := map[int64]bool{}
+	for _, p := range slices.Backward(l.at) {
+		if !seen[p.walk] && !p.end {
+			kept = append(kept, p)
+		}
+		seen[p.walk] = true
+	}
+	slices.Reverse(kept)
+	l.at = kept
+}

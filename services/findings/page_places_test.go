@@ -1,0 +1,66 @@
+package findings
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
+)
+
+// Both memories of places say the same about walks that follow each other and interleave, but that the one in the process
+// forgets some places that a count reaches at once.
+func TestPlacesEqualModel(t *testing.T) {
+	t.Parallel()
+	st, err := store.Open(t.Context(), store.Options{Database: storetest.Postgres(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	_, db := st.DB()
+	lists := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		ctx := context.Background()
+		lists++
+		of := newListKey(1, "caller", []byte(strconv.Itoa(lists)))
+		inProcess, inDatabase := newMemory(), shared{db}
+		type walker struct{ walk, rows, size int64 }
+		var walkers []*walker
+		clock := int64(0)
+		for range rapid.IntRange(1, 150).Draw(rt, "steps") {
+			clock++
+			if len(walkers) == 0 || rapid.IntRange(0, 20).Draw(rt, "begin") == 0 {
+				w := &walker{clock, 0, rapid.SampledFrom([]int64{100, 300, 3000}).Draw(rt, "size")}
+				walkers = append(walkers, w)
+			}
+			w := rapid.SampledFrom(walkers).Draw(rt, "walker")
+			remember := []func(context.Context, listKey, ...place) error{inProcess.add, inDatabase.add}
+			if w.rows == 0 {
+				remember = []func(context.Context, listKey, ...place) error{inProcess.begin, inDatabase.begin}
+			}
+			w.rows += w.size
+			p := place{w.walk, w.rows, boundary{relevantSince: w.walk, id: w.rows, end: rapid.IntRange(0, 30).Draw(rt, "end") == 0}}
+			for _, do := range remember {
+				if err := do(ctx, of, p); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			for _, rows := range []int64{w.rows, max(100, w.rows-w.size), 100 * rapid.Int64Range(1, 400).Draw(rt, "rows")} {
+				got, _ := inProcess.from(ctx, of, rows)
+				want, err := inDatabase.from(ctx, of, rows)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if got != want && (got.walk != want.walk && want.rows == rows || want.rows-got.rows > placesApart || got.rows > want.rows) {
+					rt.Fatalf("behind %d rows: the process says %+v, the database %+v", rows, got, want)
+				}
+			}
+			if got, _ := inProcess.from(ctx, of, w.rows); got != p {
+				rt.Fatalf("got %+v, want %+v", got, p)
+			}
+		}
+	})
+}
