@@ -40,14 +40,13 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 	if len(tables) == 0 {
 		return
 	}
-	reader, _ := s.Store.DB()
-	plan := apitest.Explain(t, s.Store, reader, statement)
+	plan := explain(t, s, statement)
 	scans := sqliteScan
 	if s.Store.Postgres() {
 		scans = postgresScan
 	}
 	for _, scan := range scans.FindAllStringSubmatch(plan, -1) {
-		if table := tables[scan[1]]; table != "" && !wholly(what, table, statement.Text) {
+		if table := tables[scan[1]]; table != "" && !wholly(what, table) {
 			t.Errorf("%s: all of %s is read:\n%s\n%s", what, table, statement.Text, plan)
 		}
 	}
@@ -94,12 +93,31 @@ func bounded(what, table string) bool {
 	})
 }
 
-// firstFound matches statements that ask whether there is a row, or a second one: they stop there.
+// explain gives the plan of a statement. One that asks whether there is a row, or a second one, PostgreSQL likes to begin reading the table for,
+// where it expects many: it is asked what else it has, for when there is none.
+func explain(t *testing.T, s *apitest.Server, statement apitest.Statement) string {
+	t.Helper()
+	reader, _ := s.Store.DB()
+	if !s.Store.Postgres() || !firstFound.MatchString(statement.Text) {
+		return apitest.Explain(t, s.Store, reader, statement)
+	}
+	tx, err := reader.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "SET LOCAL enable_seqscan = off"); err != nil {
+		t.Fatal(err)
+	}
+	return apitest.Explain(t, s.Store, tx, statement)
+}
+
+// firstFound matches statements that ask whether there is a row, or a second one.
 var firstFound = regexp.MustCompile(`LIMIT [12]$|EXISTS \(SELECT 1 FROM teams`)
 
-// wholly says that a plan may read a table from its beginning: it has few rows, or one found is enough.
-func wholly(what, table, statement string) bool {
-	return slices.Contains([]string{"audit_heads", "deployments", "signing_keys", "workflows"}, table) || firstFound.MatchString(statement) || bounded(what, table)
+// wholly says that a plan may read a table from its beginning: it has few rows.
+func wholly(what, table string) bool {
+	return slices.Contains([]string{"audit_heads", "deployments", "signing_keys", "workflows"}, table) || bounded(what, table)
 }
 
 // ofServer says that none of the tables is a tenant's. What credentials are looked up by is not either: it says whose they are.
