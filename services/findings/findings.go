@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
@@ -68,13 +69,40 @@ type listing struct {
 	dedup      bool
 }
 
-// where gives the conditions of a list in the form that the database serves best.
-func (s *Findings) where(ctx context.Context, of listing) ([]predicate.Finding, error) {
-	where, err := s.sizes.arrange(ctx, s.store.Reader, s.store.Dialect(), of.filter, of.conditions)
-	if err == nil && of.dedup {
-		where = append(where, firstOfIdentity(of.plain(of.conditions)))
+// chosen are the conditions of a list in the form that the database serves best. With projects a page is put together from theirs.
+type chosen struct {
+	where    []predicate.Finding
+	projects []int64
+}
+
+func (s *Findings) chosen(ctx context.Context, of listing) (c chosen, err error) {
+	if c.projects, err = of.heads(ctx, s.store.Reader, of.conditions); err != nil {
+		return c, err
 	}
-	return where, err
+	if c.projects != nil {
+		c.where = of.ofHeads(of.conditions)
+	} else if c.where, err = s.sizes.arrange(ctx, s.store.Reader, s.store.Dialect(), of.filter, of.conditions); err != nil {
+		return c, err
+	}
+	if of.dedup {
+		c.where = append(c.where, firstOfIdentity(of.plain(of.conditions)))
+	}
+	return c, nil
+}
+
+// and adds conditions.
+func (c chosen) and(more ...predicate.Finding) chosen {
+	c.where = append(slices.Clip(c.where), more...)
+	return c
+}
+
+// newest queries so many of the newest findings.
+func (c chosen) newest(db *ent.Client, rows int) *ent.FindingQuery {
+	where := c.where
+	if c.projects != nil {
+		where = []predicate.Finding{newestOfEach(c.projects, rows, c.where)}
+	}
+	return db.Finding.Query().Where(where...).Order(newest(rows))
 }
 
 // page reads one page. Its beginning is known when the page before was served lately; else it is counted along the index
@@ -92,7 +120,7 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 	if err != nil {
 		return nil, err
 	}
-	where, err := s.where(ctx, of)
+	chosen, err := s.chosen(ctx, of)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +139,7 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 		start.walk = store.Now()
 	}
 	if start.rows < number*size && !start.end {
-		if start, err = s.skip(ctx, where, start, number*size); err != nil {
+		if start, err = s.skip(ctx, chosen, start, number*size); err != nil {
 			return nil, err
 		}
 		found = append(found, start)
@@ -119,7 +147,7 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 	if start.end { // a walk that has ended stays so, however far its caller goes on
 		return nil, nil
 	}
-	page, err := s.readPage(ctx, of.filter, where, start.boundary, int(size))
+	page, err := s.readPage(ctx, of.filter, chosen, start.boundary, int(size))
 	if err != nil {
 		return nil, err
 	}
@@ -136,16 +164,16 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 }
 
 // skip counts from a place to the one behind so many rows. Its boundary says if there are fewer.
-func (s *Findings) skip(ctx context.Context, where []predicate.Finding, from place, rows int64) (place, error) {
+func (s *Findings) skip(ctx context.Context, of chosen, from place, rows int64) (place, error) {
 	if from.rows > 0 {
-		where = append(slices.Clip(where), behind(from.boundary))
+		of = of.and(behind(from.boundary))
 	}
 	var last []struct {
 		RelevantSince int64 `sql:"relevant_since"`
 		ID            int64 `sql:"id"`
 	}
 	count := int(rows - from.rows)
-	err := s.store.Reader.Finding.Query().Where(where...).Order(newest(count)).
+	err := of.newest(s.store.Reader, count).
 		Offset(count-1).Limit(1).Select(finding.FieldRelevantSince, finding.FieldID).Scan(ctx, &last)
 	if err != nil || len(last) == 0 {
 		return place{boundary: boundary{end: true}}, err

@@ -94,14 +94,14 @@ func (p *pageRows) free() {
 }
 
 // readPage reads one page in the order of lists, which begins behind start. The caller frees it.
-func (s *Findings) readPage(ctx context.Context, f *filter, where []predicate.Finding, start boundary, size int) (*pageRows, error) {
+func (s *Findings) readPage(ctx context.Context, f *filter, of chosen, start boundary, size int) (*pageRows, error) {
 	page := pagePool.Get().(*pageRows)
 	var bare []int
 	for known := s.imports.of(f.deploymentID); ; known = nil {
 		page.rows, page.packed, bare = slices.Grow(page.rows[:0], size), page.packed[:0], bare[:0]
 		var pending []int64
 		for _, part := range around(known, start) {
-			found, err := s.readPart(ctx, page, f, append(slices.Clip(where), part...), size)
+			found, err := s.readPart(ctx, page, f, of.and(part...), size)
 			if err != nil {
 				return nil, err
 			}
@@ -128,7 +128,7 @@ type pagePart struct {
 }
 
 // readPart appends those rows to a page for which there is room in its size.
-func (s *Findings) readPart(ctx context.Context, page *pageRows, f *filter, where []predicate.Finding, size int) (part pagePart, err error) {
+func (s *Findings) readPart(ctx context.Context, page *pageRows, f *filter, of chosen, size int) (part pagePart, err error) {
 	columns := []string{finding.FieldID, historyName, finding.FieldPolicyMode}
 	if f.issueType == sca {
 		columns = []string{finding.FieldID, historyName, finding.FieldExposure, finding.FieldMalicious}
@@ -139,7 +139,7 @@ func (s *Findings) readPart(ctx context.Context, page *pageRows, f *filter, wher
 	}
 	before := len(page.packed)
 	var once []sql.NullString
-	page.packed, once, err = store.Packed(ctx, s.pageQuery(where, size-len(page.rows), columns[2:]), packing, page.packed)
+	page.packed, once, err = store.Packed(ctx, s.pageQuery(of, size-len(page.rows), columns[2:]), packing, page.packed)
 	if err != nil {
 		return part, err
 	}
@@ -164,8 +164,8 @@ const historyName = "history"
 const revisionQuery = "SELECT catalog_revision FROM deployments WHERE id = ?"
 
 // pageQuery names one column before it replaces them, or ent would quote the names of all.
-func (s *Findings) pageQuery(where []predicate.Finding, size int, more []string) *ent.FindingSelect {
-	return s.store.Reader.Finding.Query().Where(where...).Order(newest(size)).Limit(size).Select(finding.FieldID).Modify(func(sel *entsql.Selector) {
+func (s *Findings) pageQuery(of chosen, size int, more []string) *ent.FindingSelect {
+	return of.newest(s.store.Reader, size).Limit(size).Select(finding.FieldID).Modify(func(sel *entsql.Selector) {
 		sel.Select(sel.C(finding.FieldID), sel.C(finding.FieldContent))
 		sel.AppendSelectExprAs(entsql.Raw(historyColumn), historyName)
 		for _, column := range more {

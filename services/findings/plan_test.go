@@ -27,7 +27,7 @@ var onFindings = regexp.MustCompile("FROM [`\"]findings[`\"]")
 // recorded opens the server's database once more, with a record of the queries on findings that look for them.
 func recorded(t *testing.T, s *apitest.Server) (*store.Store, *apitest.Queries) {
 	t.Helper()
-	return apitest.OpenRecorded(t, s, func(query string) bool { return onFindings.MatchString(query) && !byID.MatchString(query) })
+	return apitest.OpenRecorded(t, s, func(query string) bool { return onFindings.MatchString(query) && (!byID.MatchString(query) || strings.Contains(query, "ORDER BY")) })
 }
 
 // seedForPlans stores 20,000 findings of a tenant beside 20,000 of another one, with values as a real tenant has them:
@@ -189,7 +189,7 @@ func TestPlansOfTeamsUseIndexes(t *testing.T) {
 					continue
 				}
 				index := ""
-				if who == "a small team" && c.name == "nothing" {
+				if c.name == "nothing" || c.name == "_default" || c.name == "status and severities" {
 					index = "findings_list_project"
 				}
 				requireTeamIndexes(t, st, who+", findings by "+c.name, index, seen.Take())

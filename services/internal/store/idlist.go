@@ -41,6 +41,16 @@ func (s *Store) InIDs(ids []int64) (condition string, parameters []any) {
 	return before + "?" + after, []any{list}
 }
 
+// IDRows writes a table of ids for a FROM clause; id is its only column.
+func IDRows(b *entsql.Builder, name string, ids []int64) {
+	list, _, _ := idList(b.Dialect(), ids)
+	if b.Dialect() == dialect.Postgres {
+		b.WriteString("(SELECT unnest(CAST(").Arg(list).WriteString(" AS bigint[])) AS id) AS " + name)
+		return
+	}
+	b.WriteString("(SELECT value AS id FROM json_each(").Arg(list).WriteString(")) AS " + name)
+}
+
 // Parameters makes each value of a list a parameter of its own.
 func Parameters[T any](list []T) []any {
 	parameters := make([]any, len(list))
