@@ -2,10 +2,13 @@ package findings_test
 
 import (
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/services"
@@ -220,6 +223,32 @@ func TestWalkOverNodes(t *testing.T) {
 			t.Errorf("%s: %d findings, want %d; first difference at %d", query, len(got), len(want), differsAt(got, want))
 		}
 	}
+}
+
+// Many may walk over one list with one token, and begin anew while it changes: none is refused.
+func TestManyWalkersAtOnce(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedMany(t, s, 650, nil)
+		var walkers errgroup.Group
+		for range 12 {
+			walkers.Go(func() error {
+				for page := range 30 {
+					path := fmt.Sprintf("%s?page=%d&page_size=%d", listPath, page%6, 100+100*(page/18))
+					if answer := s.Do(t, s.Token, http.MethodGet, path, ""); answer.Status != http.StatusOK {
+						return fmt.Errorf("page %d: %d %s", page%6, answer.Status, answer.Body)
+					}
+				}
+				return nil
+			})
+		}
+		for i := range 20 {
+			l.seed(t, s, fact{label: fmt.Sprintf("new%d", i), at: int64(1 + i)})
+		}
+		if err := walkers.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Where pages end is remembered for a caller and a filter: neither sees that of another.
