@@ -117,6 +117,9 @@ func TestLoginLeavesNoTrace(t *testing.T) {
 	if response, body := send(t, http.MethodPost, base+requests, "", ask); response.StatusCode != http.StatusNotFound {
 		t.Errorf("again: %d %s", response.StatusCode, body)
 	}
+	if err := s.lines.Flush(); err != nil {
+		t.Error(err)
+	}
 	for place, content := range map[string][]byte{"log": []byte(out.String()), "data while it waits": waiting, "data": stored(t, cfg.Data)} {
 		if !strings.Contains(string(content), "ConfirmTokenRequest") {
 			t.Errorf("the %s says nothing of the confirmation: this test looks at the wrong place", place)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/telemetry"
 	"github.com/palisade/palisade/services/internal/traffic"
 )
 
@@ -44,6 +45,7 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 type Server struct {
 	config    Config
 	log       *slog.Logger
+	lines     *telemetry.LogBuffer // of log
 	listeners *listeners
 	addresses Addresses
 	grpc      *grpc.Server
@@ -85,8 +87,9 @@ func (s *Server) onClose(name string, fn func(ctx context.Context) error) {
 	s.closers = append(s.closers, closer{name, fn})
 }
 
-// run serves all ports until Stop or until one of them fails.
+// run serves all ports until Stop or until one of them fails. Only meanwhile the lines of the log wait for one another.
 func (s *Server) run() {
+	s.lines.Gather()
 	failed := make(chan error, 3)
 	serve := func(key string, fn func() error) {
 		go func() {
@@ -110,6 +113,7 @@ func (s *Server) run() {
 		case err = <-failed:
 			s.log.Error("a listener failed; stopping", "error", err)
 		}
+		_ = s.lines.Through() // a second signal gives no time to write what waits
 		s.err = errors.Join(err, s.shutdown())
 		close(s.done)
 	}()

@@ -34,12 +34,13 @@ func start(ctx context.Context, cfg Config, stderr io.Writer, list domainList) (
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	log, err := telemetry.NewLogger(stderr, cfg.LogFormat, cfg.LogLevel)
+	lines := telemetry.NewLogBuffer(stderr)
+	log, err := telemetry.NewLogger(lines, cfg.LogFormat, cfg.LogLevel)
 	if err != nil {
 		return nil, err
 	}
 	relaxGC()
-	s := &Server{config: cfg, log: log, stop: make(chan struct{}), done: make(chan struct{})}
+	s := &Server{config: cfg, log: log, lines: lines, stop: make(chan struct{}), done: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.closeAll(context.WithoutCancel(ctx)))

@@ -131,13 +131,17 @@ func TestServerFromEmptyStore(t *testing.T) {
 			if code, _ := get(t, http.DefaultClient, base+"/api/v1/deployments", ""); code != http.StatusUnauthorized {
 				t.Errorf("without a token: %d", code)
 			}
+			checkMetrics(t, s)
+			checkGRPC(t, s, token)
+			s.Stop()
+			if err := s.Wait(); err != nil {
+				t.Error(err)
+			}
 			if strings.Count(out.String(), token) != 2 {
 				t.Errorf("the token is in the log:\n%s", out)
 			}
-			checkMetrics(t, s)
-			checkGRPC(t, s, token)
 			if database == "sqlite" {
-				checkSecondStart(t, s, cfg, token)
+				checkSecondStart(t, cfg, token)
 			}
 		})
 	}
@@ -191,19 +195,43 @@ func checkGRPC(t *testing.T, s *Server, token string) {
 	}
 }
 
-// checkSecondStart restarts the server: nothing is created or printed again, and the first token still works.
-func checkSecondStart(t *testing.T, s *Server, cfg Config, token string) {
+// checkSecondStart starts the server again: nothing is created or printed again, and the first token still works.
+func checkSecondStart(t *testing.T, cfg Config, token string) {
 	t.Helper()
-	s.Stop()
-	if err := s.Wait(); err != nil {
-		t.Error(err)
-	}
 	again, out := startServer(t, cfg, domains)
 	if out.token() != "" {
 		t.Error("the second start prints a token")
 	}
 	if code, body := get(t, http.DefaultClient, "http://"+again.Addresses().HTTP+"/api/v1/deployments", token); code != http.StatusOK {
 		t.Errorf("the first token after a restart: %d %s", code, body)
+	}
+}
+
+// Lines wait for one another while the server serves; none is lost when it stops.
+func TestStoppedServerHasWrittenItsLog(t *testing.T) {
+	const callers, calls = 4, 50
+	s, out := startServer(t, testConfig(t), domains)
+	var group sync.WaitGroup
+	for range callers {
+		group.Go(func() {
+			for range calls {
+				if code, body := get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/api/v1/deployments", out.token()); code != http.StatusOK {
+					t.Errorf("%d %s", code, body)
+				}
+			}
+		})
+	}
+	group.Wait()
+	s.Stop()
+	if err := s.Wait(); err != nil {
+		t.Error(err)
+	}
+	log := out.String()
+	if got := strings.Count(log, " msg=call "); got != callers*calls {
+		t.Errorf("%d calls are in the log, want %d", got, callers*calls)
+	}
+	if at := strings.Index(log, " msg=stopped "); at < strings.LastIndex(log, " msg=call ") {
+		t.Errorf("the last line is not that of the end:\n%s", log)
 	}
 }
 

@@ -38,6 +38,10 @@ log-format: json
 max-upload: 2GiB
 ` + "```" + `
 
+The log goes to standard error. Lines wait up to 100 ms for one another while the server serves; warnings and errors, and with them all
+lines before, are written at once, and so is everything from the first signal to stop on. A process that is killed (` + "`kill -9`" + `) or crashes loses the
+lines of the last 100 ms, never what Go itself prints about a crash. What must not be lost is in the audit trail.
+
 The client commands (` + "`palisade upload`, `palisade findings`" + `) read ` + "`PALISADE_URL`" + ` and ` + "`PALISADE_TOKEN`" + ` instead. Traces are set
 up by the standard ` + "`OTEL_…`" + ` variables.
 `

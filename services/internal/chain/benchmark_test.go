@@ -1,7 +1,9 @@
 package chain_test
 
 import (
-	"io"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/palisade/palisade/services/internal/chain"
@@ -9,21 +11,28 @@ import (
 )
 
 // BenchmarkUnary is what a call with an API token costs beside its handler: in process as each HTTP request does, and
-// over a (memory) connection.
+// over a (memory) connection; with the access log in a file, and without.
 func BenchmarkUnary(b *testing.B) {
-	f := newFixture(b, func(d *chain.Deps) {
-		d.RateLimit = 1e9
-		var err error
-		d.Log, err = telemetry.NewLogger(io.Discard, "json", "info")
+	for _, level := range []string{"info", "error"} {
+		file, err := os.Create(filepath.Join(b.TempDir(), "log"))
 		must(b, err)
-	})
-	for _, transport := range []string{"http", "grpc"} {
-		b.Run(transport, func(b *testing.B) {
-			ctx := as(b.Context(), f.admin)
-			b.ReportAllocs()
-			for b.Loop() {
-				must(b, getProject(ctx, f.conns[transport], "acme"))
-			}
+		lines := telemetry.NewLogBuffer(file)
+		lines.Gather()
+		f := newFixture(b, func(d *chain.Deps) {
+			d.RateLimit = 1e9
+			var err error
+			d.Log, err = telemetry.NewLogger(lines, "text", level)
+			must(b, err)
 		})
+		for _, transport := range []string{"http", "grpc"} {
+			b.Run(transport+"/"+level, func(b *testing.B) {
+				ctx := as(b.Context(), f.admin)
+				b.ReportAllocs()
+				for b.Loop() {
+					must(b, getProject(ctx, f.conns[transport], "acme"))
+				}
+			})
+		}
+		must(b, errors.Join(lines.Through(), file.Close()))
 	}
 }

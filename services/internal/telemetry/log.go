@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,7 +13,8 @@ import (
 )
 
 // NewLogger returns a logger that writes to w. format is "text" or "json"; level is "debug", "info", "warn" or "error".
-// Records that are logged with a context carry its attributes (see WithAttrs) and the ids of its trace.
+// Records that are logged with a context carry its attributes (see WithAttrs) and the ids of its trace. Where w is a
+// LogBuffer, warnings and errors wait for nothing.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var threshold slog.Level
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, level) {
@@ -21,12 +23,13 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
 		return nil, fmt.Errorf("log-level: %w", err)
 	}
-	options := &slog.HandlerOptions{Level: threshold, ReplaceAttr: redact}
+	options := &slog.HandlerOptions{Level: threshold}
+	buffer, _ := w.(*LogBuffer)
 	switch format {
 	case "text":
-		return slog.New(contextHandler{slog.NewTextHandler(w, options)}), nil
+		return slog.New(contextHandler{slog.NewTextHandler(w, options), buffer}), nil
 	case "json":
-		return slog.New(contextHandler{slog.NewJSONHandler(w, options)}), nil
+		return slog.New(contextHandler{slog.NewJSONHandler(w, options), buffer}), nil
 	}
 	return nil, fmt.Errorf("log-format: got %q, want text or json", format)
 }
@@ -34,12 +37,51 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 // secretKeys are names under which a careless log call might pass a credential.
 var secretKeys = []string{"authorization", "cookie", "password", "secret", "token"}
 
-// redact is a safety net, not the rule: the rule is that nobody logs a credential in the first place.
-func redact(_ []string, a slog.Attr) slog.Attr {
-	if slices.Contains(secretKeys, strings.ToLower(a.Key)) {
-		return slog.String(a.Key, "[redacted]")
+// redact replaces the values of such names and reports whether there were any; attrs stays as it is. It is a safety net,
+// not the rule: the rule is that nobody logs a credential in the first place. (ReplaceAttr of slog does the same, but makes
+// attributes of time, level and message, too.)
+func redact(attrs []slog.Attr) (clean []slog.Attr, found bool) {
+	clean = attrs
+	for i, a := range attrs {
+		if a, secret := redactOne(a); secret {
+			if !found {
+				clean, found = slices.Clone(attrs), true
+			}
+			clean[i] = a
+		}
 	}
-	return a
+	return clean, found
+}
+
+func redactOne(a slog.Attr) (slog.Attr, bool) {
+	if slices.Contains(secretKeys, strings.ToLower(a.Key)) {
+		return slog.String(a.Key, "[redacted]"), true
+	}
+	if value := a.Value.Resolve(); value.Kind() == slog.KindGroup {
+		if clean, found := redact(value.Group()); found {
+			return slog.Attr{Key: a.Key, Value: slog.GroupValue(clean...)}, true
+		}
+	}
+	return a, false
+}
+
+// redactRecord is redact for a whole record.
+func redactRecord(r slog.Record) slog.Record {
+	found := false
+	r.Attrs(func(a slog.Attr) bool {
+		_, found = redactOne(a)
+		return !found
+	})
+	if !found {
+		return r
+	}
+	clean := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		a, _ = redactOne(a)
+		clean.AddAttrs(a)
+		return true
+	})
+	return clean
 }
 
 type attrsKey struct{}
@@ -55,24 +97,35 @@ func Attrs(ctx context.Context) []slog.Attr {
 	return attrs
 }
 
+// Inline is attrs as one attribute, which handlers write as those: a record has room for five, and more cost memory.
+func Inline(attrs []slog.Attr) slog.Attr { return slog.Attr{Value: slog.GroupValue(attrs...)} }
+
 // contextHandler adds to each record what the context knows.
-type contextHandler struct{ slog.Handler }
+type contextHandler struct {
+	slog.Handler
+	buffer *LogBuffer // nil when the handler writes to something else
+}
 
 // Handle writes one record.
 func (h contextHandler) Handle(ctx context.Context, r slog.Record) error {
-	r.AddAttrs(Attrs(ctx)...)
+	r.AddAttrs(Inline(Attrs(ctx)))
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		r.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
 	}
-	return h.Handler.Handle(ctx, r)
+	err := h.Handler.Handle(ctx, redactRecord(r))
+	if r.Level >= slog.LevelWarn && h.buffer != nil {
+		err = errors.Join(err, h.buffer.Flush())
+	}
+	return err
 }
 
 // WithAttrs keeps the wrapper around the handler that it returns.
 func (h contextHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return contextHandler{h.Handler.WithAttrs(attrs)}
+	clean, _ := redact(attrs)
+	return contextHandler{h.Handler.WithAttrs(clean), h.buffer}
 }
 
 // WithGroup keeps the wrapper around the handler that it returns.
 func (h contextHandler) WithGroup(name string) slog.Handler {
-	return contextHandler{h.Handler.WithGroup(name)}
+	return contextHandler{h.Handler.WithGroup(name), h.buffer}
 }

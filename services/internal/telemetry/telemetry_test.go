@@ -31,11 +31,14 @@ func TestLoggerAddsWhatTheContextKnows(t *testing.T) {
 	provider := sdktrace.NewTracerProvider()
 	first, span := provider.Tracer("test").Start(first, "x")
 	defer span.End()
-	log.With("a", 1).WithGroup("g").InfoContext(first, "hello", "token", "sgp_secret", "Authorization", "Bearer x")
+	log.With("a", 1, "cookie", "s=1").WithGroup("g").InfoContext(first, "hello", "token", "sgp_secret", "Authorization", "Bearer x",
+		slog.Group("sent", "password", "hunter2", "size", 3), "last", 1)
 	var record struct {
-		Msg string         `json:"msg"`
-		A   int            `json:"a"`
-		G   map[string]any `json:"g"`
+		Msg    string         `json:"msg"`
+		Level  string         `json:"level"`
+		A      int            `json:"a"`
+		Cookie string         `json:"cookie"`
+		G      map[string]any `json:"g"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &record); err != nil {
 		t.Fatal(err)
@@ -47,6 +50,12 @@ func TestLoggerAddsWhatTheContextKnows(t *testing.T) {
 		if record.G[key] != want {
 			t.Errorf("%s is %v, want %v", key, record.G[key], want)
 		}
+	}
+	if sent, _ := record.G["sent"].(map[string]any); sent["password"] != "[redacted]" || sent["size"] != 3. || record.Cookie != "[redacted]" {
+		t.Errorf("got %s", out.String())
+	}
+	if record.Msg != "hello" || record.Level != "INFO" || record.A != 1 || record.G["last"] != 1. {
+		t.Errorf("got %s", out.String())
 	}
 	out.Reset()
 	log.DebugContext(first, "below the level")
