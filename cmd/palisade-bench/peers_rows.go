@@ -21,7 +21,7 @@ func (p *peers) rows() []row {
 		}
 		rows = append(rows, r)
 	}
-	rows[0].note += "; token, access rule, metrics, log"
+	rows[0].note += "; token, access rule, metrics, a line of the log"
 	return append(append(rows, p.insertRows()...), p.memoryRows()...)
 }
 

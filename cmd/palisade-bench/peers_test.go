@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -37,8 +40,18 @@ func TestPlainPeers(t *testing.T) {
 	if err := p.measureInserts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	checkLog(t, filepath.Join(b.settings.Data, logFile))
 	if len(p.plain.inserted) != 1 || len(p.plain.again) != 1 || len(p.palisade.again) != 1 {
 		t.Errorf("got %+v and %+v", p.plain, p.palisade)
+	}
+}
+
+// checkLog makes sure that the server that is measured logs its calls.
+func checkLog(t *testing.T, file string) {
+	t.Helper()
+	log, err := os.ReadFile(file)
+	if err != nil || !bytes.Contains(log, []byte("level=INFO msg=call ")) {
+		t.Errorf("no call in the log (%v):\n%s", err, log)
 	}
 }
 

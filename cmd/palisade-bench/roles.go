@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/pprof"
 	"strconv"
 	"strings"
@@ -146,22 +148,44 @@ func cpuTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// servePalisade runs the server as it is shipped, but for the rate limit.
+// logFile is where a server of the bench logs to, beside its data, as to the file of a service manager.
+const logFile = "palisade.log"
+
+// serverLog is such a file. Errors are shown, too: the file goes with the directory.
+type serverLog struct{ file *os.File }
+
+// Write takes whole lines.
+func (l serverLog) Write(p []byte) (int, error) {
+	if failed := []byte(" level=ERROR "); bytes.Contains(p, failed) {
+		for line := range bytes.Lines(p) {
+			if bytes.Contains(line, failed) {
+				_, _ = os.Stderr.Write(line) // the file has it, too
+			}
+		}
+	}
+	return l.file.Write(p)
+}
+
+// servePalisade runs the server as it is shipped, its log included, but for the rate limit.
 func servePalisade(ctx context.Context, s childSettings) (serving, error) {
 	cfg := services.DefaultConfig()
 	cfg.HTTP, cfg.GRPC, cfg.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Data, cfg.Database = s.Data, s.Database
 	cfg.Deployment, cfg.BootstrapToken = deployment, s.Token
-	cfg.LogLevel, cfg.RateLimit = "error", 0
-	server, err := services.Start(ctx, cfg, os.Stderr)
+	cfg.RateLimit = 0
+	file, err := os.OpenFile(filepath.Join(s.Data, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return serving{}, err
+	}
+	server, err := services.Start(ctx, cfg, serverLog{file})
+	if err != nil {
+		return serving{}, errors.Join(err, file.Close())
 	}
 	go server.RestWhenIdle(ctx)
 	addresses := server.Addresses()
 	return serving{http: addresses.HTTP, grpc: addresses.GRPC, stop: func() error {
 		server.Stop()
-		return server.Wait()
+		return errors.Join(server.Wait(), file.Close())
 	}}, nil
 }
 
