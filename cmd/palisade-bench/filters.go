@@ -21,7 +21,7 @@ const (
 type filterCase struct {
 	path string // below the deployment
 	body string // of a POST
-	wait sample // milliseconds
+	wait sample // milliseconds, in the order of the requests
 }
 
 // singleFilters are the documented parameters of the findings list, one by one.
@@ -118,14 +118,22 @@ func (b *bench) measureLists(ctx context.Context, what string, cases []*filterCa
 			over++
 		}
 	}
+	// The 95th percentile of twenty requests leaves one out, and that may be the first, which finds nothing in any cache.
+	cold := slices.MaxFunc(cases, func(a, b *filterCase) int { return cmp.Compare(a.wait[0], b.wait[0]) })
 	rows := []row{{
 		what: what + ": p95", value: sample{cases[0].p95()}, unit: millis, bar: within(filterBar, "ms"),
-		note: fmt.Sprintf("of %d lists, each %d times; %d are over the bar; half of them are below %.1f ms", len(cases), b.listRequests, over, cases[len(cases)/2].p95()),
+		note: fmt.Sprintf("of %d lists, each %d times; %d are over the bar; half of them are below %.1f ms; slowest first request: %.1f ms, %s",
+			len(cases), b.listRequests, over, cases[len(cases)/2].p95(), cold.wait[0], cold.name()),
 	}}
 	for _, c := range cases[:min(worstShown, len(cases))] {
-		rows = append(rows, row{what: "list: " + strings.TrimPrefix(strings.ReplaceAll(c.path, "page_size=100&", ""), "/") + c.body, value: sample{c.p95()}, unit: millis, note: "p95"})
+		rows = append(rows, row{what: "list: " + c.name(), value: sample{c.p95()}, unit: millis, note: fmt.Sprintf("p95; first request %.1f ms", c.wait[0])})
 	}
 	return rows, nil
+}
+
+// name is what the list is asked for with, without what most have.
+func (c *filterCase) name() string {
+	return strings.TrimPrefix(strings.ReplaceAll(c.path, "page_size=100&", ""), "/") + c.body
 }
 
 func (c *filterCase) p95() float64 {
