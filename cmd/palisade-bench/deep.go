@@ -54,9 +54,15 @@ func (b *bench) measureDeep(ctx context.Context) (_ []row, err error) {
 
 // deepest is the last full page of open findings, or deepPage.
 func (b *bench) deepest(ctx context.Context) (int, error) {
+	last, err := b.lastPage(ctx)
+	return min(deepPage, last), err
+}
+
+// lastPage is the last full page of open findings.
+func (b *bench) lastPage(ctx context.Context) (int, error) {
 	var open int
 	err := b.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM findings WHERE deployment_id = (SELECT MIN(id) FROM deployments) AND issue_type = 'sast' AND status = 'open'").Scan(&open)
-	return min(deepPage, open/pageSize-1), err
+	return open/pageSize - 1, err
 }
 
 // walkWindows are the places of the two windows of a walk to the deep page: as many pages at its beginning as at its end.

@@ -20,8 +20,9 @@ type meter interface {
 type target struct {
 	what    string
 	server  meter
-	workers int // requests under way at any time
-	least   int // requests in a round; 0 means minRequests
+	workers int                             // requests under way at any time
+	least   int                             // requests in a round; 0 means minRequests
+	before  func(ctx context.Context) error // of each round, not measured; may be nil
 	do      func(ctx context.Context) error
 
 	requests int    // in one round
@@ -35,6 +36,9 @@ const minRequests = 200
 // calibrate warms the server up and finds how many requests make it spend the CPU time of one round.
 func (t *target) calibrate(ctx context.Context, budget time.Duration) error {
 	for n := min(20, cmp.Or(t.least, minRequests)); ; n *= 4 {
+		if err := t.begin(ctx); err != nil {
+			return err
+		}
 		waited, cpu, err := t.run(ctx, n)
 		if err != nil {
 			return err
@@ -49,6 +53,9 @@ func (t *target) calibrate(ctx context.Context, budget time.Duration) error {
 
 // round measures one round.
 func (t *target) round(ctx context.Context) error {
+	if err := t.begin(ctx); err != nil {
+		return err
+	}
 	waited, cpu, err := t.run(ctx, t.requests)
 	if err != nil {
 		return err
@@ -57,6 +64,16 @@ func (t *target) round(ctx context.Context) error {
 	t.cpu = append(t.cpu, micros(cpu)/float64(len(waited)))
 	t.p50 = append(t.p50, micros(waited[len(waited)/2]))
 	t.p99 = append(t.p99, micros(waited[len(waited)*99/100]))
+	return nil
+}
+
+func (t *target) begin(ctx context.Context) error {
+	if t.before == nil {
+		return nil
+	}
+	if err := t.before(ctx); err != nil {
+		return fmt.Errorf("%s: %w", t.what, err)
+	}
 	return nil
 }
 

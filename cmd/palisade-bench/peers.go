@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,8 @@ const (
 	peerResults   = 5000
 	peerFindings  = 1_000_000
 	pocketVersion = "v0.36.8"
+	// jumpedLists makes lists that no walk has.
+	jumpedLists = 1_000_000
 )
 
 // peersOptions are what a comparison with peers is told.
@@ -39,7 +42,7 @@ func newPeersCommand() *cobra.Command {
 each with the same columns and indexes in SQLite, and asks all of them in turns:
 
   list page      100 findings filtered by status and severity, 16 connections: CPU of the server per request
-  page 5,000     the same without the severity
+  page 5,000     the same without the severity; of Palisade both as the next page of walks and as a first jump
   insert 5,000   a SARIF report of new findings, and the same again; PocketBase gets one batch of records
   memory         of each server afterwards
 
@@ -71,7 +74,7 @@ type peer struct {
 	many   *client
 	meter  meter
 	list   string // path of the page; empty: not measured
-	deep   string // path of page 5,000, or of the last one
+	deep   string // path of page 5,000, or of the last one; of Palisade only to see that it is the same page
 	// body makes what is sent of a report; nil sends the report itself.
 	body func(report []byte, round int, again bool) ([]byte, error)
 	// insert sends a body; the same round again brings the same results.
@@ -88,7 +91,9 @@ type peer struct {
 type peers struct {
 	*bench
 	o                       peersOptions
-	deepNumber              int
+	deepNumber, lastNumber  int
+	walks                   *walks
+	jump                    *target // into a list that was never asked for
 	palisade, pocket, plain *peer
 	file, fileDeep          *peer   // the plain reader, which only lists: a process for each list
 	all                     []*peer // that take uploads
@@ -155,9 +160,10 @@ func (p *peers) prepareOurs(ctx context.Context) (err error) {
 	if err := p.fillPlain(ctx); err != nil {
 		return err
 	}
-	if p.deepNumber, err = p.deepest(ctx); err != nil {
+	if p.lastNumber, err = p.lastPage(ctx); err != nil {
 		return err
 	}
+	p.deepNumber = min(deepPage, p.lastNumber)
 	if err := p.restart(ctx); err != nil { // the others have just started, too
 		return err
 	}
@@ -188,22 +194,19 @@ func newPeer(name string, server *child, token string) *peer {
 
 // measureLists asks for the list page and for the deep page, in turns.
 func (p *peers) measureLists(ctx context.Context) error {
-	// Page 5,000 of Palisade as the next one of a walk.
-	if err := p.walk(ctx, 0, p.deepNumber); err != nil {
-		return err
-	}
 	var targets []*target
 	for _, one := range append(p.all, p.file, p.fileDeep) {
 		if one.list != "" {
 			one.page = &target{what: one.name + ": list", server: one.meter, workers: manyConnections, do: one.many.get(one.list, "", 0)}
 			targets = append(targets, one.page)
 		}
-		if one.deep != "" {
+		if one.deep != "" && one != p.palisade {
 			what := fmt.Sprintf("%s: page %d", one.name, p.deepNumber)
 			one.deepPage = &target{what: what, server: one.meter, workers: manyConnections, least: minRequests / 10, do: one.many.get(one.deep, "", 0)}
 			targets = append(targets, one.deepPage)
 		}
 	}
+	targets = append(targets, p.deepTargets()...)
 	for _, t := range targets {
 		p.progress("calibrate: %s", t.what)
 		if err := t.calibrate(ctx, p.cpu); err != nil {
@@ -221,6 +224,25 @@ func (p *peers) measureLists(ctx context.Context) error {
 		one.memory = append(one.memory, resident/1e6)
 	}
 	return nil
+}
+
+// deepTargets are the two ways to a deep page of Palisade: the next one of a walk, and one that is asked for without
+// those before it. The others have one way only.
+func (p *peers) deepTargets() []*target {
+	ours := p.palisade
+	p.walks = newWalks(ours.many, p.deepNumber, p.lastNumber)
+	ours.deepPage = &target{
+		what: fmt.Sprintf("%s: page %d of a walk", ours.name, p.deepNumber), server: ours.meter, workers: manyConnections, least: minRequests / 10,
+		before: p.walks.lay, do: p.walks.step,
+	}
+	var lists atomic.Int64
+	p.jump = &target{
+		what: fmt.Sprintf("%s: first jump to page %d", ours.name, p.deepNumber), server: ours.meter, workers: manyConnections, least: minRequests / 10,
+		do: func(ctx context.Context) error {
+			return p.walks.read(ctx, p.deepNumber, jumpedLists+int(lists.Add(1)))
+		},
+	}
+	return []*target{ours.deepPage, p.jump}
 }
 
 // measureInserts stores the same results in each program, twice.

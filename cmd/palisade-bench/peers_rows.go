@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // rows say what each program cost, and how many times ours that is.
 func (p *peers) rows() []row {
@@ -14,6 +17,7 @@ func (p *peers) rows() []row {
 		}
 		rows = append(rows, r)
 	}
+	deepAt := len(rows)
 	for _, one := range append(p.all, p.fileDeep) {
 		r := one.deepPage.row()
 		if one != ours {
@@ -21,6 +25,11 @@ func (p *peers) rows() []row {
 		}
 		rows = append(rows, r)
 	}
+	jump := p.jump.row()
+	jump.ratio, jump.base = jump.value.over(p.pocket.deepPage.cpu), p.pocket.name
+	jump.note += "; each of a list that was never asked for"
+	rows = slices.Insert(rows, deepAt+1, jump)
+	rows[deepAt].note += "; " + p.walks.span(ours.deepPage.requests)
 	rows[0].note += "; token, access rule, metrics, a line of the log"
 	return append(append(rows, p.insertRows()...), p.memoryRows()...)
 }

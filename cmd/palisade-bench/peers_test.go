@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -37,12 +38,41 @@ func TestPlainPeers(t *testing.T) {
 	if err := p.checkSame(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	for _, one := range p.deepTargets() {
+		if err := errors.Join(one.calibrate(t.Context(), p.cpu), one.round(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if len(one.cpu) != 1 {
+			t.Errorf("%s: %v", one.what, one.cpu)
+		}
+	}
+	checkWalks(t, p)
 	if err := p.measureInserts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	checkLog(t, filepath.Join(b.settings.Data, logFile))
 	if len(p.plain.inserted) != 1 || len(p.plain.again) != 1 || len(p.palisade.again) != 1 {
 		t.Errorf("got %+v and %+v", p.plain, p.palisade)
+	}
+}
+
+// checkWalks makes sure that each walk reads a list of its own, page after page, and begins again at the end.
+func checkWalks(t *testing.T, p *peers) {
+	t.Helper()
+	w := newWalks(p.palisade.many, p.deepNumber, p.lastNumber)
+	if err := w.lay(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pages := w.last - w.first + 1
+	for range manyConnections * (pages + 3) {
+		if err := w.step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range manyConnections {
+		if one := <-w.resting; one.since != i+1 || one.page != w.first+3%pages {
+			t.Errorf("walk %d of pages %d to %d is at page %d of list %d", i, w.first, w.last, one.page, one.since)
+		}
 	}
 }
 
