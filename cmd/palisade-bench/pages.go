@@ -31,13 +31,13 @@ var theQuery = pageQuery{Status: "open", Severity: "high"}
 
 // pageTargets are what is compared, at manyConnections unless the name says otherwise.
 type pageTargets struct {
-	bareOne, bare, plain, plainLarge, one, many, rpc, zipped, large *target
-	size                                                            int64 // of the page in bytes
-	largeRows                                                       int
+	bareOne, bare, plain, plainLarge, one, many, rpc, zipped, large, rpcLarge *target
+	size                                                                      int64 // of the page in bytes
+	largeRows                                                                 int
 }
 
 func (t *pageTargets) all() []*target {
-	return []*target{t.bareOne, t.one, t.bare, t.plain, t.many, t.rpc, t.zipped, t.plainLarge, t.large}
+	return []*target{t.bareOne, t.one, t.bare, t.plain, t.many, t.rpc, t.zipped, t.plainLarge, t.large, t.rpcLarge}
 }
 
 // measurePages compares the page of the server with a bare handler and with the plain reader.
@@ -63,7 +63,7 @@ func (b *bench) measurePages(ctx context.Context) (_ []row, err error) {
 	if err := errors.Join(b.profilePages(ctx, "page-http", t.many), b.profilePages(ctx, "page-grpc", t.rpc)); err != nil {
 		return nil, err
 	}
-	return t.rows(b.db.postgres()), nil
+	return t.rows(), nil
 }
 
 // pageTargets starts the bare handler and the plain reader, and makes sure that all answer with the same bytes.
@@ -97,34 +97,40 @@ func (b *bench) pageTargets(ctx context.Context, p *pages) (*pageTargets, error)
 	t.zipped = over("page over HTTP, gzip", b.server, manyConnections, theQuery, "gzip", 0)
 	t.large = over("page over HTTP, "+strconv.Itoa(large.Size)+" rows", b.server, largeConnections, large, "", int64(len(largeBytes)))
 	t.rpc = &target{what: "page over gRPC", server: b.server, workers: manyConnections, do: list(p.conn, b.token, theQuery)}
-	t.large.least, t.plainLarge.least = minRequests/10, minRequests/10
+	t.rpcLarge = &target{what: "page over gRPC, " + strconv.Itoa(large.Size) + " rows", server: b.server, workers: largeConnections, do: list(p.conn, b.token, large)}
+	for _, one := range []*target{t.plainLarge, t.large, t.rpcLarge} {
+		one.least = minRequests / 10
+	}
 	return t, nil
 }
 
-func (t *pageTargets) rows(postgres bool) []row {
+func (t *pageTargets) rows() []row {
 	const httpBar, rpcBar, tailBar = 2, 1.5, 5
 	bareRow := t.bareOne.row()
 	bareRow.note += fmt.Sprintf("; a page of %d KB", t.size/1000)
-	var grpcBar *bar
-	if !postgres { // the issue asks for gRPC on SQLite
-		grpcBar = atMost(rpcBar)
-	}
 	tail := row{what: "page over HTTP: p99 against p50", value: scaled(t.many.p99, 0.001), unit: millis, ratio: t.many.tail(), base: "its p50", bar: atMost(tailBar)}
 	tail.note = fmt.Sprintf("%d connections; load and server share the cores", manyConnections)
-	hundred, each := scaled(t.many.cpu, 1.0/pageSize), scaled(t.large.cpu, 1/float64(t.largeRows))
 	return []row{
 		bareRow, t.bare.row(),
 		t.plain.row().against(t.bare, "bare handler", nil),
 		t.one.row().against(t.bareOne, "bare handler", nil),
 		t.many.row().against(t.bare, "bare handler", nil),
 		t.many.row().against(t.plain, "plain reader", atMost(httpBar)),
-		t.rpc.row().against(t.plain, "plain reader", grpcBar),
+		t.rpc.row().against(t.plain, "plain reader", atMost(rpcBar)),
 		tail,
 		t.zipped.row().against(t.many, "page over HTTP", nil),
 		t.plainLarge.row(),
 		t.large.row().against(t.plainLarge, "plain reader", atMost(httpBar)),
-		{what: "a row of a large page", value: each, unit: cpuMicrosFine, ratio: each.over(hundred), base: "a row of a page of 100", note: "of a page that fits into the caches of a processor"},
+		t.rpcLarge.row().against(t.plainLarge, "plain reader", atMost(rpcBar)),
+		perRow("a row of a large page over HTTP", t.large, t.many, t.largeRows),
+		perRow("a row of a large page over gRPC", t.rpcLarge, t.rpc, t.largeRows),
 	}
+}
+
+// perRow is what one of so many rows costs, against one of a page of 100.
+func perRow(what string, large, hundred *target, rows int) row {
+	each := scaled(large.cpu, 1/float64(rows))
+	return row{what: what, value: each, unit: cpuMicrosFine, ratio: each.over(scaled(hundred.cpu, 1.0/pageSize)), base: "a row of a page of 100", note: "of a page that fits into the caches of a processor"}
 }
 
 // startComparisons runs the bare handler and the plain reader on the page that the server answers with.
