@@ -67,7 +67,7 @@ type deps struct {
 	config  Config
 	log     *slog.Logger
 	store   *store.Store
-	reports *store.Store // what reports are read from: store, or a replica of it
+	reports *reportsDatabase
 	jobs    *jobs.Jobs
 	keyring *secret.Keyring
 	tokens  *access.Tokens
@@ -106,10 +106,10 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 			supplychainv1.RegisterSupplyChainServiceHandlerClient, supplychainv1.NewSupplyChainServiceClient),
 		group[supplychainv1.MalwareFirewallServiceServer](supplychainv1.RegisterMalwareFirewallServiceServer, supplychain.NewMalwareFirewall(d.store),
 			supplychainv1.RegisterMalwareFirewallServiceHandlerClient, supplychainv1.NewMalwareFirewallServiceClient),
-		group[reportingv1.ReportsServiceServer](reportingv1.RegisterReportsServiceServer, reporting.NewReports(d.reports, int64(d.config.ReportCache)),
-			reportingv1.RegisterReportsServiceHandlerClient, reportingv1.NewReportsServiceClient),
-		group[reportingv1.MalwareFirewallReportsServiceServer](reportingv1.RegisterMalwareFirewallReportsServiceServer, reporting.NewMalwareFirewall(d.reports),
-			reportingv1.RegisterMalwareFirewallReportsServiceHandlerClient, reportingv1.NewMalwareFirewallReportsServiceClient),
+		d.reports.behind(group[reportingv1.ReportsServiceServer](reportingv1.RegisterReportsServiceServer, reporting.NewReports(d.reports.store, int64(d.config.ReportCache)),
+			reportingv1.RegisterReportsServiceHandlerClient, reportingv1.NewReportsServiceClient)),
+		d.reports.behind(group[reportingv1.MalwareFirewallReportsServiceServer](reportingv1.RegisterMalwareFirewallReportsServiceServer, reporting.NewMalwareFirewall(d.reports.store),
+			reportingv1.RegisterMalwareFirewallReportsServiceHandlerClient, reportingv1.NewMalwareFirewallReportsServiceClient)),
 		group[scansv1.ScannerProtocolServiceServer](scansv1.RegisterScannerProtocolServiceServer, scanners,
 			scansv1.RegisterScannerProtocolServiceHandlerClient, scansv1.NewScannerProtocolServiceClient),
 		{RegisterGRPC: func(s grpc.ServiceRegistrar) { scmv1.RegisterIncomingWebhooksServiceServer(s, incoming) }},

@@ -127,6 +127,7 @@ func TestReportsDatabaseIsRefused(t *testing.T) {
 		"lacks a migration": {behind, store.ErrReplicaBehind.Error()},
 		"is empty":          {pgtest.NewDatabase(t), store.ErrReplicaBehind.Error()},
 		"is another's":      {other, "is the database of another installation, not a replica of"},
+		"does not exist":    {strings.Replace(database, "?", "_gone?", 1), "does not exist"},
 	} {
 		_, err := Start(t.Context(), config(database, c.reports), io.Discard)
 		if err == nil || !strings.HasPrefix(err.Error(), "reports-database: ") || !strings.Contains(err.Error(), c.want) {

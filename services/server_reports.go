@@ -6,10 +6,20 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/fullstorydev/grpchan"
+	"golang.org/x/sync/singleflight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
@@ -17,34 +27,123 @@ import (
 // sealedCheck is the setting that no two installations have the same value of: what is sealed when the key is first used.
 const sealedCheck = "key_check"
 
-// openReports opens the database that reports are read from: the replica in the configuration, else the main one.
-func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *telemetry.Metrics) (*store.Store, error) {
+// reportsTimeout bounds how long a start or a report waits to learn whether the replica answers.
+const reportsTimeout = 5 * time.Second
+
+// reportsDatabase is what reports are read from: the replica in the configuration, else the main database. A replica that is
+// down takes nothing but reports with it.
+type reportsDatabase struct {
+	store, main *store.Store
+	log         *slog.Logger
+	checked     atomic.Bool // the replica was reached, and is one of main
+	checking    singleflight.Group
+}
+
+// openReports opens the database that reports are read from. A replica that does not answer is checked when it does; one that
+// is the wrong one is an error.
+func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *telemetry.Metrics) (*reportsDatabase, error) {
 	if s.config.ReportsDatabase == "" {
-		return main, nil
+		return &reportsDatabase{store: main, main: main}, nil
 	}
 	replica, err := main.OpenReplica(ctx, store.Options{Database: s.config.ReportsDatabase, MaxOpen: s.config.DBMaxOpen})
 	if err != nil {
 		return nil, fmt.Errorf("reports-database: %w", err)
 	}
 	s.onClose("reports database", func(context.Context) error { return replica.Close() })
-	// Ids are the same in every installation: reports from the database of another would show one tenant's numbers to the other.
-	here, err := readSealedCheck(ctx, main)
-	if err != nil {
-		return nil, err
-	}
-	there, err := readSealedCheck(ctx, replica)
+	r := &reportsDatabase{store: replica, main: main, log: s.log}
+	err = r.check(ctx)
 	switch {
-	case err != nil:
+	case err == nil:
+		r.checked.Store(true)
+	case unreachable(err):
+		s.log.Warn("the reports database cannot be reached: reports are refused until it answers, all else goes on",
+			"location", replica.Location(), "error", err)
+	default:
 		return nil, fmt.Errorf("reports-database: %w", err)
-	case len(there) == 0:
-		return nil, fmt.Errorf("reports-database: %w", store.ErrReplicaBehind)
-	case !bytes.Equal(here, there):
-		return nil, errors.New("reports-database: " + replica.Location() + " is the database of another installation, not a replica of " +
-			main.Location() + ": name a replica of it, or remove the key to read reports from database itself")
 	}
 	reader, _ := replica.DB()
 	metrics.WatchPools(map[string]*sql.DB{"reports": reader})
-	return replica, nil
+	return r, nil
+}
+
+// behind lets the calls of a service group reach its handlers only while the replica answers.
+func (r *reportsDatabase) behind(d Domain) Domain {
+	if r.store == r.main {
+		return d
+	}
+	register := d.RegisterGRPC
+	d.RegisterGRPC = func(s grpc.ServiceRegistrar) { register(grpchan.WithUnaryInterceptors(s, r.intercept)) }
+	return d
+}
+
+func (r *reportsDatabase) intercept(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if err := r.reach(ctx); err != nil {
+		return nil, err
+	}
+	answer, err := handler(ctx, request)
+	if err == nil || !unreachable(err) && status.Code(apierr.Map(err)) != codes.Internal {
+		return answer, err
+	}
+	// What a driver says of a connection that broke may be anything: ask again.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportsTimeout)
+	defer cancel()
+	if r.store.Ping(ctx) != nil {
+		err = reportsDown(err)
+	}
+	return answer, err
+}
+
+// reach checks the replica unless that was done. All calls that come meanwhile wait for one check.
+func (r *reportsDatabase) reach(ctx context.Context) error {
+	if r.checked.Load() {
+		return nil
+	}
+	_, err, _ := r.checking.Do("", func() (any, error) { return nil, r.check(context.WithoutCancel(ctx)) })
+	switch {
+	case err == nil:
+		if !r.checked.Swap(true) {
+			r.log.Info("the reports database answers: reports are read from it", "location", r.store.Location())
+		}
+		return nil
+	case unreachable(err):
+		return reportsDown(err)
+	}
+	return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) is not fit for it, and the log of the server says why")
+}
+
+// check asks the replica whether it is one of the main database.
+func (r *reportsDatabase) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reportsTimeout)
+	defer cancel()
+	if err := r.store.CheckReplica(ctx); err != nil {
+		return err
+	}
+	// Ids are the same in every installation: reports from the database of another would show one tenant's numbers to the other.
+	here, err := readSealedCheck(ctx, r.main)
+	if err != nil {
+		return err
+	}
+	there, err := readSealedCheck(ctx, r.store)
+	switch {
+	case err != nil:
+		return err
+	case len(there) == 0:
+		return store.ErrReplicaBehind
+	case !bytes.Equal(here, there):
+		return errors.New(r.store.Location() + " is the database of another installation, not a replica of " +
+			r.main.Location() + ": name a replica of it, or remove the key to read reports from database itself")
+	}
+	return nil
+}
+
+// unreachable tells a database that does not answer, and may do so later, from one that refuses us or is the wrong one.
+func unreachable(err error) bool {
+	code := status.Code(apierr.Map(err))
+	return code == codes.Unavailable || code == codes.DeadlineExceeded
+}
+
+func reportsDown(cause error) error {
+	return apierr.Unavailable(cause, "reports cannot be read now: their database (reports-database) does not answer; try again")
 }
 
 func readSealedCheck(ctx context.Context, st *store.Store) ([]byte, error) {

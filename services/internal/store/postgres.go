@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"runtime"
@@ -34,7 +33,7 @@ const (
 const SessionName = "palisade"
 
 // openPostgres opens a pool that serves reads and writes, and one for what may take longer than a statement may: building
-// an index, or reading all tables for statistics.
+// an index, or reading all tables for statistics. It connects to nothing yet.
 func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	config, err := pgx.ParseConfig(o.Database)
 	if err != nil {
@@ -57,12 +56,9 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 		// Behind a name or a balancer connections move to another server in time, and what they hold in memory is freed.
 		pool.SetConnMaxLifetime(time.Hour)
 	}
-	location := PostgresLocation(config)
-	if err := db.PingContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to %s: %w", location, err), db.Close(), patientDB.Close())
-	}
 	return &Store{
-		dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB, turns: semaphore.NewWeighted(int64(max(1, connections-forReads))), location: location,
+		dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB,
+		turns: semaphore.NewWeighted(int64(max(1, connections-forReads))), location: PostgresLocation(config),
 	}, nil
 }
 

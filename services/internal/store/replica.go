@@ -10,27 +10,32 @@ import (
 var ErrReplicaBehind = errors.New("the schema of the read replica is older than that of the database: " +
 	"wait until it has caught up, or check that it copies this database, and start again")
 
-// OpenReplica opens a read replica of s, on which only Reader works. What it returns is as late as the replica is. The
-// error wraps ErrReplicaBehind when migrations that s has are missing there: such a replica lacks columns that queries
-// name.
+// OpenReplica opens a read replica of s, on which only Reader works. What it returns is as late as the replica is. It asks
+// the replica nothing: use it once CheckReplica has found nothing wrong.
 func (s *Store) OpenReplica(ctx context.Context, o Options) (*Store, error) {
-	want, err := s.schemaVersion(ctx)
+	replica, err := openPostgres(ctx, o)
 	if err != nil {
 		return nil, err
-	}
-	replica, err := Open(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	have, err := replica.schemaVersion(ctx)
-	if err == nil && have < want {
-		err = fmt.Errorf("%w (it has migration %d, the database %d)", ErrReplicaBehind, have, want)
-	}
-	if err != nil {
-		return nil, errors.Join(err, replica.Close())
 	}
 	replica.primary = s
-	return replica, nil
+	return replica.withClients(), nil
+}
+
+// CheckReplica asks a replica which schema it has. The error wraps ErrReplicaBehind when migrations that its primary has are missing
+// there: such a replica lacks columns that queries name.
+func (s *Store) CheckReplica(ctx context.Context) error {
+	have, err := s.schemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	want, err := s.primary.schemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if have < want {
+		return fmt.Errorf("%w (it has migration %d, the database %d)", ErrReplicaBehind, have, want)
+	}
+	return nil
 }
 
 // NewTransaction uses up a number for transactions of PostgreSQL and returns it: every transaction that has changed anything

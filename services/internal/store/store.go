@@ -55,19 +55,28 @@ type Store struct {
 
 // Open opens the database without touching its schema; see MigrateOnStart.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	var s *Store
-	var err error
 	if o.Database == "" {
-		s, err = openSQLite(ctx, o)
-	} else {
-		s, err = openPostgres(ctx, o)
+		s, err := openSQLite(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return s.withClients(), nil
 	}
+	s, err := openPostgres(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+	if err := s.readerDB.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to %s: %w", s.location, err), s.Close())
+	}
+	return s.withClients(), nil
+}
+
+// withClients gives a store ent's clients of its pools.
+func (s *Store) withClients() *Store {
 	s.Reader = ent.NewClient(ent.Driver(ReaderDriver(entsql.OpenDB(s.dialect, s.readerDB))))
 	s.writer = ent.NewClient(ent.Driver(writerDriver{entsql.OpenDB(s.dialect, s.writerDB)}))
-	return s, nil
+	return s
 }
 
 // Postgres reports whether the database is PostgreSQL.
