@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/fullstorydev/grpchan"
 
@@ -76,6 +77,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 	metrics.WatchPools(st.Pools())
 	if st.Postgres() {
 		metrics.WatchTransactions(st.Waiting)
+		s.keepSession(st)
 	}
 	s.probes = newProbes(st.Ping)
 	who, err := s.openAccess(ctx, st, stderr)
@@ -206,6 +208,25 @@ func (s *Server) openMigrated(ctx context.Context) (*store.Store, error) {
 		s.log.Info("the database schema was brought up to date", "backup", backup)
 	}
 	return st, nil
+}
+
+// sessionInterval is how long it takes until a server that lost its session on PostgreSQL has another; tests shorten it.
+var sessionInterval = time.Minute
+
+// keepSession lets a copy of the database see that this server runs.
+func (s *Server) keepSession(st *store.Store) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	every := sessionInterval
+	go func() {
+		defer close(done)
+		st.KeepSession(ctx, every)
+	}()
+	s.onClose("session", func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
 }
 
 // identities are the parts that know who calls, and keep what he did.

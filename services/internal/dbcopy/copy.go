@@ -134,6 +134,11 @@ func run(ctx context.Context, o Options) (result Result, err error) {
 	if result.Tables, result.OK, err = c.verify(ctx); err != nil || !result.OK {
 		return result, err
 	}
+	if c.source.postgres { // one that was started meanwhile waits for our locks, and would go on when they end
+		if err := c.source.refuseServers(ctx); err != nil {
+			return result, fmt.Errorf("source: %w", err)
+		}
+	}
 	return result, c.finish(ctx)
 }
 

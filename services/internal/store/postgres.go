@@ -62,6 +62,28 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	}, nil
 }
 
+// KeepSession holds a connection to PostgreSQL until ctx ends, whatever the pools close, so that a copy of the database sees that a
+// server runs which nobody asks for anything. Every so often it takes another one before it lets go of the one before: one that
+// broke is replaced, none is kept from its end, and a pooler has a reason to keep one, too.
+func (s *Store) KeepSession(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	release := func() {}
+	defer func() { release() }()
+	for {
+		if conn, err := s.patientDB.Conn(ctx); err == nil { // else the database is down: ask again later
+			_ = conn.PingContext(ctx) // a pooler looks for a session only then
+			release()
+			release = func() { _ = conn.Close() } // back to the pool
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // PostgresLocation says where a database is, without credentials.
 func PostgresLocation(config *pgx.ConnConfig) string {
 	host := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))

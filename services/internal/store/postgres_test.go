@@ -98,3 +98,54 @@ func TestWritesLeaveConnectionsToReads(t *testing.T) {
 		t.Errorf("%d transactions wait, and all have ended", n)
 	}
 }
+
+// TestKeepSession: whatever the pools close, there is a session that a copy of the database sees, at every moment.
+func TestKeepSession(t *testing.T) {
+	t.Parallel()
+	database := pgtest.NewDatabase(t)
+	st := open(t, Options{Database: database})
+	for _, pool := range []*sql.DB{st.readerDB, st.patientDB} {
+		pool.SetConnMaxIdleTime(time.Nanosecond)
+		pool.SetConnMaxLifetime(time.Nanosecond)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		st.KeepSession(ctx, time.Millisecond)
+	}()
+	watch, err := sql.Open("pgx", database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	sessions := func() (n int) {
+		query := "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1)"
+		if err := watch.QueryRowContext(t.Context(), query, SessionName).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	until := func(what string, yes func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !yes(); <-time.After(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("not within a minute: %s", what)
+			}
+		}
+	}
+	closed := func() int64 {
+		stats := st.patientDB.Stats()
+		return stats.MaxIdleTimeClosed + stats.MaxLifetimeClosed
+	}
+	until("there is a session", func() bool { return sessions() > 0 })
+	until("many were closed", func() bool {
+		if sessions() == 0 {
+			t.Fatal("the server runs and has no session")
+		}
+		return closed() > 50 && st.readerDB.Stats().OpenConnections == 0
+	})
+	cancel()
+	<-ended
+	until("none is left in the end", func() bool { return sessions() == 0 })
+}
