@@ -29,6 +29,9 @@ target is a new database, or a data directory without one; its schema is made. T
 with a copy that was broken off or killed, after it has checked that the source is still what it was. In the
 end the target is read back: the number of rows and the SHA-256 of each table must be those of the source.
 
+Of PostgreSQL name the database's own address, not that of a pooler (PgBouncer): behind one, servers that use the
+database may have sessions of another name.
+
 The key file stays the same: without it, stored credentials and the audit trail are of no use. It is looked for
 beside the SQLite file that is copied (else in --data), or is --key-file.
 

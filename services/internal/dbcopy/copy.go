@@ -23,6 +23,8 @@ var (
 	ErrNotEmpty = errors.New("the target is not empty")
 	// ErrSourceChanged says that what was copied before is not what the source holds now.
 	ErrSourceChanged = errors.New("the source has changed since the copy began")
+	// ErrLockLost says that another copy may have written into the target.
+	ErrLockLost = errors.New("the connection that kept other copies away was lost")
 	// ErrBrokenOff says that the copy was told to end before its end.
 	ErrBrokenOff = errors.New("the copy was broken off: the same command goes on with it")
 )
@@ -115,7 +117,7 @@ func run(ctx context.Context, o Options) (result Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	release, err := lockTarget(ctx, c.target)
+	held, release, err := lockTarget(ctx, c.target)
 	if err != nil {
 		return Result{}, err
 	}
@@ -138,6 +140,9 @@ func run(ctx context.Context, o Options) (result Result, err error) {
 		if err := c.source.refuseServers(ctx); err != nil {
 			return result, fmt.Errorf("source: %w", err)
 		}
+	}
+	if err := held(ctx); err != nil {
+		return result, err
 	}
 	return result, c.finish(ctx)
 }

@@ -329,3 +329,34 @@ func TestNoTableIsForgotten(t *testing.T) {
 		}
 	}
 }
+
+// A copy that has lost what keeps other copies away is not complete; the same command goes on with it.
+func TestLockLost(t *testing.T) {
+	t.Parallel()
+	f, there := newFixture(t, 5), newPostgres(t)
+	admin, err := sql.Open("pgx", there.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	const holder = "FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+	o, lost := f.options(there), false
+	o.Progress = func(phase Phase, _ string, _, _ int64) {
+		if lost || phase != PhaseVerify {
+			return
+		}
+		if err := admin.QueryRowContext(t.Context(), "SELECT pg_terminate_backend(pid, 60000) "+holder).Scan(&lost); err != nil || !lost {
+			t.Errorf("end the session with the lock: %t, %v", lost, err)
+		}
+	}
+	if _, err := Run(t.Context(), o); !errors.Is(err, ErrLockLost) {
+		t.Errorf("got %v, want %v", err, ErrLockLost)
+	}
+	if result := mustRun(t, f.options(there)); result.ResumedFrom.IsZero() {
+		t.Error("the copy began anew")
+	}
+	var locks int
+	if err := admin.QueryRowContext(t.Context(), "SELECT COUNT(*) "+holder).Scan(&locks); err != nil || locks != 0 {
+		t.Errorf("%d locks are left, %v", locks, err)
+	}
+}

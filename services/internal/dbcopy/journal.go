@@ -2,7 +2,6 @@ package dbcopy
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -158,28 +157,40 @@ func (d *database) hasTable(ctx context.Context, name string) (exists bool, err 
 	return exists, nil
 }
 
-// lockTarget makes sure that no other copy into the same target runs. On SQLite the target is ours alone as it is.
-func lockTarget(ctx context.Context, target *database) (release func(), err error) {
+// targetLock is the number of the lock that a copy into PostgreSQL has: any that nobody else uses.
+const targetLock = 7_034_213_991_002
+
+// lockTarget makes sure that no other copy into the same target runs; held tells whether that was so until now. On SQLite the
+// target is ours alone as it is.
+//
+// The lock is that of a transaction: behind a pooler one of a session would stay with a connection that others get next.
+func lockTarget(ctx context.Context, target *database) (held func(context.Context) error, release func(), err error) {
 	if !target.postgres {
-		return func() {}, nil
+		return func(context.Context) error { return nil }, func() {}, nil
 	}
-	conn, err := target.db.Conn(ctx)
+	tx, err := target.db.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	const key = 7_034_213_991_002 // any number that nobody else uses
+	release = func() { _ = tx.Rollback() } // it changed nothing, and the lock goes with it in any case
 	var got bool
-	err = conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", int64(key)).Scan(&got)
+	err = tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1)", int64(targetLock)).Scan(&got)
 	if err == nil && !got {
 		err = fmt.Errorf("%s %w: another copy into it runs", target.location, ErrInUse)
 	}
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+	if err == nil {
+		_, err = tx.ExecContext(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0")
 	}
-	return func() { closeLock(conn, key) }, nil
-}
-
-func closeLock(conn *sql.Conn, key int64) {
-	_, _ = conn.ExecContext(context.Background(), "SELECT pg_advisory_unlock($1)", key) // else it ends with the connection
-	_ = conn.Close()
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	held = func(ctx context.Context) error {
+		if _, err := tx.ExecContext(ctx, "SELECT 1"); err != nil {
+			return fmt.Errorf("%s: %w (%w): the same command goes on with the copy; give it the address of the database itself, not of a pooler",
+				target.location, ErrLockLost, err)
+		}
+		return nil
+	}
+	return held, release, nil
 }
