@@ -62,6 +62,29 @@ func (d *database) number(query string, args ...any) (n int) {
 	return n
 }
 
+// counts is the answer to a query for a text and a number of each row.
+func (d *database) counts(query string) map[string]int {
+	d.t.Helper()
+	rows, err := d.db.QueryContext(d.t.Context(), query)
+	if err != nil {
+		d.t.Fatalf("%s: %v", query, err)
+	}
+	defer func() { _ = rows.Close() }()
+	counts := map[string]int{}
+	for rows.Next() {
+		var text string
+		var n int
+		if err := rows.Scan(&text, &n); err != nil {
+			d.t.Fatal(err)
+		}
+		counts[text] = n
+	}
+	if err := rows.Err(); err != nil {
+		d.t.Fatal(err)
+	}
+	return counts
+}
+
 // zero waits until a query finds nothing any more.
 func (d *database) zero(what, query string, args ...any) {
 	d.t.Helper()

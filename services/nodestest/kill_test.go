@@ -79,8 +79,8 @@ func TestKilledNode(t *testing.T) {
 			t.Errorf("requests of %s failed, which was not killed: %+v", n, s)
 		}
 	}
-	l.verify()
 	d := openDatabase(t, url)
+	l.verify(d)
 	requireDelivered(t, d, to, gone)
 	requireJobsDone(t, d, gone)
 }
@@ -105,6 +105,7 @@ func TestRollingRestart(t *testing.T) {
 	for _, n := range nodes {
 		requireNoErrors(t, n)
 	}
-	l.verify()
-	requireJobsDone(t, openDatabase(t, url), time.Time{})
+	d := openDatabase(t, url)
+	l.verify(d)
+	requireJobsDone(t, d, time.Time{})
 }

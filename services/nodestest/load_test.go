@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -114,10 +115,14 @@ func report(project string) []byte {
 	return []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec","version":"2.21"}},"results":[` + strings.Join(results, ",") + `]}]}`)
 }
 
+// uploadPath is where the report of a project goes.
+func uploadPath(project string) string {
+	return "/api/v1/deployments/acme/reports?" + url.Values{"project": {project}, "ref": {"main"}}.Encode()
+}
+
 // round is what a client does with one project: upload, list, decide, list.
 func (l *load) round(project string) error {
-	query := url.Values{"project": {project}, "ref": {"main"}}
-	if _, err := l.untilAccepted(http.MethodPost, "/api/v1/deployments/acme/reports?"+query.Encode(), report(project)); err != nil {
+	if _, err := l.untilAccepted(http.MethodPost, uploadPath(project), report(project)); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -215,8 +220,11 @@ func (l *load) send(method, path string, body []byte) ([]byte, error) {
 }
 
 // verify requires that all that was accepted is there, once.
-func (l *load) verify() {
+func (l *load) verify(d *database) {
 	l.t.Helper()
+	scans := d.counts("SELECT p.name, COUNT(*) FROM scans s JOIN projects p ON p.id = s.project_id GROUP BY p.name")
+	events := d.counts("SELECT CAST(finding_id AS text), COUNT(*) FROM finding_events WHERE kind = 'triaged' GROUP BY finding_id")
+	seen := map[int64]bool{}
 	for _, project := range slices.Sorted(maps.Keys(l.uploads)) {
 		findings, err := l.list(project)
 		if err != nil {
@@ -227,12 +235,38 @@ func (l *load) verify() {
 		}
 		for _, f := range findings {
 			want, ok := l.triaged[f.ID]
+			seen[f.ID] = ok
 			if ok && (f.TriageState != "ignored" || f.TriageComment != want.note || want.project != project) {
 				l.t.Errorf("%s: finding %d is %s, %q; accepted was %+v", project, f.ID, f.TriageState, f.TriageComment, want)
 			}
 		}
+		// Nobody knows whether a node had stored what it did not answer.
+		if most := 1 + l.failedUploads(project); scans[project] < 1 || scans[project] > most {
+			l.t.Errorf("%s: %d scans of one upload, want 1 to %d", project, scans[project], most)
+		}
+	}
+	for id, decision := range l.triaged {
+		if !seen[id] {
+			l.t.Errorf("finding %d is not listed, %+v was accepted", id, decision)
+		}
+		if n := events[strconv.FormatInt(id, 10)]; n != 1 { // a decision that is repeated is none
+			l.t.Errorf("finding %d: %d decisions in its history, %+v was accepted", id, n, decision)
+		}
+	}
+	if len(events) != len(l.triaged) {
+		l.t.Errorf("%d findings were decided about, %d decisions were accepted", len(events), len(l.triaged))
 	}
 	l.t.Logf("%d uploads and %d decisions of %d requests were accepted, %d were answered otherwise", len(l.uploads), len(l.triaged), l.requests, len(l.failed))
+}
+
+// failedUploads is how often the upload of a project was not answered with 200.
+func (l *load) failedUploads(project string) (n int) {
+	for _, f := range l.failures() {
+		if strings.HasPrefix(f.what, http.MethodPost+" "+uploadPath(project)+":") {
+			n++
+		}
+	}
+	return n
 }
 
 // requireNoFailures requires that every request was answered with 200.

@@ -150,7 +150,7 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 	apitest.Eventually(t, "only 6 connections of the pooler and 2 of the test reach the database", func() bool {
 		return d.number("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name <> '' AND backend_type = 'client backend'") <= 6+2
 	})
-	l.verify()
+	l.verify(d)
 	requireDelivered(t, d, to, after)
 	requireJobsDone(t, d, after)
 }

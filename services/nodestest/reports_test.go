@@ -119,8 +119,7 @@ func (n *node) ask(path, body string) (code int, header http.Header, answer stri
 
 func (n *node) upload(project string) {
 	n.t.Helper()
-	path := "/api/v1/deployments/acme/reports?" + url.Values{"project": {project}, "ref": {"main"}}.Encode()
-	if code, _, answer := n.ask(path, string(report(project))); code != http.StatusOK {
+	if code, _, answer := n.ask(uploadPath(project), string(report(project))); code != http.StatusOK {
 		n.t.Fatalf("upload: %d %s", code, answer)
 	}
 }

@@ -133,7 +133,7 @@ func TestRollingUpgrade(t *testing.T) {
 	for _, n := range nodes {
 		requireNoErrors(t, n)
 	}
-	l.verify()
+	l.verify(d)
 	requireJobsDone(t, d, time.Time{})
 }
 
