@@ -17,28 +17,91 @@ import (
 // only add (see CONTRIBUTING.md, Migrations).
 const lastReleased = 20261121111757
 
+// blocking are the migrations of PostgreSQL that make or drop an index of a table that others use without CONCURRENTLY: it waits for
+// all who use the table, and all others wait until it has ended. They were applied somewhere and stay as they are; the list is
+// at its end.
+var blocking = map[string]string{
+	"20261121051319_organization.sql": "older than the rule that migrations run while nodes serve",
+	"20261121083822_workflows.sql":    "older than that rule",
+	"20261121111757_identity.sql":     "older than that rule",
+	"20261121153251_catalog.sql":      "made every index of lists of findings anew before this test knew: docs/scale.md says to stop all nodes",
+}
+
+// TestMigrationsDoNotBlock: nodes serve while a migration runs.
+func TestMigrationsDoNotBlock(t *testing.T) {
+	seen := map[string]bool{}
+	eachMigration(t, func(name string, _ int64, text string) {
+		for _, problem := range blocks(text) {
+			seen[name] = true
+			if blocking[name] == "" {
+				t.Errorf("ent/migrate/postgres/%s: %s", name, problem)
+			}
+		}
+	})
+	for name := range blocking {
+		if !seen[name] {
+			t.Errorf("blocking names %s, which blocks nobody", name)
+		}
+	}
+}
+
+func TestBlocksFinds(t *testing.T) {
+	for statement, want := range map[string]string{
+		`CREATE INDEX CONCURRENTLY "a_list" ON "a" ("x");`:                                   "",
+		`CREATE UNIQUE INDEX CONCURRENTLY "a_list" ON "a" ("x");`:                            "",
+		`DROP INDEX CONCURRENTLY "a_x";`:                                                     "",
+		`DROP INDEX CONCURRENTLY IF EXISTS "a_x";`:                                           "",
+		`CREATE TABLE "b" ("id" bigint); CREATE INDEX "b_x" ON "b" ("x");`:                   "",
+		`CREATE TABLE "b" ("id" bigint); CREATE INDEX "b_x" ON "b" ("x"); DROP INDEX "b_x";`: "",
+		`UPDATE "a" SET "x" = 1;`:                                                            "",
+		`CREATE INDEX "a_list" ON "a" ("x");`:                                                `CREATE INDEX "a_list"`,
+		`CREATE UNIQUE INDEX "a_list" ON "a" ("x");`:                                         `CREATE UNIQUE INDEX "a_list"`,
+		`CREATE INDEX IF NOT EXISTS "a_list" ON "a" ("x");`:                                  `CREATE INDEX IF NOT EXISTS "a_list"`,
+		`CREATE INDEX "a_list" ON ONLY "a" USING btree ("x");`:                               `CREATE INDEX "a_list"`,
+		`DROP INDEX "a_x";`:                                                                  `DROP INDEX "a_x"`,
+		`DROP INDEX IF EXISTS "a_x";`:                                                        `DROP INDEX IF EXISTS "a_x"`,
+		`DROP INDEX "of_no_table_that_we_know";`:                                             `DROP INDEX "of_no_table_that_we_know"`,
+		`REINDEX INDEX "a_x";`:                                                               `REINDEX INDEX "a_x"`,
+		"create index a_list on a (x);":                                                      "create index a_list",
+	} {
+		got := strings.Join(blocks("-- +goose Up\n"+statement+"\n-- +goose Down\nDROP INDEX \"a_x\";\n"), "\n")
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s\n got %q\nwant %q", statement, got, want)
+		}
+	}
+}
+
 // TestMigrationsOnlyExpand: what is newer than the last release leaves that release working.
 func TestMigrationsOnlyExpand(t *testing.T) {
+	known := schemaSoFar{unique: map[string]bool{}}
+	eachMigration(t, func(name string, version int64, text string) {
+		for _, problem := range known.check(text) {
+			if version > lastReleased {
+				t.Errorf("ent/migrate/postgres/%s: %s", name, problem)
+			}
+		}
+	})
+}
+
+// eachMigration reads the migrations of PostgreSQL in the order of their versions.
+func eachMigration(t *testing.T, read func(name string, version int64, text string)) {
+	t.Helper()
 	names, err := fs.Glob(migrate.Files, "postgres/*.sql")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("migrations: %v, %v", names, err)
 	}
-	known := schemaSoFar{unique: map[string]bool{}}
-	for _, name := range names { // in the order of their versions
-		text, err := fs.ReadFile(migrate.Files, name)
+	for _, path := range names {
+		text, err := fs.ReadFile(migrate.Files, path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		prefix, _, _ := strings.Cut(strings.TrimPrefix(name, "postgres/"), "_")
+		name := strings.TrimPrefix(path, "postgres/")
+		prefix, _, _ := strings.Cut(name, "_")
 		version, err := strconv.ParseInt(prefix, 10, 64)
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: %v", path, err)
 		}
-		for _, problem := range known.check(string(text)) {
-			if version > lastReleased {
-				t.Errorf("ent/migrate/%s: %s", name, problem)
-			}
-		}
+		read(name, version, string(text))
 	}
 }
 
@@ -116,6 +179,9 @@ type schemaSoFar struct {
 var (
 	unusedSince  = regexp.MustCompile(`(?m)^-- unused since v\d+\.\d+\.\d+: \S`)
 	createTable  = regexp.MustCompile(`^CREATE (?:UNLOGGED )?TABLE "(\w+)"`)
+	anyIndex     = regexp.MustCompile(`(?is)^(CREATE (?:UNIQUE )?INDEX|DROP INDEX|REINDEX)\b`)
+	concurrently = regexp.MustCompile(`(?i)^\S+ (?:UNIQUE )?(?:INDEX |TABLE )CONCURRENTLY `)
+	indexOn      = regexp.MustCompile(`(?is)^CREATE (?:UNIQUE )?INDEX (?:IF NOT EXISTS )?"(\w+)" ON (?:ONLY )?"(\w+)"`)
 	createUnique = regexp.MustCompile(`^CREATE UNIQUE INDEX (?:CONCURRENTLY )?"(\w+)" ON "(\w+)" \(([^)]*)\)`)
 	dropIndex    = regexp.MustCompile(`^DROP INDEX (?:CONCURRENTLY )?(?:IF EXISTS )?"(\w+)"`)
 	alterTable   = regexp.MustCompile(`(?s)^ALTER TABLE "(\w+)" (.*)$`)
@@ -126,11 +192,9 @@ var (
 
 // check returns what a migration does that nodes of the version before it would not survive.
 func (k schemaSoFar) check(text string) (problems []string) {
-	_, up, _ := strings.Cut(text, "-- +goose Up\n")
-	up, _, _ = strings.Cut(up, "-- +goose Down\n")
 	var made []string          // tables
 	added := map[string]bool{} // "table.column", nullable and without a default
-	for part := range strings.SplitSeq(up, ";") {
+	for part := range strings.SplitSeq(upOf(text), ";") {
 		statement := withoutComments(part)
 		refuse := func(what, why string) {
 			if !unusedSince.MatchString(part) {
@@ -161,6 +225,34 @@ func (k schemaSoFar) check(text string) (problems []string) {
 		}
 	}
 	return problems
+}
+
+// blocks returns what a migration does to indexes that makes nodes wait: all that is not CONCURRENTLY, but on tables that it has
+// made itself.
+func blocks(text string) (problems []string) {
+	made := map[string]bool{} // tables, and their indexes
+	for part := range strings.SplitSeq(upOf(text), ";") {
+		statement := withoutComments(part)
+		if m := createTable.FindStringSubmatch(statement); m != nil {
+			made[m[1]] = true
+		}
+		if !anyIndex.MatchString(statement) || concurrently.MatchString(statement) {
+			continue
+		}
+		if m := indexOn.FindStringSubmatch(statement); m != nil && made[m[2]] {
+			made[m[1]] = true
+		} else if m := dropIndex.FindStringSubmatch(statement); m == nil || !made[m[1]] {
+			problems = append(problems, statement+": nodes that use the table wait for it. Write CONCURRENTLY, in a file that begins with `-- +goose NO TRANSACTION`")
+		}
+	}
+	return problems
+}
+
+// upOf is the part of a migration that is applied.
+func upOf(text string) string {
+	_, up, _ := strings.Cut(text, "-- +goose Up\n")
+	up, _, _ = strings.Cut(up, "-- +goose Down\n")
+	return up
 }
 
 // checkClause says what is wrong with a part of ALTER TABLE.
