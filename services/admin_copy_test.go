@@ -161,8 +161,13 @@ func TestHalfCopy(t *testing.T) {
 			half := cfg
 			half.Data, half.Database, half.KeyFile = step.target.Data, step.target.Database, cfg.KeyPath()
 			request := services.CopyRequest{From: step.from, To: step.to, RequeueJobs: true}
-			ctx, cancel := context.WithCancel(t.Context())
-			_, err := services.CopyDatabase(ctx, half, request, func(string, int64, int64) { cancel() })
+			var err error
+			apitest.Eventually(t, "PostgreSQL sees that the server before has ended", func() bool {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				_, err = services.CopyDatabase(ctx, half, request, func(string, int64, int64) { cancel() })
+				return err == nil || !strings.Contains(err.Error(), "is in use")
+			})
 			if err == nil || !strings.Contains(err.Error(), "broken off") {
 				t.Fatalf("got %v, want that the copy was broken off", err)
 			}

@@ -35,7 +35,7 @@ const reportsTimeout = 5 * time.Second
 type reportsDatabase struct {
 	store, main *store.Store
 	log         *slog.Logger
-	checked     atomic.Bool // the replica was reached, and is one of main
+	checked     atomic.Bool // the replica was reached, is one of main, and has not been lost since
 	checking    singleflight.Group
 }
 
@@ -56,8 +56,7 @@ func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *te
 	case err == nil:
 		r.checked.Store(true)
 	case unreachable(err):
-		s.log.Warn("the reports database cannot be reached: reports are refused until it answers, all else goes on",
-			"location", replica.Location(), "error", err)
+		r.warn(err)
 	default:
 		return nil, fmt.Errorf("reports-database: %w", err)
 	}
@@ -87,13 +86,21 @@ func (r *reportsDatabase) intercept(ctx context.Context, request any, _ *grpc.Un
 	// What a driver says of a connection that broke may be anything: ask again.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportsTimeout)
 	defer cancel()
-	if r.store.Ping(ctx) != nil {
-		err = reportsDown(err)
+	if r.store.Ping(ctx) == nil {
+		return answer, err
 	}
-	return answer, err
+	if r.checked.Swap(false) {
+		r.warn(err)
+	}
+	return nil, reportsDown(err)
 }
 
-// reach checks the replica unless that was done. All calls that come meanwhile wait for one check.
+func (r *reportsDatabase) warn(err error) {
+	r.log.Warn("the reports database cannot be reached: reports are refused until it answers, all else goes on",
+		"location", r.store.Location(), "error", err)
+}
+
+// reach checks the replica unless that was done. Calls that come meanwhile wait for the same check.
 func (r *reportsDatabase) reach(ctx context.Context) error {
 	if r.checked.Load() {
 		return nil

@@ -27,7 +27,9 @@ var onFindings = regexp.MustCompile("FROM [`\"]findings[`\"]")
 // recorded opens the server's database once more, with a record of the queries on findings that look for them.
 func recorded(t *testing.T, s *apitest.Server) (*store.Store, *apitest.Queries) {
 	t.Helper()
-	return apitest.OpenRecorded(t, s, func(query string) bool { return onFindings.MatchString(query) && (!byID.MatchString(query) || strings.Contains(query, "ORDER BY")) })
+	return apitest.OpenRecorded(t, s, func(query string) bool {
+		return onFindings.MatchString(query) && (!byID.MatchString(query) || strings.Contains(query, "ORDER BY"))
+	})
 }
 
 // seedForPlans stores 20,000 findings of a tenant beside 20,000 of another one, with values as a real tenant has them:

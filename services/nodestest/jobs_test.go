@@ -63,9 +63,9 @@ func (d *database) number(query string, args ...any) (n int) {
 }
 
 // counts is the answer to a query for a text and a number of each row.
-func (d *database) counts(query string) map[string]int {
+func (d *database) counts(query string, args ...any) map[string]int {
 	d.t.Helper()
-	rows, err := d.db.QueryContext(d.t.Context(), query)
+	rows, err := d.db.QueryContext(d.t.Context(), query, args...)
 	if err != nil {
 		d.t.Fatalf("%s: %v", query, err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // startPgBouncer runs a pooler in transaction mode before a database, configured as docs/scale.md says, and returns the URL
@@ -153,4 +154,34 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 	l.verify(d)
 	requireDelivered(t, d, to, after)
 	requireJobsDone(t, d, after)
+}
+
+// A server that nobody asks for anything is seen on PostgreSQL by its session, also through a pooler: that closed all it had.
+func TestSessionBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	direct := pgtest.NewDatabase(t)
+	st, err := store.Open(t.Context(), store.Options{Database: startPgBouncer(t, program(t, "pgbouncer"), direct, 2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }() // it has only asked
+	d := openDatabase(t, direct)
+	const sessions = "FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1)"
+	end := func() { d.counts("SELECT CAST(pid AS text), CAST(pg_terminate_backend(pid, 60000) AS integer) "+sessions, store.SessionName) }
+	end()
+	if n := d.number("SELECT COUNT(*) "+sessions, store.SessionName); n != 0 {
+		t.Fatalf("%d sessions are left", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		st.KeepSession(ctx, 10*time.Millisecond)
+	}()
+	for range 2 {
+		apitest.Eventually(t, "there is a session", func() bool { return d.number("SELECT COUNT(*) "+sessions, store.SessionName) > 0 })
+		end()
+	}
+	cancel()
+	<-ended
 }

@@ -162,9 +162,14 @@ func TestReportsWithoutReplica(t *testing.T) {
 	replica, through := newRelay(t, database) // to the database itself, which needs no time to follow
 	n := newNode(t, "node", binary(t), database, filepath.Join(t.TempDir(), "palisade.key"), "PALISADE_REPORTS_DATABASE="+through)
 	n.start()
-	if log := n.log.String(); strings.Count(log, "level=WARN") != 1 || !strings.Contains(log, "the reports database cannot be reached: reports are refused until it answers") {
-		t.Errorf("the start with a replica that is down logs %s", log)
+	requireWarnings := func(want int) {
+		t.Helper()
+		log := n.log.String()
+		if got := strings.Count(log, "the reports database cannot be reached: reports are refused until it answers"); got != want || strings.Count(log, "level=WARN") != want {
+			t.Errorf("%d warnings that the replica is down, want %d: %s", got, want, log)
+		}
 	}
+	requireWarnings(1)
 	const down = "reports cannot be read now: their database (reports-database) does not answer"
 	n.upload("acme/a")
 	requireNoReports(t, n, down)
@@ -175,6 +180,7 @@ func TestReportsWithoutReplica(t *testing.T) {
 	requireNoReports(t, n, down)
 	replica.up()
 	requireReports(t, n, "acme/b")
+	requireWarnings(2)
 }
 
 // A replica that was down at the start is checked when it answers: nobody gets reports of another installation.
