@@ -43,7 +43,7 @@ func TestAnswersTellTheQuota(t *testing.T) {
 	s := apitest.Start(t, func(c *services.Config) { c.RateLimit = 0.0001 })
 	const policy = `1;w=10000;comment="credential"`
 	tokens := map[string]string{}
-	for _, name := range []string{"http", "grpc"} {
+	for _, name := range []string{"http", "other", "grpc"} {
 		tokens[name] = s.AddTenant(t, "tenant-"+name).Token
 	}
 	list := "/api/v1/deployments/tenant-http/projects"
@@ -52,8 +52,10 @@ func TestAnswersTellTheQuota(t *testing.T) {
 		status      int
 		want        [4]string
 	}{
-		{"", list, http.StatusUnauthorized, [4]string{"1", "1", "0", policy}},
-		{tokens["http"], "/api/v1/deployments/acme/projects", http.StatusNotFound, [4]string{"1", "1", "0", policy}},
+		{"", list, http.StatusUnauthorized, [4]string{"1", "0", "10000", policy}},
+		{"", list, http.StatusTooManyRequests, [4]string{"1", "0", "10000", policy}},
+		{tokens["other"], list, http.StatusNotFound, [4]string{"1", "0", "10000", policy}},
+		{tokens["other"], list, http.StatusTooManyRequests, [4]string{"1", "0", "10000", policy}},
 		{tokens["http"], list + "?page_size=100000", http.StatusBadRequest, [4]string{"1", "0", "10000", policy}},
 		{tokens["http"], list, http.StatusTooManyRequests, [4]string{"1", "0", "10000", policy}},
 	} {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/palisade/palisade/services/internal/chain"
 	"github.com/palisade/palisade/services/internal/telemetry"
+	"github.com/palisade/palisade/services/internal/unread"
 )
 
 const (
@@ -58,7 +59,7 @@ func grpcServer(cfg Config, handlers grpchan.HandlerMap, links []chain.Link, tra
 		options = append(options, grpc.Creds(credentials.NewTLS(tlsConfig)))
 	}
 	server := grpc.NewServer(options...)
-	handlers.ForEach(server.RegisterService)
+	handlers.ForEach(func(desc *grpc.ServiceDesc, service any) { server.RegisterService(unread.Service(desc), service) })
 	return server
 }
 

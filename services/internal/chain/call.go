@@ -9,6 +9,7 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/quota"
+	"github.com/palisade/palisade/services/internal/unread"
 )
 
 // The transports of a call, as logs and metrics name them.
@@ -24,14 +25,18 @@ type call struct {
 	transport string
 	remote    string // address of the caller, without its port
 	rule      *optionsv1.MethodRule
-	report    *quota.Report // where the gateway looks for the quota; nil over gRPC
+	report    *quota.Report  // where the gateway looks for the quota; nil over gRPC
+	unread    unread.Request // decodes the request; nil for streams, and for calls that came decoded
 
 	principal *access.Principal // set by authentication; nil for public RPCs
 	grant     *access.Grant     // set by tenant
-	quota     *quota.Quota      // set by rate limit; nil without a limit
+	counted   bool              // whether the limits have counted it
+	quota     *quota.Quota      // set when it is counted; nil without a limit
 	stream    grpc.ServerStream // nil for a unary call
 	told      bool              // whether a stream has told its quota
 	request   proto.Message     // the request, or the first message of a stream; for the audit
+	// unreadable is why the request could not be decoded, set by request.
+	unreadable error
 }
 
 type callKey struct{}

@@ -52,8 +52,8 @@ type Deps struct {
 }
 
 // New returns the links, outermost first. The order is part of the design: a caller without credentials learns nothing
-// else (401), a foreign deployment looks like an absent one (404) before roles are told (403), and only who may call
-// learns what is wrong with the request (400).
+// else (401) and his request is not even read, a foreign deployment looks like an absent one (404) before roles are told
+// (403), and only who may call learns what is wrong with the request (400).
 func New(d Deps) ([]Link, error) {
 	limits, err := newQuotas(d.RateLimit, d.DeploymentRateLimit, d.Metrics.RateLimited.Inc)
 	if err != nil {
@@ -67,9 +67,11 @@ func New(d Deps) ([]Link, error) {
 		requestID(d, limits),
 		accessLog(d),
 		recoverPanics(d),
-		countCalls(d.Calls),
 		mapErrors(),
+		countRefusals(limits),
 		authenticate(d),
+		readRequest(),
+		countCalls(d.Calls),
 		resolveTenant(d, auditor),
 		applyRule(auditor),
 		limitRate(limits, newUploadGate(d.Uploads, d.Metrics.RateLimited.Inc)),
@@ -79,7 +81,8 @@ func New(d Deps) ([]Link, error) {
 }
 
 // countCalls lets long work know that somebody waits for an answer that only reads. What changes something may wait for just
-// that work, and then each would wait for the other.
+// that work, and then each would wait for the other. A request that is still on its way is not waited for: its sender could be
+// slow.
 func countCalls(calls *traffic.Calls) Link {
 	return Link{
 		Name: "traffic",

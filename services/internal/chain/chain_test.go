@@ -37,8 +37,8 @@ func TestOrder(t *testing.T) {
 			t.Errorf("%s does not have both forms", link.Name)
 		}
 	}
-	want := []string{"request id", "access log", "recovery", "traffic", "error mapping", "authentication", "tenant", "access rule",
-		"rate limit", "audit", "protovalidate"}
+	want := []string{"request id", "access log", "recovery", "error mapping", "refusals", "authentication", "request", "traffic",
+		"tenant", "access rule", "rate limit", "audit", "protovalidate"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q\nwant %q", names, want)
 	}

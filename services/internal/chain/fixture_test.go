@@ -41,6 +41,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/internal/telemetry"
 	"github.com/palisade/palisade/services/internal/traffic"
+	"github.com/palisade/palisade/services/internal/unread"
 )
 
 // fixture is a server with the whole chain, reached over a socket and in process, on a store with two deployments.
@@ -190,7 +191,7 @@ func (f *fixture) openStore(ctx context.Context) {
 func (f *fixture) serve(all grpchan.HandlerMap, log *slog.Logger) {
 	t := f.t
 	server := grpc.NewServer(chain.ServerOptions(nil, f.links)...)
-	all.ForEach(server.RegisterService)
+	all.ForEach(func(desc *grpc.ServiceDesc, service any) { server.RegisterService(unread.Service(desc), service) })
 	listener := bufconn.Listen(1 << 20)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"strings"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
@@ -83,10 +86,13 @@ func (l *limiter) take(c *call, now time.Time) time.Duration {
 	return wait
 }
 
+// healthService is what load balancers ask. It has no limit: what strangers do must not make a node look broken.
+const healthService = "/grpc.health.v1.Health/"
+
 // bucket is nil when there is no limit.
 func (l *limiter) bucket(c *call) *rate.Limiter {
 	switch {
-	case l.credentials.perSecond <= 0:
+	case l.credentials.perSecond <= 0 || strings.HasPrefix(c.method, healthService):
 		return nil
 	case c.principal != nil:
 		return l.credentials.of(credential{kind: c.principal.Kind, id: c.principal.ID})
@@ -147,16 +153,11 @@ func inWhole(perSecond float64) (requests, window float64) {
 // limitRate refuses calls that come too fast, and makes uploads wait for their turn.
 func limitRate(q *quotas, uploads *uploadGate) Link {
 	link := check(func(ctx context.Context, c *call) (context.Context, error) {
-		now := time.Now()
-		wait := q.take(c, now)
-		if c.quota = q.state(c, now, wait); c.stream != nil {
+		err := q.count(c)
+		if c.stream != nil {
 			c.answer(ctx, q)
 		}
-		if wait > 0 {
-			q.callers.refused()
-			return nil, apierr.RateLimited(wait)
-		}
-		return ctx, nil
+		return ctx, err
 	}).link("rate limit")
 	counted := link.Stream
 	link.Stream = func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
@@ -169,6 +170,54 @@ func limitRate(q *quotas, uploads *uploadGate) Link {
 		})
 	}
 	return link
+}
+
+// countRefusals counts the calls that are refused before limitRate has them, or it would cost nothing to try tokens, or the
+// deployments of others. Callers without a valid credential are counted by address; those of the same address who have one are
+// not, and learn from the answer only that they have none.
+func countRefusals(q *quotas) Link {
+	counted := func(ctx context.Context, err error) error {
+		c := callFrom(ctx)
+		if err == nil || c.counted || !refusal(err) {
+			return err
+		}
+		if limited := q.count(c); limited != nil {
+			return limited
+		}
+		return err
+	}
+	return Link{
+		Name: "refusals",
+		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			resp, err := handler(ctx, req)
+			return resp, counted(ctx, err)
+		},
+		Stream: func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+			return counted(ss.Context(), handler(srv, ss))
+		},
+	}
+}
+
+// refusal reports whether a call ended because of what its caller is or sent.
+func refusal(err error) bool {
+	switch status.Code(apierr.Map(err)) {
+	case codes.Unauthenticated, codes.PermissionDenied, codes.NotFound, codes.InvalidArgument, codes.FailedPrecondition,
+		codes.Unimplemented, codes.ResourceExhausted:
+		return true
+	}
+	return false
+}
+
+// count counts a call and returns the error of one that comes too fast.
+func (q *quotas) count(c *call) error {
+	now := time.Now()
+	wait := q.take(c, now)
+	c.counted, c.quota = true, q.state(c, now, wait)
+	if wait > 0 {
+		q.callers.refused()
+		return apierr.RateLimited(wait)
+	}
+	return nil
 }
 
 // take counts one call in both limits and returns 0, or how long the caller has to wait. What the deployment's limit

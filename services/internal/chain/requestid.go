@@ -18,6 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/inprocess"
 	"github.com/palisade/palisade/services/internal/quota"
 	"github.com/palisade/palisade/services/internal/telemetry"
+	"github.com/palisade/palisade/services/internal/unread"
 )
 
 // RequestIDHeader is the metadata key (and HTTP header) in which a caller may name a request and always gets its name.
@@ -66,7 +67,7 @@ func bounded(srv any, ss grpc.ServerStream, ctx context.Context, limit time.Dura
 }
 
 func begin(ctx context.Context, d Deps, method string) (context.Context, *call) {
-	c := &call{method: method, transport: transportGRPC, rule: d.Rules.Rule(method)}
+	c := &call{method: method, transport: transportGRPC, rule: d.Rules.Rule(method), unread: unread.FromContext(ctx)}
 	if outer := inprocess.Caller(ctx); outer != nil {
 		c.transport = transportHTTP
 		c.report = quota.FromContext(outer)

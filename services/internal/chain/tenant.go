@@ -62,6 +62,9 @@ func (t tenants) grant(c *call, request proto.Message) (*access.Grant, error) {
 		return access.OnlyGrant(c.principal)
 	}
 	slug, id := field.Of(request)
+	if slug == "" && id == 0 && c.unreadable != nil {
+		return nil, c.unreadable // it may have named one
+	}
 	return access.ResolveGrant(c.principal, slug, id)
 }
 

@@ -43,6 +43,9 @@ func validate(v protovalidate.Validator) Link {
 	return Link{
 		Name: "protovalidate",
 		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			if err := callFrom(ctx).unreadable; err != nil {
+				return nil, err
+			}
 			if err := validateMessage(v, req); err != nil {
 				return nil, err
 			}

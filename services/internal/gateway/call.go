@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/protobuf/proto"
 
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
 	"github.com/palisade/palisade/services/internal/quota"
 	"github.com/palisade/palisade/services/internal/reply"
+	"github.com/palisade/palisade/services/internal/unread"
 )
 
 // writeGrace is how long a client may take to read the answer after the request's own limit.
@@ -25,9 +28,8 @@ const writeGrace = time.Minute
 // call is what is known about a request once its RPC is known.
 type call struct {
 	route *route
-	// failure is the error of reading the body, with its details: the generated code between the decoder and
-	// the error handler keeps only the text of errors.
-	failure error
+	// body is what the RPC's caller sends as JSON; nil for routes without.
+	body *body
 	// ifNoneMatch names the states of the answer that the caller has.
 	ifNoneMatch string
 	// quota is what the caller may still ask for.
@@ -80,9 +82,11 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 		defer cancel()
 		r = r.WithContext(ctx)
 		if !rt.upload {
-			if err := g.prepare(w, r, c, control); err != nil {
-				g.writeError(w, r, err)
-				return
+			if request := g.prepare(w, r, c, control); request != nil {
+				r = r.WithContext(unread.NewContext(ctx, request))
+			}
+			if c.body != nil {
+				defer c.body.share.release()
 			}
 		}
 		// Over HTTP/1 the bytes of the answer are on their way when next returns. Over HTTP/2 a connection that breaks may still
@@ -105,27 +109,37 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // maxKeptBuffer keeps single large answers from staying in memory.
 const maxKeptBuffer = 1 << 20
 
-// prepare bounds the body and replaces the query by one that grpc-gateway's parser cannot fail on.
-func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, control *http.ResponseController) error {
-	if r.ContentLength > g.config.MaxBody {
-		closeAfter(w, r)
-		return bodyTooLarge(g.config.MaxBody)
-	}
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return unsupportedEncoding(encoding, "identity")
-	}
-	r.Body = &body{ReadCloser: http.MaxBytesReader(w, r.Body, g.config.MaxBody), call: c, control: control, size: r.ContentLength}
+// prepare takes the body away from the generated code, for the interceptors to decode, and replaces the query by one that
+// grpc-gateway's parser cannot fail on. What is wrong with them is told by the interceptors, too, in its turn. It returns nil
+// when all of the request is there.
+func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, control *http.ResponseController) unread.Request {
+	source := http.MaxBytesReader(w, r.Body, g.config.MaxBody)
+	r.Body = http.NoBody
 	r.PostForm = url.Values{} // keeps ParseForm away from the body
 	r.Form = url.Values{}
 	if c.route.hasBody {
-		return nil
+		c.body = &body{source: source, control: control, size: r.ContentLength, share: share{intake: g.intake}}
+	}
+	if r.ContentLength > g.config.MaxBody {
+		return wrong(bodyTooLarge(g.config.MaxBody))
+	}
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return wrong(unsupportedEncoding(encoding, "identity"))
+	}
+	if c.route.hasBody {
+		return func(ctx context.Context, into proto.Message) error { return g.json.decode(ctx, c, into) }
 	}
 	values, err := lenient.Query(r.URL.RawQuery, c.route.method.Input(), lenient.Fields(c.route.pathFields...))
 	if err != nil {
-		return err
+		return wrong(err)
 	}
 	r.Form = values
 	return nil
+}
+
+// wrong is a request of which it is known already that it cannot be decoded.
+func wrong(err error) unread.Request {
+	return func(context.Context, proto.Message) error { return err }
 }
 
 // closeAfter ends the connection after an answer to a request whose body is not read to its end. HTTP/2 resets the
@@ -136,23 +150,33 @@ func closeAfter(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// body is a JSON body on its way to the decoder, which finds its call through it.
+// body is a JSON body on its way to the decoder.
 type body struct {
-	io.ReadCloser
-	call    *call
+	source  io.Reader
 	control *http.ResponseController
-	size    int64
+	size    int64 // as announced; -1 when it is not
+	share   share
+	read    int64
+	ended   bool
 }
 
 // Read lifts the read deadline at the end of the body: net/http keeps reading the connection to see the client
 // go away, and would take a deadline that passes for just that.
 func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.source.Read(p)
+	b.read += int64(n)
 	if errors.Is(err, io.EOF) {
+		b.ended = true
 		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	if full := b.share.grow(b.read); full != nil {
+		return 0, full
 	}
 	return n, err
 }
+
+// left reports whether the client may have more of the body on the way.
+func (b *body) left() bool { return b != nil && b.size != 0 && !b.ended }
 
 // readError says why a body could not be read.
 func readError(err error) error {
@@ -164,6 +188,8 @@ func readError(err error) error {
 		return &statusError{status: http.StatusRequestTimeout, err: apierr.DeadlineExceeded(err)}
 	case errors.Is(err, context.Canceled):
 		return apierr.Cancelled(err)
+	case apierr.ReasonOf(err) != errorsv1.Reason_REASON_UNSPECIFIED:
+		return err // of the intake
 	}
 	return apierr.InvalidArgument("body", "the body ended before its announced length")
 }

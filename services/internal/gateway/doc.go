@@ -7,5 +7,6 @@
 //
 // The layers, outermost first: recover → request id → security headers → compression → fixed routes →
 // grpc-gateway's router → per RPC: path check, body limit, deadline, query. The limits stand behind the router
-// because an upload has others than the rest.
+// because an upload has others than the rest. The body is read last: the interceptors ask for it when they know
+// who sends it (package unread).
 package gateway

@@ -12,14 +12,10 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// handleError writes the errors that the generated code hands over: those of the RPC and those of reading the
-// request.
+// handleError writes the errors that the generated code hands over: those of the RPC.
 func (g *gateway) handleError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	if probeFrom(ctx) != nil {
 		return
-	}
-	if c := callFrom(ctx); c != nil && c.failure != nil {
-		err = c.failure
 	}
 	g.writeError(w, r, err)
 }
@@ -49,6 +45,9 @@ func (g *gateway) writeError(w http.ResponseWriter, r *http.Request, err error) 
 	if c := callFrom(r.Context()); c != nil {
 		c.quota.WriteHeader(w.Header())
 		scanner = c.route.rule.GetScanner()
+		if c.body.left() {
+			closeAfter(w, r)
+		}
 	}
 	var special *statusError
 	switch as := errors.As(err, &special); {

@@ -2,8 +2,8 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,7 +16,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
-	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
 	"github.com/palisade/palisade/services/internal/gateway/wirejson"
 )
@@ -152,24 +151,14 @@ func (m *marshaler) NewEncoder(w io.Writer) runtime.Encoder {
 	})
 }
 
-// NewDecoder reads the body of a call, which perCall has wrapped.
-func (m *marshaler) NewDecoder(r io.Reader) runtime.Decoder {
-	return runtime.DecoderFunc(func(value any) error {
-		wrapped, ok := r.(*body)
-		if !ok {
-			return errors.New("gateway: the body was not prepared")
-		}
-		message, ok := value.(proto.Message)
-		if !ok {
-			wrapped.call.failure = apierr.Internal(fmt.Errorf("gateway: cannot read JSON into a %T", value))
-			return wrapped.call.failure
-		}
-		wrapped.call.failure = m.decode(wrapped, message)
-		return wrapped.call.failure
-	})
+// NewDecoder leaves the body to the interceptors, which call decode when they know that the caller may be listened to.
+func (*marshaler) NewDecoder(io.Reader) runtime.Decoder {
+	return runtime.DecoderFunc(func(any) error { return nil })
 }
 
-func (m *marshaler) decode(b *body, message proto.Message) error {
+// decode reads the body of a call into a message that has what the path says.
+func (m *marshaler) decode(ctx context.Context, c *call, message proto.Message) error {
+	b := c.body
 	var data bytes.Buffer
 	if b.size > 0 {
 		data.Grow(int(min(b.size, 1<<20)) + bytes.MinRead)
@@ -177,14 +166,25 @@ func (m *marshaler) decode(b *body, message proto.Message) error {
 	if _, err := data.ReadFrom(b); err != nil {
 		return readError(err)
 	}
-	decoded, err := lenient.Body(data.Bytes(), message)
+	if err := b.share.turn(ctx); err != nil {
+		return err
+	}
+	into := message.ProtoReflect()
+	read := into.New()
+	decoded, err := lenient.Body(data.Bytes(), read.Interface())
 	if err != nil {
 		return err
 	}
 	if decoded.Unknown > 0 {
-		m.unknown(b.call.route.fullMethod, decoded.Unknown)
+		m.unknown(c.route.fullMethod, decoded.Unknown)
 	}
-	fillUpdateMask(message.ProtoReflect(), decoded.Present, b.call.route.pathFields)
+	read.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		if !slices.Contains(c.route.pathFields, field.Name()) {
+			into.Set(field, value)
+		}
+		return true
+	})
+	fillUpdateMask(into, decoded.Present, c.route.pathFields)
 	return nil
 }
 

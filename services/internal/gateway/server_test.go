@@ -25,6 +25,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway"
 	"github.com/palisade/palisade/services/internal/inprocess"
+	"github.com/palisade/palisade/services/internal/unread"
 )
 
 // recorder is a service that keeps what it was called with and answers by answer. It stands behind real
@@ -56,6 +57,11 @@ func (s *recorder) intercept(ctx context.Context, request any, info *grpc.UnaryS
 	s.method, s.request = info.FullMethod, message
 	s.metadata, _ = metadata.FromIncomingContext(ctx)
 	s.mu.Unlock()
+	if request := unread.FromContext(ctx); request != nil {
+		if err := request(ctx, message); err != nil {
+			return nil, apierr.Map(err)
+		}
+	}
 	var response any
 	err := protovalidate.Validate(message)
 	var invalid *protovalidate.ValidationError

@@ -59,11 +59,11 @@ func checkSyntax(data []byte) error {
 	if offset := tooDeepAt(data); offset >= 0 {
 		return malformed(data, offset, fmt.Sprintf("objects and lists must nest at most %d deep", MaxDepth))
 	}
-	var whole json.RawMessage
-	err := json.Unmarshal(data, &whole)
-	if err == nil {
+	if json.Valid(data) {
 		return nil
 	}
+	var whole json.RawMessage
+	err := json.Unmarshal(data, &whole)
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		// Offset counts the bytes read, the offending one included; at the end there is none.
@@ -191,11 +191,7 @@ func (r *reader) listField(msg protoreflect.Message, field protoreflect.FieldDes
 		if item == nil && !isJSONValue(field) {
 			continue
 		}
-		at := path
-		if isList {
-			at = fmt.Sprintf("%s[%d]", path, i)
-		}
-		decoded, ok, err := r.value(field, item, at)
+		decoded, ok, err := r.item(field, item, path, i, isList)
 		if err != nil {
 			return err
 		}
@@ -210,6 +206,20 @@ func (r *reader) listField(msg protoreflect.Message, field protoreflect.FieldDes
 		msg.Set(field, protoreflect.ValueOfList(list))
 	}
 	return nil
+}
+
+// item decodes one value of a list. Of a scalar the path is written only when something is wrong with it: written for each, the
+// paths of a long list would take more memory than its values.
+func (r *reader) item(field protoreflect.FieldDescriptor, item any, path string, i int, isList bool) (protoreflect.Value, bool, error) {
+	if field.Message() == nil {
+		if decoded, ok, err := scalar(field, item, path); err == nil {
+			return decoded, ok, nil
+		}
+	}
+	if isList {
+		path = fmt.Sprintf("%s[%d]", path, i)
+	}
+	return r.value(field, item, path)
 }
 
 func (r *reader) mapField(msg protoreflect.Message, field protoreflect.FieldDescriptor, value any, path string) error {

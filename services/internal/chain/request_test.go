@@ -1,0 +1,119 @@
+package chain_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/chain"
+	"github.com/palisade/palisade/services/internal/unread"
+)
+
+// A request is decoded when it is known who calls, and what is wrong with it is told when he may call.
+func TestRequestIsReadLate(t *testing.T) {
+	f := newFixture(t)
+	reader := f.token(access.RoleReadOnly, access.ScopeWebAPI)
+	for _, c := range []struct {
+		name, token, slug string
+		wrong             error
+		read              bool
+		want              codes.Code
+	}{
+		{"no credential", "", "acme", nil, false, codes.Unauthenticated},
+		{"a bad credential", "sgp_nothing", "acme", nil, false, codes.Unauthenticated},
+		{"a good one", f.admin, "acme", nil, true, codes.OK},
+		{"the deployment of somebody else", f.admin, "globex", apierr.MalformedJSON("no"), true, codes.NotFound},
+		{"the role", reader, "acme", apierr.MalformedJSON("no"), true, codes.PermissionDenied},
+		{"the request", f.admin, "acme", apierr.MalformedJSON("no"), true, codes.InvalidArgument},
+		{"it may have named the deployment", f.admin, "", apierr.MalformedJSON("no"), true, codes.InvalidArgument},
+		{"nobody waits for the answer", f.admin, "globex", context.Canceled, true, codes.Canceled},
+		{"our own failure", f.admin, "globex", errors.New("no memory"), true, codes.Internal},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got *projectsv1.UpdateProjectRequest
+			f.handlers.update = func(_ context.Context, r *projectsv1.UpdateProjectRequest) error {
+				got = r
+				return nil
+			}
+			read := false
+			ctx := unread.NewContext(t.Context(), func(_ context.Context, into proto.Message) error {
+				if read = true; c.wrong == nil {
+					into.(*projectsv1.UpdateProjectRequest).Tags = []string{"red"}
+				}
+				return c.wrong
+			})
+			if c.token != "" {
+				ctx = as(ctx, c.token)
+			}
+			_, err := projectsv1.NewProjectsServiceClient(f.conns["http"]).UpdateProject(ctx,
+				&projectsv1.UpdateProjectRequest{DeploymentSlug: c.slug, ProjectName: "web"})
+			wantCode(t, err, c.want)
+			if read != c.read {
+				t.Errorf("the request was read: %v, want %v", read, c.read)
+			}
+			if (got != nil) != (err == nil) || got != nil && (got.GetDeploymentSlug() != c.slug || len(got.GetTags()) != 1) {
+				t.Errorf("the handler got %v", got)
+			}
+		})
+	}
+}
+
+// What comes over gRPC and is no message is answered by gRPC itself, but only to callers that are known; it counts as their
+// mistake.
+func TestBrokenMessages(t *testing.T) {
+	f := newFixture(t, func(d *chain.Deps) { d.RateLimit = 0.001 })
+	broken := wrapperspb.Bytes([]byte("\xff")) // the first field is a string, and must be UTF-8
+	for token, want := range map[string]codes.Code{"": codes.Unauthenticated, f.admin: codes.Internal} {
+		f.logs.take(t)
+		ctx := t.Context()
+		if token != "" {
+			ctx = as(ctx, token)
+		}
+		err := f.conns["grpc"].Invoke(ctx, projectsv1.ProjectsService_GetProject_FullMethodName, broken, &projectsv1.GetProjectResponse{})
+		wantCode(t, err, want)
+		if records, raw := f.logs.take(t); len(records) != 1 || records[0]["level"] != "INFO" {
+			t.Errorf("want one record at INFO, got %s", raw)
+		}
+	}
+	wantCode(t, getProject(as(t.Context(), f.admin), f.conns["grpc"], "acme"), codes.ResourceExhausted)
+}
+
+// Refusals cost like other calls; what fails on our side, or was refused for its speed, does not.
+func TestRefusalsAreCounted(t *testing.T) {
+	for name, call := range map[string]struct {
+		ctx  func(f *fixture, ctx context.Context) context.Context
+		slug string
+		want codes.Code
+	}{
+		"no credential":        {func(_ *fixture, ctx context.Context) context.Context { return ctx }, "acme", codes.Unauthenticated},
+		"a bad credential":     {func(_ *fixture, ctx context.Context) context.Context { return as(ctx, "sgp_nothing") }, "acme", codes.Unauthenticated},
+		"another's deployment": {func(f *fixture, ctx context.Context) context.Context { return as(ctx, f.admin) }, "globex", codes.NotFound},
+		"role": {func(f *fixture, ctx context.Context) context.Context {
+			return as(ctx, f.token(access.RoleReadOnly, access.ScopeWebAPI))
+		}, "acme", codes.PermissionDenied},
+	} {
+		for _, transport := range []string{"grpc", "http"} {
+			t.Run(name+" over "+transport, func(t *testing.T) {
+				f := newFixture(t, func(d *chain.Deps) { d.RateLimit = 0.001 })
+				ctx := call.ctx(f, t.Context())
+				wantCode(t, badUpdate(ctx, f.conns[transport], call.slug), call.want)
+				wantCode(t, badUpdate(ctx, f.conns[transport], call.slug), codes.ResourceExhausted)
+				if got := testutil.ToFloat64(f.metrics.RateLimited); got != 1 {
+					t.Errorf("palisade_rate_limited_total is %v, want 1", got)
+				}
+				_, err := healthv1.NewHealthClient(f.conns[transport]).Check(t.Context(), &healthv1.HealthCheckRequest{})
+				must(t, err)
+				must(t, getProject(as(t.Context(), f.token(access.RoleMember, access.ScopeWebAPI)), f.conns[transport], "acme"))
+			})
+		}
+	}
+}

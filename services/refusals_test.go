@@ -1,0 +1,99 @@
+package services_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// Who shows no valid credential is refused while his body is still to come, over both transports.
+func TestNoBodyIsReadWithoutACredential(t *testing.T) {
+	t.Parallel()
+	s := apitest.Start(t, nil)
+	for _, header := range []string{"", "Authorization: Bearer sgp_unknown\r\n"} {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Addresses.HTTP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST /api/v1/deployments/acme/triage HTTP/1.1\r\nHost: test\r\n%sContent-Length: 10000000\r\n\r\n{", header)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusUnauthorized || !response.Close {
+			t.Errorf("%q: %s, close %v, want 401 and the end of the connection", header, response.Status, response.Close)
+		}
+	}
+	for _, token := range []string{"", "sgp_unknown"} {
+		stream, err := s.Conn.NewStream(s.Context(t, token), &grpc.StreamDesc{ClientStreams: true}, findingsv1.TriageService_BulkTriage_FullMethodName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.RecvMsg(&findingsv1.BulkTriageResponse{}); status.Code(err) != codes.Unauthenticated {
+			t.Errorf("%q: %v, want UNAUTHENTICATED before the request is sent", token, err)
+		}
+	}
+}
+
+// Refusals are counted like other calls: by address without a valid credential, and for the credential otherwise.
+func TestRefusalsAreCounted(t *testing.T) {
+	// So slow that nothing comes back while the test runs.
+	s := apitest.Start(t, func(c *services.Config) { c.RateLimit = 0.0001 })
+	admin := func() string { return s.AddToken(t, s.Tenant, access.TokenSpec{}) }
+	refused := func(name, token, slug, body string, first int) {
+		t.Helper()
+		for i, want := range []int{first, http.StatusTooManyRequests, http.StatusTooManyRequests} {
+			answer := s.Do(t, token, http.MethodPatch, "/api/v1/deployments/"+slug+"/projects/web", body)
+			limited := want == http.StatusTooManyRequests
+			if answer.Status != want || (answer.Header.Get("Retry-After") != "") != limited || answer.Header.Get("RateLimit-Remaining") != "0" {
+				t.Errorf("%s, call %d: %d %v %s, want %d", name, i+1, answer.Status, answer.Header, answer.Body, want)
+			}
+		}
+	}
+	refused("no credential", "", "acme", "{}", http.StatusUnauthorized)
+	// It is the same address, and the answer does not tell whether there is such a token.
+	if answer := s.Do(t, "sgp_unknown", http.MethodGet, "/api/v1/deployments", ""); answer.Status != http.StatusTooManyRequests {
+		t.Errorf("a bad token: %d %s, want 429", answer.Status, answer.Body)
+	}
+	refused("another's deployment", admin(), "globex", "{}", http.StatusNotFound)
+	refused("role", s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleReadOnly}), "acme", "{}", http.StatusForbidden)
+	refused("no JSON", admin(), "acme", "{", http.StatusBadRequest)
+	refused("no JSON, another's deployment", admin(), "globex", "{", http.StatusNotFound)
+	refused("broken rule", admin(), "acme", `{"tags":["`+strings.Repeat("x", 10_000)+`"]}`, http.StatusBadRequest)
+	// None of this keeps a good token of the same address out.
+	if answer := s.Do(t, admin(), http.MethodGet, "/api/v1/deployments/acme/projects", ""); answer.Status != http.StatusOK {
+		t.Errorf("a good token: %d %s", answer.Status, answer.Body)
+	}
+	for _, c := range []struct {
+		token string
+		want  []codes.Code
+	}{
+		{"", []codes.Code{codes.ResourceExhausted}}, // both transports share the bucket of the address
+		{admin(), []codes.Code{codes.NotFound, codes.ResourceExhausted}},
+	} {
+		for i, want := range c.want {
+			var header metadata.MD
+			_, err := projectsv1.NewProjectsServiceClient(s.Conn).ListProjects(s.Context(t, c.token),
+				&projectsv1.ListProjectsRequest{DeploymentSlug: "globex"}, grpc.Header(&header))
+			if left := header.Get("ratelimit-remaining"); status.Code(err) != want || len(left) != 1 || left[0] != "0" {
+				t.Errorf("gRPC, call %d: %v %v, want %v", i+1, err, header, want)
+			}
+		}
+	}
+}
