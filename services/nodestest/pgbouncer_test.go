@@ -167,7 +167,9 @@ func TestSessionBehindPgBouncer(t *testing.T) {
 	defer func() { _ = st.Close() }() // it has only asked
 	d := openDatabase(t, direct)
 	const sessions = "FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1)"
-	end := func() { d.counts("SELECT CAST(pid AS text), CAST(pg_terminate_backend(pid, 60000) AS integer) "+sessions, store.SessionName) }
+	end := func() {
+		d.counts("SELECT CAST(pid AS text), CAST(pg_terminate_backend(pid, 60000) AS integer) "+sessions, store.SessionName)
+	}
 	end()
 	if n := d.number("SELECT COUNT(*) "+sessions, store.SessionName); n != 0 {
 		t.Fatalf("%d sessions are left", n)
