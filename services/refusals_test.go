@@ -2,11 +2,13 @@ package services_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -41,7 +43,9 @@ func TestNoBodyIsReadWithoutACredential(t *testing.T) {
 		}
 	}
 	for _, token := range []string{"", "sgp_unknown"} {
-		stream, err := s.Conn.NewStream(s.Context(t, token), &grpc.StreamDesc{ClientStreams: true}, findingsv1.TriageService_BulkTriage_FullMethodName)
+		ctx, cancel := context.WithTimeout(s.Context(t, token), time.Minute) // where the request is awaited, the test would be endless
+		defer cancel()
+		stream, err := s.Conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, findingsv1.TriageService_BulkTriage_FullMethodName)
 		if err != nil {
 			t.Fatal(err)
 		}
