@@ -2,6 +2,7 @@ package findings
 
 import (
 	"context"
+	"time"
 
 	"github.com/riverqueue/river"
 
@@ -12,11 +13,15 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
+// placesQueue has the deletions of old boundaries: nodes of the version before know none of them.
+const placesQueue = "page_boundaries"
+
 // Background is what lists of findings need done when nobody calls.
 func Background(st *store.Store) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) { river.AddWorker(workers, &oldPlacesWorker{store: st}) },
 		Periodic: []*river.PeriodicJob{jobs.Every(placesKept, oldPlaces{})},
+		Queues:   []jobs.Queue{{Name: placesQueue, Workers: 1, Poll: time.Minute}},
 	}
 }
 
@@ -27,7 +32,11 @@ type oldPlaces struct{}
 func (oldPlaces) Kind() string { return "old_page_boundaries" }
 
 // InsertOpts keep runs from piling up while no node works.
-func (oldPlaces) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
+func (oldPlaces) InsertOpts() river.InsertOpts {
+	opts := jobs.OnceWaiting()
+	opts.Queue = placesQueue
+	return opts
+}
 
 type oldPlacesWorker struct {
 	river.WorkerDefaults[oldPlaces]
