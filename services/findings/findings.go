@@ -125,18 +125,17 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 		return nil, err
 	}
 	var start place
-	remember := s.places.begin
 	if number > 0 {
 		if start, err = s.places.from(ctx, list, number*size); err != nil {
 			return nil, err
 		}
-		if start.walk > 0 {
-			remember = s.places.add
-		}
 	}
 	var found []place
-	if start.walk == 0 {
+	var known []store.Once
+	begins := start.walk == 0
+	if begins {
 		start.walk = store.Now()
+		known = s.places.query(list, (number+1)*size)
 	}
 	if start.rows < number*size && !start.end {
 		if start, err = s.skip(ctx, chosen, start, number*size); err != nil {
@@ -147,7 +146,7 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 	if start.end { // a walk that has ended stays so, however far its caller goes on
 		return nil, nil
 	}
-	page, err := s.readPage(ctx, of.filter, chosen, start.boundary, int(size))
+	page, err := s.readPage(ctx, of.filter, chosen, start.boundary, int(size), known)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +155,13 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 		last := &page.rows[len(page.rows)-1]
 		next.boundary = boundary{relevantSince: last.relevantSince, id: last.id}
 	}
-	if err := remember(ctx, list, append(found, next)...); err != nil {
+	found = append(found, next)
+	if begins {
+		err = s.places.begin(ctx, list, page.place, found...)
+	} else {
+		err = s.places.add(ctx, list, found...)
+	}
+	if err != nil {
 		page.free()
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/expirable"
+
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // boundary is the last row of a page in the order of lists: the next page begins behind it.
@@ -32,9 +34,12 @@ type places interface {
 	// from returns the place behind so many rows, or else the last one before it of the latest walk: the beginning of the
 	// list, the zero value, when there is none.
 	from(ctx context.Context, of listKey, rows int64) (place, error)
+	// query asks for what begin wants to know about the place behind so many rows, in the statement that reads the page before
+	// it; nil when nothing is to be asked.
+	query(of listKey, rows int64) []store.Once
 	// begin remembers places of a new walk, in ascending order. Of each older walk only where it is now stays true, so that
 	// it may go on; one that has ended is forgotten. Where the last place is already as it says, the walk goes on instead.
-	begin(ctx context.Context, of listKey, found ...place) error
+	begin(ctx context.Context, of listKey, known string, found ...place) error
 	// add remembers places of a walk.
 	add(ctx context.Context, of listKey, found ...place) error
 }
@@ -100,7 +105,9 @@ func (m *memory) from(_ context.Context, of listKey, rows int64) (place, error) 
 	return place{}, nil
 }
 
-func (m *memory) begin(_ context.Context, of listKey, found ...place) error {
+func (*memory) query(listKey, int64) []store.Once { return nil }
+
+func (m *memory) begin(_ context.Context, of listKey, _ string, found ...place) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.list(of)

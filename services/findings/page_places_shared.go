@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/palisade/palisade/services/internal/store"
@@ -13,22 +14,44 @@ import (
 type shared struct{ db *sql.DB }
 
 // placeColumns are a place as one text, so that a query can take the first of two.
-const placeColumns = "SELECT concat_ws(' ', walk, rows, relevant_since, finding_id, ended) FROM page_boundaries WHERE deployment_id = $1 AND list = $2 AND served_at > $4 AND rows "
+const placeColumns = "SELECT concat_ws(' ', walk, rows, relevant_since, finding_id, CASE WHEN ended THEN 1 ELSE 0 END) FROM page_boundaries WHERE "
 
-const placeQuery = "SELECT COALESCE((" + placeColumns + "= $3), (" + placeColumns + `BETWEEN 1 AND $3
+const placesBefore = placeColumns + "deployment_id = $1 AND list = $2 AND served_at > $4 AND rows "
+
+const placeQuery = "SELECT COALESCE((" + placesBefore + "= $3), (" + placesBefore + `BETWEEN 1 AND $3
 	AND walk = (SELECT walk FROM page_boundaries WHERE deployment_id = $1 AND list = $2 AND rows = 0) ORDER BY rows DESC LIMIT 1), '')`
 
-func (s shared) from(ctx context.Context, of listKey, rows int64) (place, error) {
-	return s.servedAfter(ctx, of, rows, store.Now()-placesKept.Microseconds())
-}
-
-func (s shared) servedAfter(ctx context.Context, of listKey, rows, after int64) (p place, err error) {
+func (s shared) from(ctx context.Context, of listKey, rows int64) (p place, err error) {
 	var text string
-	if err = s.db.QueryRowContext(ctx, placeQuery, of.deploymentID, of.digest[:], rows, after).Scan(&text); err != nil || text == "" {
+	if err := s.db.QueryRowContext(ctx, placeQuery, of.deploymentID, of.digest[:], rows, store.Now()-placesKept.Microseconds()).Scan(&text); err != nil {
 		return place{}, err
 	}
-	_, err = fmt.Sscan(text, &p.walk, &p.rows, &p.relevantSince, &p.id, &p.end)
-	return p, err
+	return parsePlace(text)
+}
+
+// parsePlace reads what placeColumns select; nothing is the zero value.
+func parsePlace(text string) (p place, err error) {
+	if text == "" {
+		return place{}, nil
+	}
+	parts := strings.Split(text, " ")
+	if len(parts) != 5 {
+		return place{}, fmt.Errorf("a place of %d parts, want 5", len(parts))
+	}
+	for i, into := range []*int64{&p.walk, &p.rows, &p.relevantSince, &p.id} {
+		if *into, err = strconv.ParseInt(parts[i], 10, 64); err != nil {
+			return place{}, err
+		}
+	}
+	p.end = parts[4] == "1"
+	return p, nil
+}
+
+const knownQuery = placeColumns + "deployment_id = ? AND list = ? AND rows = ? AND served_at > ?"
+
+// query leaves out a place that is about to be forgotten: it is remembered anew.
+func (shared) query(of listKey, rows int64) []store.Once {
+	return []store.Once{{Query: knownQuery, Args: []any{of.deploymentID, of.digest[:], rows, store.Now() - placesKept.Microseconds()/2}}}
 }
 
 // forgetPlaces takes the rows in the order in which they are written: two of them would wait for each other else.
@@ -37,11 +60,9 @@ const forgetPlaces = `DELETE FROM page_boundaries WHERE id IN (SELECT id FROM pa
 		WHERE later.deployment_id = $1 AND later.list = $2 AND later.walk = p.walk AND later.rows > p.rows))
 	ORDER BY rows FOR UPDATE)`
 
-func (s shared) begin(ctx context.Context, of listKey, found ...place) error {
+func (s shared) begin(ctx context.Context, of listKey, known string, found ...place) error {
 	last := found[len(found)-1]
-	// One that is about to be forgotten is served anew.
-	known, err := s.servedAfter(ctx, of, last.rows, store.Now()-placesKept.Microseconds()/2)
-	if err != nil || known.rows == last.rows && known.boundary == last.boundary {
+	if before, err := parsePlace(known); err != nil || before.rows == last.rows && before.boundary == last.boundary {
 		return err
 	}
 	if _, err := s.db.ExecContext(ctx, forgetPlaces, of.deploymentID, of.digest[:]); err != nil {

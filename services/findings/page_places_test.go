@@ -2,7 +2,10 @@ package findings
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -37,14 +40,17 @@ func TestPlacesEqualModel(t *testing.T) {
 				walkers = append(walkers, w)
 			}
 			w := rapid.SampledFrom(walkers).Draw(rt, "walker")
-			remember := []func(context.Context, listKey, ...place) error{inProcess.add, inDatabase.add}
-			if w.rows == 0 {
-				remember = []func(context.Context, listKey, ...place) error{inProcess.begin, inDatabase.begin}
-			}
+			begins := w.rows == 0
 			w.rows += w.size
 			p := place{w.walk, w.rows, boundary{relevantSince: w.walk, id: w.rows, end: rapid.IntRange(0, 30).Draw(rt, "end") == 0}}
-			for _, do := range remember {
-				if err := do(ctx, of, p); err != nil {
+			for _, places := range []places{inProcess, inDatabase} {
+				remember := places.add
+				if begins {
+					remember = func(ctx context.Context, of listKey, found ...place) error {
+						return places.begin(ctx, of, ask(rt, db, places.query(of, p.rows)), found...)
+					}
+				}
+				if err := remember(ctx, of, p); err != nil {
 					rt.Fatal(err)
 				}
 			}
@@ -63,4 +69,18 @@ func TestPlacesEqualModel(t *testing.T) {
 			}
 		}
 	})
+}
+
+// ask does what the statement of a page does for places.
+func ask(t *rapid.T, db *sql.DB, queries []store.Once) (known string) {
+	for _, q := range queries {
+		text := q.Query
+		for i := range q.Args {
+			text = strings.Replace(text, "?", "$"+strconv.Itoa(i+1), 1)
+		}
+		if err := db.QueryRow(text, q.Args...).Scan(&known); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			t.Fatal(err)
+		}
+	}
+	return known
 }

@@ -76,6 +76,7 @@ type pageRows struct {
 	rows     []listed
 	packed   []byte // what the rows were read from: their contents are parts of it
 	revision int64  // of the catalog that the rows go with
+	place    string // what was known of their last row before; see places.query
 }
 
 var pagePool = sync.Pool{New: func() any { return new(pageRows) }}
@@ -93,15 +94,16 @@ func (p *pageRows) free() {
 	}
 }
 
-// readPage reads one page in the order of lists, which begins behind start. The caller frees it.
-func (s *Findings) readPage(ctx context.Context, f *filter, of chosen, start boundary, size int) (*pageRows, error) {
+// readPage reads one page in the order of lists, which begins behind start, and what else is asked for its place. The caller
+// frees it.
+func (s *Findings) readPage(ctx context.Context, f *filter, of chosen, start boundary, size int, place []store.Once) (*pageRows, error) {
 	page := pagePool.Get().(*pageRows)
 	var bare []int
 	for known := s.imports.of(f.deploymentID); ; known = nil {
 		page.rows, page.packed, bare = slices.Grow(page.rows[:0], size), page.packed[:0], bare[:0]
 		var pending []int64
 		for _, part := range around(known, start) {
-			found, err := s.readPart(ctx, page, f, of.and(part...), size)
+			found, err := s.readPart(ctx, page, f, of.and(part...), size, place)
 			if err != nil {
 				return nil, err
 			}
@@ -128,15 +130,17 @@ type pagePart struct {
 }
 
 // readPart appends those rows to a page for which there is room in its size.
-func (s *Findings) readPart(ctx context.Context, page *pageRows, f *filter, of chosen, size int) (part pagePart, err error) {
+func (s *Findings) readPart(ctx context.Context, page *pageRows, f *filter, of chosen, size int, place []store.Once) (part pagePart, err error) {
 	columns := []string{finding.FieldID, historyName, finding.FieldPolicyMode}
 	if f.issueType == sca {
 		columns = []string{finding.FieldID, historyName, finding.FieldExposure, finding.FieldMalicious}
 	}
-	packing := store.Packing{Values: columns, Content: finding.FieldContent, Once: []string{revisionQuery}, OnceArg: f.deploymentID}
+	ofDeployment := []any{f.deploymentID}
+	packing := store.Packing{Values: columns, Content: finding.FieldContent, Once: []store.Once{{Query: revisionQuery, Args: ofDeployment}}}
 	if s.store.Postgres() {
-		packing.Once = []string{revisionQuery, pendingQuery}
+		packing.Once = append(packing.Once, store.Once{Query: pendingQuery, Args: ofDeployment})
 	}
+	packing.Once = append(packing.Once, place...)
 	before := len(page.packed)
 	var once []sql.NullString
 	page.packed, once, err = store.Packed(ctx, s.pageQuery(of, size-len(page.rows), columns[2:]), packing, page.packed)
@@ -148,10 +152,14 @@ func (s *Findings) readPart(ctx context.Context, page *pageRows, f *filter, of c
 			return part, err
 		}
 	}
-	if len(once) > 1 {
+	if s.store.Postgres() {
 		if part.pending, err = parsePending(once[1].String); err != nil {
 			return part, err
 		}
+	}
+	page.place = ""
+	if len(place) > 0 {
+		page.place = once[len(once)-1].String
 	}
 	part.bare, err = page.unpack(page.packed[before:], len(columns))
 	return part, err

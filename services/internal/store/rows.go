@@ -24,10 +24,14 @@ type Packing struct {
 	Values []string
 	// Content is a column of bytes that are never null.
 	Content string
-	// Once are subqueries of one value each, read beside the rows at the same moment. Each has one placeholder, ?.
-	Once []string
-	// OnceArg is the value of all these placeholders.
-	OnceArg any
+	// Once are subqueries of one value each, read beside the rows at the same moment.
+	Once []Once
+}
+
+// Once is a subquery with its placeholders, ?, and their values.
+type Once struct {
+	Query string
+	Args  []any
 }
 
 // packedKey is the context key of the packer of a query.
@@ -104,12 +108,14 @@ func (p *packer) statement(dialectName, query string, args int) string {
 	var whole strings.Builder
 	whole.WriteString("WITH packed AS (SELECT " + packed + " AS packed_rows FROM (" + query + ") AS page) SELECT packed_rows")
 	for _, once := range p.Once {
-		args++
-		placeholder := "?"
+		query := once.Query
 		if dialectName == dialect.Postgres {
-			placeholder = "$" + strconv.Itoa(args)
+			for range once.Args {
+				args++
+				query = strings.Replace(query, "?", "$"+strconv.Itoa(args), 1)
+			}
 		}
-		whole.WriteString(", (" + strings.Replace(once, "?", placeholder, 1) + ")")
+		whole.WriteString(", (" + query + ")")
 	}
 	return whole.String() + " FROM packed"
 }
@@ -131,8 +137,8 @@ func (d readerDriver) Query(ctx context.Context, query string, args, into any) e
 		return fmt.Errorf("the arguments of a query are %T", args)
 	}
 	statement := p.statement(d.Dialect(), query, len(list))
-	for range p.Once {
-		list = append(list, p.OnceArg)
+	for _, once := range p.Once {
+		list = append(list, once.Args...)
 	}
 	if into, ok := into.(*entsql.Rows); ok {
 		into.ColumnScanner = noRows{}
