@@ -26,20 +26,10 @@ import (
 func TestNoBodyIsReadWithoutACredential(t *testing.T) {
 	t.Parallel()
 	s := apitest.Start(t, nil)
-	for _, header := range []string{"", "Authorization: Bearer sgp_unknown\r\n"} {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Addresses.HTTP)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		fmt.Fprintf(conn, "POST /api/v1/deployments/acme/triage HTTP/1.1\r\nHost: test\r\n%sContent-Length: 10000000\r\n\r\n{", header)
-		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
+	for _, token := range []string{"", "sgp_unknown"} {
+		response := begin(t, s, http.MethodPost, "/api/v1/deployments/acme/triage", token, 10_000_000)
 		if response.StatusCode != http.StatusUnauthorized || !response.Close {
-			t.Errorf("%q: %s, close %v, want 401 and the end of the connection", header, response.Status, response.Close)
+			t.Errorf("%q: %s, close %v, want 401 and the end of the connection", token, response.Status, response.Close)
 		}
 	}
 	for _, token := range []string{"", "sgp_unknown"} {
@@ -52,6 +42,60 @@ func TestNoBodyIsReadWithoutACredential(t *testing.T) {
 		if err := stream.RecvMsg(&findingsv1.BulkTriageResponse{}); status.Code(err) != codes.Unauthenticated {
 			t.Errorf("%q: %v, want UNAUTHENTICATED before the request is sent", token, err)
 		}
+	}
+}
+
+// begin sends the head of a request over HTTP/1 and one byte of its body, and returns what answers.
+func begin(t *testing.T, s *apitest.Server, method, path, token string, size int) *http.Response {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Addresses.HTTP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if token != "" {
+		token = "Authorization: Bearer " + token + "\r\n"
+	}
+	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: test\r\n%sContent-Length: %d\r\n\r\n{", method, path, token, size)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	return response
+}
+
+// Of strangers, only small bodies are read where they may send any.
+func TestStrangersSendSmallBodies(t *testing.T) {
+	t.Parallel()
+	s := apitest.Start(t, nil)
+	if response := begin(t, s, http.MethodPost, "/api/agent/tokens/requests", "", 65<<10); response.StatusCode != http.StatusRequestEntityTooLarge || !response.Close {
+		t.Errorf("%s, close %v, want 413 and the end of the connection", response.Status, response.Close)
+	}
+	if answer := s.Do(t, "", http.MethodPost, "/api/agent/tokens/requests", `{"unknown":"`+strings.Repeat("x", 60<<10)+`"}`); answer.Status == http.StatusRequestEntityTooLarge {
+		t.Errorf("%d %s", answer.Status, answer.Body)
+	}
+}
+
+// Who has used up his limit is refused while his body is still to come.
+func TestNoBodyIsReadBeyondTheLimit(t *testing.T) {
+	t.Parallel()
+	s := apitest.Start(t, func(c *services.Config) { c.RateLimit, c.RequestTimeout = 0.0001, time.Hour }) // where the body is awaited, the test would be endless
+	token := s.AddToken(t, s.Tenant, access.TokenSpec{})
+	s.Do(t, token, http.MethodGet, "/api/v1/deployments/acme/projects", "")
+	if response := begin(t, s, http.MethodPost, "/api/v1/deployments/acme/triage", token, 1<<20); response.StatusCode != http.StatusTooManyRequests || !response.Close {
+		t.Errorf("%s, close %v, want 429 and the end of the connection", response.Status, response.Close)
+	}
+}
+
+// A body that comes too slowly counts.
+func TestSlowBodiesAreCounted(t *testing.T) {
+	t.Parallel()
+	s := apitest.Start(t, func(c *services.Config) { c.RateLimit, c.RequestTimeout = 0.0001, 2*time.Second })
+	token := s.AddToken(t, s.Tenant, access.TokenSpec{})
+	response := begin(t, s, http.MethodPost, "/api/v1/deployments/acme/triage", token, 1<<20)
+	if response.StatusCode != http.StatusRequestTimeout || response.Header.Get("RateLimit-Remaining") != "0" {
+		t.Errorf("%s %v, want 408 and nothing left", response.Status, response.Header)
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 const (
 	// auditTimeout bounds the write of one entry: the caller waits for it.
 	auditTimeout = 5 * time.Second
-	// deniedPerSecond is how many denied attempts of one credential are recorded: the rate limit comes after the denial,
-	// and a caller who may do nothing must not fill the database.
+	// deniedPerSecond is how many denied attempts of one credential are recorded: far fewer than the rate limit lets through,
+	// because a caller who may do nothing must not fill the database.
 	deniedPerSecond = 5
 )
 

@@ -44,7 +44,7 @@ type Deps struct {
 	// Calls are told of every unary call that changes nothing.
 	Calls *traffic.Calls
 	// RequestTimeout bounds every unary call and UploadTimeout every upload, whatever the caller asks for; 0 means no
-	// bound.
+	// bound. Over gRPC it does not end the wait for the message.
 	RequestTimeout, UploadTimeout time.Duration
 	// Draining is done when the server stops. Streams that have no end of their own (health watches, reflection) end
 	// then; nil means never.
@@ -70,7 +70,7 @@ func New(d Deps) ([]Link, error) {
 		mapErrors(),
 		countRefusals(limits),
 		authenticate(d),
-		readRequest(),
+		readRequest(limits),
 		countCalls(d.Calls),
 		resolveTenant(d, auditor),
 		applyRule(auditor),

@@ -198,11 +198,11 @@ func countRefusals(q *quotas) Link {
 	}
 }
 
-// refusal reports whether a call ended because of what its caller is or sent.
+// refusal reports whether a call ended because of what its caller is, or sent, or was too slow to send.
 func refusal(err error) bool {
 	switch status.Code(apierr.Map(err)) {
 	case codes.Unauthenticated, codes.PermissionDenied, codes.NotFound, codes.InvalidArgument, codes.FailedPrecondition,
-		codes.Unimplemented, codes.ResourceExhausted:
+		codes.Unimplemented, codes.ResourceExhausted, codes.DeadlineExceeded, codes.Canceled:
 		return true
 	}
 	return false
@@ -218,6 +218,17 @@ func (q *quotas) count(c *call) error {
 		return apierr.RateLimited(wait)
 	}
 	return nil
+}
+
+// usedUp reports whether count would refuse a call; it counts nothing.
+func (q *quotas) usedUp(c *call) bool {
+	now := time.Now()
+	for _, bucket := range [...]*rate.Limiter{q.callers.bucket(c), q.deployment(c)} {
+		if bucket != nil && bucket.TokensAt(now) < 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // take counts one call in both limits and returns 0, or how long the caller has to wait. What the deployment's limit

@@ -10,18 +10,29 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
 // readRequest decodes the request, now that it is known who sends it. What is wrong with it is told further in, to who may
 // call; until then it counts as empty, but for what the path of an HTTP request says. Streams are read as they come.
-func readRequest() Link {
+// A caller whose limit is used up is refused before.
+func readRequest(q *quotas) Link {
 	return Link{
 		Name: "request",
 		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			c := callFrom(ctx)
 			if c.unread != nil {
-				if err := c.read(ctx, req); err != nil {
+				if q.usedUp(c) {
+					if err := q.count(c); err != nil {
+						return nil, err
+					}
+				}
+				err := c.read(ctx, req)
+				if apierr.ReasonOf(err) == errorsv1.Reason_REASON_RATE_LIMITED {
+					q.callers.refused()
+				}
+				if err != nil {
 					return nil, err
 				}
 			}
@@ -34,7 +45,7 @@ func readRequest() Link {
 }
 
 // read decodes the request into req. It keeps what is wrong with it for later; the error that it returns is another: the
-// caller is gone, say, or was too slow.
+// caller is gone, say, or was too slow, or there is no room.
 func (c *call) read(ctx context.Context, req any) error {
 	message, ok := req.(proto.Message)
 	if !ok {
@@ -47,8 +58,8 @@ func (c *call) read(ctx context.Context, req any) error {
 	if c.transport == transportGRPC && (errors.Is(err, io.EOF) || status.Code(err) == codes.Internal) { // of gRPC, which has answered
 		err = apierr.InvalidArgument("request", "the request is not a message of this RPC")
 	}
-	switch status.Code(apierr.Map(err)) {
-	case codes.InvalidArgument, codes.ResourceExhausted:
+	code := status.Code(apierr.Map(err))
+	if code == codes.InvalidArgument || code == codes.ResourceExhausted && apierr.ReasonOf(err) != errorsv1.Reason_REASON_RATE_LIMITED {
 		c.unreadable = err
 		return nil
 	}

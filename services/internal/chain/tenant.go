@@ -44,7 +44,9 @@ func (t tenants) enter(ctx context.Context, c *call, request proto.Message) (con
 	c.request = request
 	grant, err := t.grant(c, request)
 	if err != nil {
-		t.audit.denied(ctx, c, err)
+		if !errors.Is(err, c.unreadable) { // by which nobody is denied
+			t.audit.denied(ctx, c, err)
+		}
 		return nil, err
 	}
 	c.grant = grant

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
 	"github.com/palisade/palisade/services/internal/quota"
@@ -113,15 +114,19 @@ const maxKeptBuffer = 1 << 20
 // grpc-gateway's parser cannot fail on. What is wrong with them is told by the interceptors, too, in its turn. It returns nil
 // when all of the request is there.
 func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, control *http.ResponseController) unread.Request {
-	source := http.MaxBytesReader(w, r.Body, g.config.MaxBody)
+	most := g.config.MaxBody
+	if c.route.rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC {
+		most = min(most, smallBody) // of anybody, so it must cost nothing
+	}
+	source := http.MaxBytesReader(w, r.Body, most)
 	r.Body = http.NoBody
 	r.PostForm = url.Values{} // keeps ParseForm away from the body
 	r.Form = url.Values{}
 	if c.route.hasBody {
 		c.body = &body{source: source, control: control, size: r.ContentLength, share: share{intake: g.intake}}
 	}
-	if r.ContentLength > g.config.MaxBody {
-		return wrong(bodyTooLarge(g.config.MaxBody))
+	if r.ContentLength > most {
+		return wrong(bodyTooLarge(most))
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return wrong(unsupportedEncoding(encoding, "identity"))

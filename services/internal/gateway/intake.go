@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
@@ -18,6 +20,8 @@ const (
 	smallBody = 64 << 10
 	// decodedBodies and receivedBodies are how many bodies of the largest size are decoded, and in memory, at once.
 	decodedBodies, receivedBodies = 2, 16
+	// callerBodies is how many of them are one caller's.
+	callerBodies = receivedBodies / 2
 	// intakeRetry is what a caller is told who finds no room.
 	intakeRetry = time.Second
 )
@@ -25,20 +29,47 @@ const (
 // intake bounds the memory for the bodies of a node. Decoded, a body takes several times its bytes, so that few are at once and
 // the others wait for their turn; but only when they are here as a whole: a slow sender would keep it from others.
 type intake struct {
-	most               int64
-	received, decoding *semaphore.Weighted
+	mostDecoded, mostReceived, mostOfCaller int64
+
+	decoding *semaphore.Weighted
+
+	mu       sync.Mutex
+	received int64
+	byCaller map[bodyCaller]int64 // parts of received
+}
+
+// bodyCaller is whose body it is. All strangers are one, who sends small bodies only.
+type bodyCaller struct {
+	kind access.Kind
+	id   int64
 }
 
 func newIntake(maxBody int64) *intake {
-	most := decodedBodies * maxBody
 	return &intake{
-		most: most, received: semaphore.NewWeighted(max(receivedBodies*maxBody, smallBody)), decoding: semaphore.NewWeighted(most),
+		mostDecoded: decodedBodies * maxBody, mostReceived: receivedBodies * maxBody, mostOfCaller: callerBodies * maxBody,
+		decoding: semaphore.NewWeighted(decodedBodies * maxBody), byCaller: map[bodyCaller]int64{},
 	}
+}
+
+// take reports whether there is room for so many more bytes of a caller; they have it then. Fewer than none give it back.
+func (in *intake) take(caller bodyCaller, size int64) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	all, his := in.received+size, in.byCaller[caller]+size
+	if size > 0 && (all > in.mostReceived || his > in.mostOfCaller) {
+		return false
+	}
+	in.received, in.byCaller[caller] = all, his
+	if his == 0 {
+		delete(in.byCaller, caller)
+	}
+	return true
 }
 
 // share is what one body has of the intake, until its call ends.
 type share struct {
 	intake             *intake
+	caller             bodyCaller // before it grows
 	received, decoding int64
 }
 
@@ -47,7 +78,7 @@ func (s *share) grow(size int64) error {
 	if size <= smallBody {
 		return nil
 	}
-	if !s.intake.received.TryAcquire(size - s.received) {
+	if !s.intake.take(s.caller, size-s.received) {
 		return errIntake()
 	}
 	s.received = size
@@ -59,7 +90,7 @@ func (s *share) turn(ctx context.Context) error {
 	if s.received == 0 {
 		return nil
 	}
-	size := min(s.received, s.intake.most)
+	size := min(s.received, s.intake.mostDecoded)
 	if err := s.intake.decoding.Acquire(ctx, size); err != nil {
 		return err
 	}
@@ -71,13 +102,13 @@ func (s *share) release() {
 	if s.received == 0 {
 		return
 	}
-	s.intake.received.Release(s.received)
+	s.intake.take(s.caller, -s.received)
 	s.intake.decoding.Release(s.decoding)
 	s.received, s.decoding = 0, 0
 }
 
 func errIntake() error {
 	return apierr.New(codes.ResourceExhausted, errorsv1.Reason_REASON_RATE_LIMITED,
-		"this node is receiving as many large requests as it can: try again in 1 s",
+		"this node is receiving as many large requests as it can, or as one caller may send at once: try again in 1 s",
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(intakeRetry)})
 }

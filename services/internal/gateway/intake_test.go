@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/palisade/palisade/services/internal/access"
 )
 
 func TestIntake(t *testing.T) {
@@ -13,9 +15,9 @@ func TestIntake(t *testing.T) {
 	in := newIntake(most)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	body := func(size int64) *share {
+	body := func(caller, size int64) *share {
 		t.Helper()
-		s := &share{intake: in}
+		s := &share{intake: in, caller: bodyCaller{access.KindToken, caller}}
 		for _, here := range []int64{size / 2, size} {
 			if err := s.grow(here); err != nil {
 				t.Fatal(err)
@@ -24,12 +26,19 @@ func TestIntake(t *testing.T) {
 		return s
 	}
 	var bodies []*share
-	for range receivedBodies {
-		bodies = append(bodies, body(most))
+	tooMany := func(what string, caller int64) {
+		t.Helper()
+		if err := (&share{intake: in, caller: bodyCaller{access.KindToken, caller}}).grow(most); status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("one body too many %s: %v", what, err)
+		}
 	}
-	if err := (&share{intake: in}).grow(most); status.Code(err) != codes.ResourceExhausted {
-		t.Errorf("one body too many: %v", err)
+	for i := range int64(receivedBodies) {
+		bodies = append(bodies, body(i/callerBodies, most))
+		if len(bodies) == callerBodies {
+			tooMany("of one caller", 0)
+		}
 	}
+	tooMany("of all", receivedBodies)
 	for _, s := range bodies[:decodedBodies] {
 		if err := s.turn(t.Context()); err != nil {
 			t.Fatal(err)
@@ -38,7 +47,7 @@ func TestIntake(t *testing.T) {
 	if err := bodies[decodedBodies].turn(ended); err == nil {
 		t.Error("more are decoded at once than there should be")
 	}
-	if err := body(smallBody).turn(ended); err != nil {
+	if err := body(0, smallBody).turn(ended); err != nil {
 		t.Errorf("a small body waits: %v", err)
 	}
 	bodies[0].release()
@@ -49,7 +58,7 @@ func TestIntake(t *testing.T) {
 		s.release()
 		s.release() // twice is as good as once
 	}
-	if !in.received.TryAcquire(receivedBodies*most) || !in.decoding.TryAcquire(in.most) {
+	if in.received != 0 || len(in.byCaller) > 0 || !in.decoding.TryAcquire(in.mostDecoded) {
 		t.Error("a share was not given back")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
 	"github.com/palisade/palisade/services/internal/gateway/wirejson"
 )
@@ -162,6 +163,9 @@ func (m *marshaler) decode(ctx context.Context, c *call, message proto.Message) 
 	var data bytes.Buffer
 	if b.size > 0 {
 		data.Grow(int(min(b.size, 1<<20)) + bytes.MinRead)
+	}
+	if caller, ok := access.FromContext(ctx); ok {
+		b.share.caller = bodyCaller{caller.Kind, caller.ID}
 	}
 	if _, err := data.ReadFrom(b); err != nil {
 		return readError(err)

@@ -70,6 +70,8 @@ func (b *LogBuffer) flush() error {
 		return nil
 	}
 	_, err := b.w.Write(b.lines)
-	b.lines = b.lines[:0]
+	if b.lines = b.lines[:0]; cap(b.lines) > 4*gatherBytes {
+		b.lines = nil // of a single long line
+	}
 	return err
 }
