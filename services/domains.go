@@ -153,7 +153,7 @@ func findingGroups(d deps) []Domain {
 			rulesv1.RegisterRulesServiceHandlerClient, rulesv1.NewRulesServiceClient),
 		group[rulesv1.ScannerRulesServiceServer](rulesv1.RegisterScannerRulesServiceServer, rules.NewScannerRules(d.store, d.config.BaseURL()),
 			rulesv1.RegisterScannerRulesServiceHandlerClient, rulesv1.NewScannerRulesServiceClient),
-		group[findingsv1.FindingsServiceServer](findingsv1.RegisterFindingsServiceServer, findings.NewFindings(d.store),
+		group[findingsv1.FindingsServiceServer](findingsv1.RegisterFindingsServiceServer, findings.NewFindings(d.store, d.log),
 			findingsv1.RegisterFindingsServiceHandlerClient, findingsv1.NewFindingsServiceClient),
 		group[findingsv1.SecretsServiceServer](findingsv1.RegisterSecretsServiceServer, findings.NewSecrets(d.store),
 			findingsv1.RegisterSecretsServiceHandlerClient, findingsv1.NewSecretsServiceClient),

@@ -276,7 +276,7 @@ func addIn(list []condition, column string, values []string) []condition {
 	if len(values) == 0 {
 		return list
 	}
-	return append(list, isOneOf(column, values...))
+	return append(list, isOneOf(column, slices.Compact(slices.Sorted(slices.Values(values)))...))
 }
 
 // tagged limits projects to those that carry any of the tags.

@@ -3,6 +3,7 @@ package findings
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -23,6 +24,7 @@ const defaultPageSize = 100
 type Findings struct {
 	findingsv1.UnimplementedFindingsServiceServer
 	store   *store.Store
+	log     *slog.Logger
 	places  places
 	shown   *shown
 	sizes   *sizes
@@ -30,8 +32,8 @@ type Findings struct {
 }
 
 // NewFindings serves findings from the store.
-func NewFindings(st *store.Store) *Findings {
-	s := &Findings{store: st, places: newMemory(), shown: newShown(), sizes: newSizes()}
+func NewFindings(st *store.Store, log *slog.Logger) *Findings {
+	s := &Findings{store: st, log: log, places: newMemory(), shown: newShown(), sizes: newSizes()}
 	if st.Postgres() {
 		_, db := st.DB()
 		s.places = shared{db}
@@ -161,9 +163,8 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 	} else {
 		err = s.places.add(ctx, list, found...)
 	}
-	if err != nil {
-		page.free()
-		return nil, err
+	if err != nil { // of a database that may only be read, say: the next page is counted
+		s.log.WarnContext(ctx, "the end of a page was not remembered", "error", err)
 	}
 	return page, nil
 }

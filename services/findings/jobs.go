@@ -18,6 +18,9 @@ const placesQueue = "page_boundaries"
 
 // Background is what lists of findings need done when nobody calls.
 func Background(st *store.Store) jobs.Work {
+	if !st.Postgres() { // which alone has any
+		return jobs.Work{}
+	}
 	return jobs.Work{
 		Register: func(workers *river.Workers) { river.AddWorker(workers, &oldPlacesWorker{store: st}) },
 		Periodic: []*river.PeriodicJob{jobs.Every(placesKept, oldPlaces{})},

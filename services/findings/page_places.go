@@ -38,7 +38,8 @@ type places interface {
 	// it; nil when nothing is to be asked.
 	query(of listKey, rows int64) []store.Once
 	// begin remembers places of a new walk, in ascending order. Of each older walk only where it is now stays true, so that
-	// it may go on; one that has ended is forgotten. Where the last place is already as it says, the walk goes on instead.
+	// it may go on; one that has ended is forgotten. Where there is nothing to forget, and the last place is already as it
+	// says, the walk goes on instead.
 	begin(ctx context.Context, of listKey, known string, found ...place) error
 	// add remembers places of a walk.
 	add(ctx context.Context, of listKey, found ...place) error
@@ -73,17 +74,22 @@ const (
 // memory is the places of a node that shares its database with nobody.
 type memory struct {
 	mu    sync.Mutex
+	now   func() int64 // in microseconds
 	lists *expirable.LRU[listKey, *listPlaces]
 }
 
 func newMemory() *memory {
-	return &memory{lists: expirable.NewLRU[listKey, *listPlaces](1000, nil, placesKept)}
+	return &memory{now: store.Now, lists: expirable.NewLRU[listKey, *listPlaces](1000, nil, placesKept)}
 }
 
 // listPlaces are those of one list.
 type listPlaces struct {
-	latest int64   // walk
-	at     []place // by rows, no two behind the same number
+	at []servedPlace // by rows, no two behind the same number
+}
+
+type servedPlace struct {
+	place
+	served int64
 }
 
 func (m *memory) from(_ context.Context, of listKey, rows int64) (place, error) {
@@ -93,16 +99,17 @@ func (m *memory) from(_ context.Context, of listKey, rows int64) (place, error) 
 	if !ok {
 		return place{}, nil
 	}
+	known.expire(m.now())
 	i, exact := known.find(rows)
-	if exact {
-		return known.at[i], nil
-	}
-	for i--; i >= 0; i-- {
-		if known.at[i].walk == known.latest {
-			return known.at[i], nil
+	if !exact {
+		latest := known.latest()
+		for i--; i >= 0 && known.at[i].walk != latest; i-- {
 		}
 	}
-	return place{}, nil
+	if i < 0 {
+		return place{}, nil
+	}
+	return known.at[i].place, nil
 }
 
 func (*memory) query(listKey, int64) []store.Once { return nil }
@@ -110,15 +117,16 @@ func (*memory) query(listKey, int64) []store.Once { return nil }
 func (m *memory) begin(_ context.Context, of listKey, _ string, found ...place) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := m.list(of)
-	last := found[len(found)-1]
-	if i, exact := known.find(last.rows); exact && known.at[i].boundary == last.boundary {
+	known, now, last := m.list(of), m.now(), found[len(found)-1]
+	kept := known.frontiers()
+	i, exact := known.find(last.rows)
+	passed := slices.ContainsFunc(known.at, func(p servedPlace) bool { return p.rows != last.rows && !slices.Contains(kept, p) })
+	if exact && known.at[i].boundary == last.boundary && known.at[i].served > now-placesKept.Microseconds()/2 && !passed {
 		return nil
 	}
-	known.keepFrontiers()
-	known.latest = last.walk
+	known.at = kept
 	for _, p := range found {
-		known.put(p)
+		known.put(servedPlace{p, now})
 	}
 	return nil
 }
@@ -126,9 +134,9 @@ func (m *memory) begin(_ context.Context, of listKey, _ string, found ...place) 
 func (m *memory) add(_ context.Context, of listKey, found ...place) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := m.list(of)
+	known, now := m.list(of), m.now()
 	for _, p := range found {
-		known.put(p)
+		known.put(servedPlace{p, now})
 	}
 	return nil
 }
@@ -139,16 +147,17 @@ func (m *memory) list(of listKey) *listPlaces {
 	if !ok {
 		known = &listPlaces{}
 	}
+	known.expire(m.now())
 	m.lists.Add(of, known)
 	return known
 }
 
 func (l *listPlaces) find(rows int64) (int, bool) {
-	return slices.BinarySearchFunc(l.at, rows, func(p place, rows int64) int { return cmp.Compare(p.rows, rows) })
+	return slices.BinarySearchFunc(l.at, rows, func(p servedPlace, rows int64) int { return cmp.Compare(p.rows, rows) })
 }
 
 // put adds a place or replaces the one behind the same number of rows, and thins out those far before it.
-func (l *listPlaces) put(p place) {
+func (l *listPlaces) put(p servedPlace) {
 	i, exact := l.find(p.rows)
 	if exact {
 		l.at[i] = p
@@ -162,16 +171,28 @@ func (l *listPlaces) put(p place) {
 	l.at = slices.Delete(l.at, far, far+1)
 }
 
-// keepFrontiers forgets all places but the last one of each walk that has not ended.
-func (l *listPlaces) keepFrontiers() {
-	var kept []place
+// expire forgets places that were served too long ago.
+func (l *listPlaces) expire(now int64) {
+	l.at = slices.DeleteFunc(l.at, func(p servedPlace) bool { return p.served <= now-placesKept.Microseconds() })
+}
+
+// latest is the walk that began last; 0 when there is none.
+func (l *listPlaces) latest() (walk int64) {
+	for _, p := range l.at {
+		walk = max(walk, p.walk)
+	}
+	return walk
+}
+
+// frontiers are the last places of all walks that have not ended.
+func (l *listPlaces) frontiers() (last []servedPlace) {
 	seen := map[int64]bool{}
 	for _, p := range slices.Backward(l.at) {
 		if !seen[p.walk] && !p.end {
-			kept = append(kept, p)
+			last = append(last, p)
 		}
 		seen[p.walk] = true
 	}
-	slices.Reverse(kept)
-	l.at = kept
+	slices.Reverse(last)
+	return last
 }

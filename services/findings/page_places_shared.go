@@ -19,7 +19,7 @@ const placeColumns = "SELECT concat_ws(' ', walk, rows, relevant_since, finding_
 const placesBefore = placeColumns + "deployment_id = $1 AND list = $2 AND served_at > $4 AND rows "
 
 const placeQuery = "SELECT COALESCE((" + placesBefore + "= $3), (" + placesBefore + `BETWEEN 1 AND $3
-	AND walk = (SELECT walk FROM page_boundaries WHERE deployment_id = $1 AND list = $2 AND rows = 0) ORDER BY rows DESC LIMIT 1), '')`
+	AND walk = (SELECT MAX(walk) FROM page_boundaries WHERE deployment_id = $1 AND list = $2 AND served_at > $4) ORDER BY rows DESC LIMIT 1), '')`
 
 func (s shared) from(ctx context.Context, of listKey, rows int64) (p place, err error) {
 	var text string
@@ -47,18 +47,24 @@ func parsePlace(text string) (p place, err error) {
 	return p, nil
 }
 
-const knownQuery = placeColumns + "deployment_id = ? AND list = ? AND rows = ? AND served_at > ?"
+// passed is that a place is to be forgotten when another walk begins.
+const passed = `(p.ended OR EXISTS (SELECT 1 FROM page_boundaries AS later
+	WHERE later.deployment_id = p.deployment_id AND later.list = p.list AND later.walk = p.walk AND later.rows > p.rows))`
+
+// knownQuery asks for a place, unless another is to be forgotten.
+const knownQuery = placeColumns + "deployment_id = ? AND list = ? AND rows = ? AND served_at > ?" +
+	" AND NOT EXISTS (SELECT 1 FROM page_boundaries AS p WHERE p.deployment_id = ? AND p.list = ? AND p.rows <> ? AND " + passed + ")"
 
 // query leaves out a place that is about to be forgotten: it is remembered anew.
 func (shared) query(of listKey, rows int64) []store.Once {
-	return []store.Once{{Query: knownQuery, Args: []any{of.deploymentID, of.digest[:], rows, store.Now() - placesKept.Microseconds()/2}}}
+	return []store.Once{{Query: knownQuery, Args: []any{
+		of.deploymentID, of.digest[:], rows, store.Now() - placesKept.Microseconds()/2, of.deploymentID, of.digest[:], rows,
+	}}}
 }
 
 // forgetPlaces takes the rows in the order in which they are written: two of them would wait for each other else.
-const forgetPlaces = `DELETE FROM page_boundaries WHERE id IN (SELECT id FROM page_boundaries AS p
-	WHERE deployment_id = $1 AND list = $2 AND rows > 0 AND (ended OR EXISTS (SELECT 1 FROM page_boundaries AS later
-		WHERE later.deployment_id = $1 AND later.list = $2 AND later.walk = p.walk AND later.rows > p.rows))
-	ORDER BY rows FOR UPDATE)`
+const forgetPlaces = "DELETE FROM page_boundaries WHERE id IN (SELECT id FROM page_boundaries AS p WHERE deployment_id = $1 AND list = $2 AND " +
+	passed + " ORDER BY rows FOR UPDATE)"
 
 func (s shared) begin(ctx context.Context, of listKey, known string, found ...place) error {
 	last := found[len(found)-1]
@@ -68,7 +74,7 @@ func (s shared) begin(ctx context.Context, of listKey, known string, found ...pl
 	if _, err := s.db.ExecContext(ctx, forgetPlaces, of.deploymentID, of.digest[:]); err != nil {
 		return err
 	}
-	return s.add(ctx, of, append([]place{{walk: last.walk}}, found...)...)
+	return s.add(ctx, of, found...)
 }
 
 func (s shared) add(ctx context.Context, of listKey, found ...place) error {

@@ -84,3 +84,54 @@ func ask(t *rapid.T, db *sql.DB, queries []store.Once) (known string) {
 	}
 	return known
 }
+
+// Places in the process are forgotten in time, however often the list is asked for, and page 0 is remembered anew before.
+func TestPlacesExpire(t *testing.T) {
+	m, ctx, of := newMemory(), t.Context(), listKey{}
+	now := int64(1)
+	m.now = func() int64 { return now }
+	first := place{walk: 1, rows: 100, boundary: boundary{relevantSince: 9, id: 9}}
+	remember := func(do func(context.Context, listKey, ...place) error, p place) {
+		t.Helper()
+		if err := do(ctx, of, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := func(ctx context.Context, of listKey, found ...place) error { return m.begin(ctx, of, "", found...) }
+	remember(begin, first)
+	remember(m.add, place{walk: 1, rows: 200, boundary: boundary{relevantSince: 8, id: 8}})
+	for range 5 {
+		now += placesKept.Microseconds() / 4
+		remember(begin, first)
+	}
+	if got, _ := m.from(ctx, of, 200); got != first {
+		t.Errorf("got %+v, want page 0's end", got)
+	}
+}
+
+// Places in the database are deleted in time.
+func TestOldPlacesAreDeleted(t *testing.T) {
+	t.Parallel()
+	st, err := store.Open(t.Context(), store.Options{Database: storetest.Postgres(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	_, db := st.DB()
+	of := newListKey(1, "caller", nil)
+	for rows := range int64(3) {
+		if err := (shared{db}).add(t.Context(), of, place{walk: 1, rows: 100 + 100*rows, boundary: boundary{id: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.ExecContext(t.Context(), "UPDATE page_boundaries SET served_at = served_at - $1 WHERE rows < 300", placesKept.Microseconds()); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&oldPlacesWorker{store: st}).Work(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	var left string
+	if err := db.QueryRowContext(t.Context(), "SELECT string_agg(rows::text, ' ') FROM page_boundaries").Scan(&left); err != nil || left != "300" {
+		t.Errorf("%q is left, want 300: %v", left, err)
+	}
+}

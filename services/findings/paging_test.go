@@ -1,6 +1,7 @@
 package findings_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
@@ -192,6 +194,63 @@ func TestPageZeroBeginsAnew(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What came back below an unchanged page 0 is seen by who jumps to it.
+func TestPageZeroUnchanged(t *testing.T) {
+	t.Parallel()
+	const n = 950
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		seedMany(t, s, n, nil)
+		decide := func(status string) {
+			t.Helper()
+			if err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+				rows, err := tx.Finding.Query().Order(ent.Desc(finding.FieldRelevantSince), ent.Desc(finding.FieldID)).IDs(ctx)
+				if err != nil {
+					return err
+				}
+				return tx.Finding.Update().Where(finding.IDIn(rows[150:850]...)).SetStatus(status).Exec(ctx)
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		page := func(number int) []string {
+			return strings.Fields(labels(t, s, fmt.Sprintf("status=open&page=%d", number)))
+		}
+		decide("ignored")
+		for number := range 4 {
+			page(number)
+		}
+		decide("open")
+		pages := make([][]string, 10)
+		for _, number := range []int{0, 9, 8, 7, 6, 5, 4, 3, 2, 1} {
+			pages[number] = page(number)
+		}
+		if got := slices.Concat(pages...); !slices.Equal(got, inOrder(n)) {
+			t.Errorf("%d findings, want %d in their order", len(got), n)
+		}
+	})
+}
+
+// A list is served by a database that takes no writes.
+func TestPagesWithoutAPlace(t *testing.T) {
+	t.Parallel()
+	s := apitest.Start(t, func(c *services.Config) { c.Database = storetest.Postgres(t) })
+	seedMany(t, s, 250, nil)
+	_, db := s.Store.DB()
+	if _, err := db.ExecContext(t.Context(), `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "CREATE TRIGGER full_disk BEFORE INSERT ON page_boundaries EXECUTE FUNCTION full_disk()"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for page := range 4 {
+		got = append(got, strings.Fields(labels(t, s, fmt.Sprintf("page=%d", page)))...)
+	}
+	if !slices.Equal(got, inOrder(250)) {
+		t.Errorf("%d findings", len(got))
+	}
 }
 
 // Pages of one walk may be served by different nodes.

@@ -1,6 +1,7 @@
 package findings_test
 
 import (
+	"log/slog"
 	"regexp"
 	"strconv"
 	"strings"
@@ -48,7 +49,7 @@ func TestSeveralValuesAreMerged(t *testing.T) {
 		st, seen := recorded(t, s)
 		reader, _ := st.DB()
 		ctx := tenant.NewContext(t.Context(), l.DeploymentID)
-		list := findings.NewFindings(st)
+		list := findings.NewFindings(st, slog.New(slog.DiscardHandler))
 		for _, c := range lists {
 			if _, err := list.ListFindings(ctx, c.request); err != nil {
 				t.Fatalf("%s: %v", c.name, err)

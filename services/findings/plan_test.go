@@ -3,6 +3,7 @@ package findings_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -139,7 +140,7 @@ func TestPlansUseIndexes(t *testing.T) {
 		l := seedForPlans(t, s)
 		st, seen := recorded(t, s)
 		ctx := tenant.NewContext(t.Context(), l.DeploymentID)
-		findingsList, secretsList := findings.NewFindings(st), findings.NewSecrets(st)
+		findingsList, secretsList := findings.NewFindings(st, slog.New(slog.DiscardHandler)), findings.NewSecrets(st)
 		for _, c := range lists {
 			if _, err := findingsList.ListFindings(ctx, c.request); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
@@ -177,7 +178,7 @@ func TestPlansOfTeamsUseIndexes(t *testing.T) {
 		l := seedForPlans(t, s)
 		seedTeams(t, s, l)
 		st, seen := recorded(t, s)
-		findingsList, secretsList := findings.NewFindings(st), findings.NewSecrets(st)
+		findingsList, secretsList := findings.NewFindings(st, slog.New(slog.DiscardHandler)), findings.NewSecrets(st)
 		for who, teams := range map[string][]int64{"a small team": {1}, "a large team": {2}, "both teams": {1, 2}, "no team": nil} {
 			ctx := tenant.WithTeams(tenant.NewContext(t.Context(), l.DeploymentID), teams)
 			for _, c := range lists {
