@@ -269,6 +269,7 @@ func addPolicies(list []condition, modes []string) []condition {
 	if !slices.Contains(modes, monitored) {
 		return addIn(list, finding.FieldPolicyMode, modes)
 	}
+	modes = slices.Compact(slices.Sorted(slices.Values(modes)))
 	return append(list, condition{column: finding.FieldPolicyMode, where: finding.Or(finding.PolicyModeIn(modes...), finding.PolicyModeIsNil())})
 }
 

@@ -300,6 +300,12 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
+func (b *logBuffer) empty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Len() == 0
+}
+
 // take returns the records since the last take; those of other messages than "call" too.
 func (b *logBuffer) take(t *testing.T) (records []map[string]any, raw string) {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/chain"
 	"github.com/palisade/palisade/services/internal/unread"
 )
@@ -80,6 +81,8 @@ func TestBrokenMessages(t *testing.T) {
 		}
 		err := f.conns["grpc"].Invoke(ctx, projectsv1.ProjectsService_GetProject_FullMethodName, broken, &projectsv1.GetProjectResponse{})
 		wantCode(t, err, want)
+		// gRPC answers by itself, before the call has ended here.
+		apitest.Eventually(t, "a record of the call", func() bool { return !f.logs.empty() })
 		if records, raw := f.logs.take(t); len(records) != 1 || records[0]["level"] != "INFO" {
 			t.Errorf("want one record at INFO, got %s", raw)
 		}
