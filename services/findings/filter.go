@@ -269,15 +269,14 @@ func addPolicies(list []condition, modes []string) []condition {
 	if !slices.Contains(modes, monitored) {
 		return addIn(list, finding.FieldPolicyMode, modes)
 	}
-	modes = slices.Compact(slices.Sorted(slices.Values(modes)))
-	return append(list, condition{column: finding.FieldPolicyMode, where: finding.Or(finding.PolicyModeIn(modes...), finding.PolicyModeIsNil())})
+	return append(list, condition{column: finding.FieldPolicyMode, where: finding.Or(finding.PolicyModeIn(distinct(modes)...), finding.PolicyModeIsNil())})
 }
 
 func addIn(list []condition, column string, values []string) []condition {
 	if len(values) == 0 {
 		return list
 	}
-	return append(list, isOneOf(column, slices.Compact(slices.Sorted(slices.Values(values)))...))
+	return append(list, isOneOf(column, distinct(values)...))
 }
 
 // tagged limits projects to those that carry any of the tags.

@@ -14,16 +14,21 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// Both memories of places say the same about walks that follow each other and interleave, but that the one in the process
-// forgets some places that a count reaches at once.
-func TestPlacesEqualModel(t *testing.T) {
-	t.Parallel()
+func openPostgres(t *testing.T) *store.Store {
+	t.Helper()
 	st, err := store.Open(t.Context(), store.Options{Database: storetest.Postgres(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	_, db := st.DB()
+	return st
+}
+
+// Both memories of places say the same about walks that follow each other and interleave, but that the one in the process
+// forgets some places that a count reaches at once.
+func TestPlacesEqualModel(t *testing.T) {
+	t.Parallel()
+	_, db := openPostgres(t).DB()
 	lists := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx := context.Background()
@@ -112,11 +117,7 @@ func TestPlacesExpire(t *testing.T) {
 // Places in the database are deleted in time.
 func TestOldPlacesAreDeleted(t *testing.T) {
 	t.Parallel()
-	st, err := store.Open(t.Context(), store.Options{Database: storetest.Postgres(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
+	st := openPostgres(t)
 	_, db := st.DB()
 	of := newListKey(1, "caller", nil)
 	for rows := range int64(3) {
