@@ -7,7 +7,6 @@ package ai
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/palisade/palisade/ent/rule"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/internal/llm"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/scm/host"
@@ -60,7 +60,7 @@ func (a *Assistant) subject(ctx context.Context, id int64) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{Finding: row, content: &storev1.FindingContent{}, rule: &findingsv1.FindingRule{}}
+	s := &subject{Finding: row, rule: &findingsv1.FindingRule{}}
 	if s.project, err = a.store.Reader.Project.Query().Where(project.ID(row.ProjectID)).Only(ctx); err != nil {
 		return nil, err
 	}
@@ -68,8 +68,11 @@ func (a *Assistant) subject(ctx context.Context, id int64) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(proto.Unmarshal(row.Content, s.content), proto.Unmarshal(about.Content, s.rule)); err != nil {
+	if s.content, err = blob.Decode(row.Content); err != nil {
 		return nil, fmt.Errorf("content of finding %d: %w", id, err)
+	}
+	if err := proto.Unmarshal(about.Content, s.rule); err != nil {
+		return nil, fmt.Errorf("rule %d: %w", row.RuleID, err)
 	}
 	return s, nil
 }

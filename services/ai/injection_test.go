@@ -18,6 +18,7 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/verdict"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
@@ -192,8 +193,9 @@ func requireUntouched(t *testing.T, name string, before, after *ent.Finding) {
 		after.TriageState, after.Status = before.TriageState, before.Status
 	}
 	after.AutotriageVerdict, after.ComponentTag, after.TriagedAt = before.AutotriageVerdict, before.ComponentTag, before.TriagedAt
-	was, is := &storev1.FindingContent{}, &storev1.FindingContent{}
-	if proto.Unmarshal(before.Content, was) != nil || proto.Unmarshal(after.Content, is) != nil {
+	was, errWas := blob.Decode(before.Content)
+	is, errIs := blob.Decode(after.Content)
+	if errWas != nil || errIs != nil {
 		t.Fatalf("%s: the content is broken", name)
 	}
 	is.Assistant = nil

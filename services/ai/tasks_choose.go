@@ -8,7 +8,6 @@ import (
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/aianalysis"
@@ -21,6 +20,7 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/ai/memory"
 	"github.com/palisade/palisade/services/ai/prompt"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/issuefilter"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apierr"
@@ -74,8 +74,8 @@ func (s *Tasks) choose(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) (
 	var chosen []choice
 	var failures []*aiv1.AnalysisFailure
 	for _, row := range rows {
-		content := &storev1.FindingContent{}
-		if err := proto.Unmarshal(row.Content, content); err != nil {
+		content, err := blob.Decode(row.Content)
+		if err != nil {
 			return nil, nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 		}
 		why := obstacle{}

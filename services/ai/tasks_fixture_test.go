@@ -19,6 +19,7 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
@@ -137,8 +138,8 @@ func (s *modelled) seedIn(t testing.TB, of apitest.Tenant, projectID, ruleID int
 func (s *modelled) finding(t testing.TB, id int64) (*ent.Finding, *storev1.FindingContent) {
 	t.Helper()
 	row := s.Store.Reader.Finding.Query().Where(finding.ID(id)).OnlyX(s.System(t))
-	content := &storev1.FindingContent{}
-	if err := proto.Unmarshal(row.Content, content); err != nil {
+	content, err := blob.Decode(row.Content)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return row, content

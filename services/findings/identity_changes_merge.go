@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/palisade/palisade/ent"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apierr"
 )
@@ -151,8 +149,8 @@ func mayMeet(rows []*editedFinding, byRef map[string]*editedFinding) error {
 
 // place is the file and line in words.
 func (f *editedFinding) place() string {
-	content := &storev1.FindingContent{}
-	if err := proto.Unmarshal(f.Content, content); err != nil || content.GetLocation().GetFilePath() == "" {
+	content, err := blob.Decode(f.Content)
+	if err != nil || content.GetLocation().GetFilePath() == "" {
 		return "no file"
 	}
 	return fmt.Sprintf("%s:%d", content.GetLocation().GetFilePath(), content.GetLocation().GetLine())

@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/predicate"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
-	"github.com/palisade/palisade/services/findings/facts"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/verdict"
 )
@@ -146,7 +146,7 @@ func (e *identityEdit) save(ctx context.Context) error {
 
 // create makes the row of a finding.
 func (e *identityEdit) create(f *ent.Finding) *ent.FindingCreate {
-	content := facts.Correct(f.Content, &storev1.FindingFacts{
+	content := blob.Correct(f.Content, &storev1.FindingFacts{
 		ProjectId: f.ProjectID, RuleId: f.RuleID, FirstSeenScanId: f.FirstSeenScanID, CreatedAt: f.CreatedAt, Ref: f.Ref, Severity: f.Severity,
 	})
 	row := e.tx.Finding.Create().SetDeploymentID(e.deploymentID).SetProjectID(f.ProjectID).SetRuleID(f.RuleID).
@@ -191,22 +191,23 @@ func (e *identityEdit) setStatuses() {
 
 // swapSight exchanges what scans say about two findings of one ref. What people and assistance added stays where it is.
 func swapSight(a, b *editedFinding) error {
-	contentA, contentB := &storev1.FindingContent{}, &storev1.FindingContent{}
-	for row, content := range map[*editedFinding]*storev1.FindingContent{a: contentA, b: contentB} {
-		if err := proto.Unmarshal(row.Content, content); err != nil {
-			return fmt.Errorf("content of finding %d: %w", row.ID, err)
-		}
+	contentA, err := blob.Decode(a.Content)
+	if err != nil {
+		return fmt.Errorf("content of finding %d: %w", a.ID, err)
+	}
+	contentB, err := blob.Decode(b.Content)
+	if err != nil {
+		return fmt.Errorf("content of finding %d: %w", b.ID, err)
 	}
 	added := &storev1.FindingContent{}
 	verdict.Keep(contentA, added)
 	verdict.Keep(contentB, contentA)
 	verdict.Keep(added, contentB)
-	for row, content := range map[*editedFinding]*storev1.FindingContent{a: contentB, b: contentA} {
-		encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(content)
-		if err != nil {
-			return err
-		}
-		row.Content = encoded
+	if a.Content, err = blob.Encode(contentB); err != nil {
+		return err
+	}
+	if b.Content, err = blob.Encode(contentA); err != nil {
+		return err
 	}
 	a.RuleID, b.RuleID = b.RuleID, a.RuleID
 	a.Evidence, b.Evidence = b.Evidence, a.Evidence
@@ -231,8 +232,8 @@ func swapSight(a, b *editedFinding) error {
 
 // describeFinding shows a finding.
 func describeFinding(row *ent.Finding) (*findingsv1.IdentityFinding, error) {
-	content := &storev1.FindingContent{}
-	if err := proto.Unmarshal(row.Content, content); err != nil {
+	content, err := blob.Decode(row.Content)
+	if err != nil {
 		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 	}
 	out := &findingsv1.IdentityFinding{

@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/identitychange"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/verdict"
@@ -126,12 +127,12 @@ func (e *identityEdit) splitJoin(ctx context.Context, row *editedFinding, join *
 
 // born stores a finding that has what scans say about another one, but a name of its own and nobody's decision.
 func (e *identityEdit) born(ctx context.Context, of *ent.Finding, scanID int64) (*editedFinding, error) {
-	content := &storev1.FindingContent{}
-	if err := proto.Unmarshal(of.Content, content); err != nil {
+	content, err := blob.Decode(of.Content)
+	if err != nil {
 		return nil, fmt.Errorf("content of finding %d: %w", of.ID, err)
 	}
 	verdict.Keep(&storev1.FindingContent{}, content)
-	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(content)
+	encoded, err := blob.Encode(content)
 	if err != nil {
 		return nil, err
 	}
@@ -157,15 +158,16 @@ func restoreSight(row *ent.Finding, join *storev1.FindingMatch) error {
 	if err != nil {
 		return fmt.Errorf("former evidence of finding %d: %w", row.ID, err)
 	}
-	present, former := &storev1.FindingContent{}, &storev1.FindingContent{}
-	if err := proto.Unmarshal(row.Content, present); err != nil {
+	present, err := blob.Decode(row.Content)
+	if err != nil {
 		return fmt.Errorf("content of finding %d: %w", row.ID, err)
 	}
-	if err := proto.Unmarshal(join.GetContentBefore(), former); err != nil {
+	former, err := blob.Decode(join.GetContentBefore())
+	if err != nil {
 		return fmt.Errorf("former content of finding %d: %w", row.ID, err)
 	}
 	verdict.Keep(present, former)
-	if row.Content, err = (proto.MarshalOptions{Deterministic: true}).Marshal(former); err != nil {
+	if row.Content, err = blob.Encode(former); err != nil {
 		return err
 	}
 	key := decoded.Key()

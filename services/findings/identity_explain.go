@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/palisade/palisade/ent"
@@ -14,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent/scan"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -41,11 +41,11 @@ func (s *FindingIdentity) ExplainMatch(ctx context.Context, r *findingsv1.Explai
 	if err != nil {
 		return nil, err
 	}
-	e := &explanation{row: row, content: &storev1.FindingContent{}, limit: defaultExplained, scans: map[int64]*ent.Scan{}}
+	e := &explanation{row: row, limit: defaultExplained, scans: map[int64]*ent.Scan{}}
 	if r.Limit != nil {
 		e.limit = int(r.GetLimit())
 	}
-	if err := proto.Unmarshal(row.Content, e.content); err != nil {
+	if e.content, err = blob.Decode(row.Content); err != nil {
 		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 	}
 	shown, err := describeFinding(row)

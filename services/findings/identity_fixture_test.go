@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/ent/findingevent"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
@@ -71,7 +72,7 @@ func (l *land) seedSights(t testing.TB, s *apitest.Server, facts ...fact) {
 // joined stores that scan 412 joined a finding by its shape with what it was before.
 func (l *land) joined(t testing.TB, s *apitest.Server, label string, before, after *storev1.FindingContent, considered ...*storev1.FindingMatchCandidate) {
 	t.Helper()
-	former, err := proto.Marshal(before)
+	former, err := blob.Encode(before)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,8 +159,9 @@ func rowOf(t testing.TB, s *apitest.Server, id int64) *ent.Finding {
 // wantRow compares name, state, triage state, status and place.
 func wantRow(t testing.TB, s *apitest.Server, id int64, want string) {
 	t.Helper()
-	f, content := rowOf(t, s, id), &storev1.FindingContent{}
-	if err := proto.Unmarshal(f.Content, content); err != nil {
+	f := rowOf(t, s, id)
+	content, err := blob.Decode(f.Content)
+	if err != nil {
 		t.Fatal(err)
 	}
 	got := fmt.Sprintf("%s %s %s %s %s:%d", f.Fingerprint, f.State, f.TriageState, f.Status, content.GetLocation().GetFilePath(), content.GetLocation().GetLine())

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/palisade/palisade/ent"
@@ -16,7 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/findingmatch"
 	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/project"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
@@ -244,8 +243,8 @@ func (m *identityModel) check(rt *rapid.T, t testing.TB) {
 		if !lifecycle.Seen(row.State) {
 			continue
 		}
-		content := &storev1.FindingContent{}
-		if err := proto.Unmarshal(row.Content, content); err != nil {
+		content, err := blob.Decode(row.Content)
+		if err != nil {
 			rt.Fatal(err)
 		}
 		at := content.GetLocation()

@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
-	"github.com/palisade/palisade/services/findings/facts"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -23,7 +23,7 @@ import (
 type listed struct {
 	id      int64
 	content []byte // encoded FindingContent; a part of pageRows.packed
-	facts   facts.Facts
+	facts   blob.Facts
 	history
 	policyMode, exposure string // empty: null; the one of code, the other of packages
 	malicious            bool
@@ -207,7 +207,7 @@ func (l *listed) read(values [][]byte) (err error) {
 		return err
 	}
 	l.content = values[len(values)-1]
-	facts.Parse(l.content, &l.facts)
+	blob.ParseFacts(l.content, &l.facts)
 	if len(values) == 4 { // code
 		l.policyMode = string(values[2])
 	} else { // packages
@@ -237,7 +237,7 @@ func (s *Findings) readFacts(ctx context.Context, rows []listed, bare []int) err
 	}
 	for _, f := range found {
 		row := &rows[at[f.ID]]
-		row.facts = facts.Facts{
+		row.facts = blob.Facts{
 			ProjectID: f.ProjectID, RuleID: f.RuleID, FirstSeenScanID: f.FirstSeenScanID, CreatedAt: f.CreatedAt, Ref: f.Ref, Severity: f.Severity,
 		}
 		if row.relevantSince == 0 {

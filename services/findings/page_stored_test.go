@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/project"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
 )
@@ -25,14 +25,17 @@ func reportSaying(text string) []byte {
 		{"ruleId":"G104","message":{"text":"Nowhere"}}]}]}`)
 }
 
+const commit = "3f2a9c1b7e40d85f6a92c3e1b0d4f7a68c5e2193"
+
 const listPath = "/api/v1/deployments/acme/findings"
 
-// TestListOfStoredFindings: what happens to a finding shows in the next list, with and without facts in its content, and
-// over both wires.
+// TestListOfStoredFindings: what happens to a finding shows in the next list, with contents as they are written and as earlier
+// versions wrote them, and over both wires.
 func TestListOfStoredFindings(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		s.Upload(t, "acme/web", "main", reportSaying("old text"), "commit", "3f2a9c1")
+		s.Upload(t, "acme/web", "main", reportSaying("old text"), "commit", commit)
+		setURL(t, s)
 		same := func() string {
 			t.Helper()
 			body := s.Get(t, listPath)
@@ -44,7 +47,7 @@ func TestListOfStoredFindings(t *testing.T) {
 			return body
 		}
 		body := same()
-		for _, want := range []string{`"message":"old text"`, `"file_path":"cmd/a b.go","line":3`, `"triaged_at":null,"triage_comment":null`} {
+		for _, want := range []string{`"message":"old text"`, `"file_path":"cmd/a b.go","line":3`, `"triaged_at":null,"triage_comment":null`, `/blob/` + commit + `/cmd/a%20b.go#L3"`} {
 			if !strings.Contains(body, want) {
 				t.Errorf("the list has no %s: %s", want, body)
 			}
@@ -56,15 +59,15 @@ func TestListOfStoredFindings(t *testing.T) {
 		if !strings.Contains(body, `"triage_comment":"a|b||c","triage_reason":"no_time"`) || strings.Contains(body, `"status":"open"`) {
 			t.Errorf("the list does not show the decision: %s", body)
 		}
-		removeFacts(t, s)
-		if bare := same(); bare != body {
-			t.Errorf("without facts:\n%s\nwith them:\n%s", bare, body)
+		storeAsBefore(t, s)
+		if before := same(); before != body {
+			t.Errorf("as an earlier version stored it:\n%s\nas this one does:\n%s", before, body)
 		}
 	})
 }
 
-// removeFacts makes contents as an earlier version wrote them.
-func removeFacts(t *testing.T, s *apitest.Server) {
+// storeAsBefore makes contents as an earlier version wrote them: without facts, and with texts instead of packed ones.
+func storeAsBefore(t *testing.T, s *apitest.Server) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		rows, err := tx.Finding.Query().Select(finding.FieldID, finding.FieldContent).All(ctx)
@@ -72,8 +75,8 @@ func removeFacts(t *testing.T, s *apitest.Server) {
 			return err
 		}
 		for _, row := range rows {
-			content := &storev1.FindingContent{}
-			if err := proto.Unmarshal(row.Content, content); err != nil {
+			content, err := blob.Decode(row.Content)
+			if err != nil {
 				return err
 			}
 			if content.GetFacts() == nil {
@@ -83,6 +86,9 @@ func removeFacts(t *testing.T, s *apitest.Server) {
 			encoded, err := proto.Marshal(content)
 			if err != nil {
 				return err
+			}
+			if len(encoded) < len(row.Content) {
+				t.Error("the content of an uploaded finding is not packed")
 			}
 			if err := tx.Finding.UpdateOneID(row.ID).SetContent(encoded).Exec(ctx); err != nil {
 				return err
@@ -95,27 +101,33 @@ func removeFacts(t *testing.T, s *apitest.Server) {
 	}
 }
 
-// TestListShowsTextsAtOnce: a node that has shown a rule and a project shows what another node makes of them.
-func TestListShowsTextsAtOnce(t *testing.T) {
-	database := storetest.Postgres(t)
-	one := apitest.Start(t, func(c *services.Config) { c.Database = database })
-	two := apitest.Start(t, func(c *services.Config) { c.Database, c.Data = database, one.Config.Data })
-	one.Upload(t, "acme/web", "main", reportSaying("old text"), "commit", "3f2a9c1")
-	for _, node := range []*apitest.Server{one, two} {
-		if body := node.Get(t, listPath); !strings.Contains(body, `"message":"old text"`) || !strings.Contains(body, `"line_of_code_url":""`) {
-			t.Fatalf("before the change: %s", body)
-		}
-	}
-	two.Upload(t, "acme/web", "main", reportSaying("new text"), "commit", "3f2a9c1")
-	err := two.Store.Write(two.System(t), func(ctx context.Context, tx *ent.Tx) error {
+// setURL makes a project one whose host is known, so that findings have links to their lines.
+func setURL(t *testing.T, s *apitest.Server) {
+	t.Helper()
+	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Project.Update().Where(project.Name("acme/web")).SetURL("https://git.acme.test/web").Exec(ctx)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestListShowsTextsAtOnce: a node that has shown a rule and a project shows what another node makes of them.
+func TestListShowsTextsAtOnce(t *testing.T) {
+	database := storetest.Postgres(t)
+	one := apitest.Start(t, func(c *services.Config) { c.Database = database })
+	two := apitest.Start(t, func(c *services.Config) { c.Database, c.Data = database, one.Config.Data })
+	one.Upload(t, "acme/web", "main", reportSaying("old text"), "commit", commit)
+	for _, node := range []*apitest.Server{one, two} {
+		if body := node.Get(t, listPath); !strings.Contains(body, `"message":"old text"`) || !strings.Contains(body, `"line_of_code_url":""`) {
+			t.Fatalf("before the change: %s", body)
+		}
+	}
+	two.Upload(t, "acme/web", "main", reportSaying("new text"), "commit", commit)
+	setURL(t, two)
 	for name, node := range map[string]*apitest.Server{"one": one, "two": two} {
 		body := node.Get(t, listPath)
-		if strings.Contains(body, "old text") || !strings.Contains(body, `"line_of_code_url":"https://git.acme.test/web/blob/3f2a9c1/cmd/a%20b.go#L3"`) {
+		if strings.Contains(body, "old text") || !strings.Contains(body, `"line_of_code_url":"https://git.acme.test/web/blob/`+commit+`/cmd/a%20b.go#L3"`) {
 			t.Errorf("node %s after the change: %s", name, body)
 		}
 	}

@@ -9,14 +9,17 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/internal/reply"
 )
 
 // moved gives, by the number of a field of FindingContent, the number of the field of Finding that shows it, for each
-// kind of finding. The types are the same, so that the bytes move from one message to the other as they are.
+// kind of finding. The types are the same, so that the bytes move from one message to the other as they are, but for packed
+// texts.
 var moved = func() map[string][]protowire.Number {
 	every := map[protowire.Number]protowire.Number{
-		contentLocation: 21, contentMessage: 20, 4: 5 /* syntactic_id */, 5: 6 /* match_based_id */, 13: 8 /* review_comments */, 14: 7, /* external_ticket */
+		contentLocation: 21, contentMessage: 20, 4: 5 /* syntactic_id */, 34: 5 /* packed_syntactic_id */, 5: 6, /* match_based_id */
+		35: 6 /* packed_match_based_id */, 13: 8 /* review_comments */, 14: 7, /* external_ticket */
 	}
 	code := map[protowire.Number]protowire.Number{10: 28 /* assistant */, 11: 29 /* click_to_fix_prs */, 12: 30 /* click_to_fix_failures */}
 	packages := map[protowire.Number]protowire.Number{
@@ -39,10 +42,11 @@ var moved = func() map[string][]protowire.Number {
 
 // Numbers of fields of FindingContent that are looked into.
 const (
-	contentLocation   protowire.Number = 1
-	contentMessage    protowire.Number = 2
-	contentCommit     protowire.Number = 9
-	contentDependency protowire.Number = 18
+	contentLocation     protowire.Number = 1
+	contentMessage      protowire.Number = 2
+	contentCommit       protowire.Number = 9
+	contentDependency   protowire.Number = 18
+	contentPackedCommit protowire.Number = 36
 )
 
 // Parts of findings that are always the same.
@@ -120,8 +124,14 @@ func appendFinding(b []byte, issueType string, row *listed, rule, project *shown
 	if !about.location {
 		b = append(b, encodedNoLocation...) // clients index into it (contract facts 2.4)
 	}
-	if project.links.Known() && len(about.commit) > 0 && len(about.path) > 0 {
-		b = appendText(b, 10, project.links.Line(string(about.commit), string(about.path), int32(about.line)))
+	if project.links.Known() && len(about.path) > 0 {
+		commit := about.commit
+		if about.packedCommit != nil {
+			commit = blob.AppendText(nil, about.packedCommit)
+		}
+		if len(commit) > 0 {
+			b = appendText(b, 10, project.links.Line(string(commit), string(about.path), int32(about.line)))
+		}
 	}
 	if issueType != sca {
 		return append(b, encodedBoards[row.policyMode]...), nil
@@ -141,9 +151,9 @@ func appendFinding(b []byte, issueType string, row *listed, rule, project *shown
 
 // contentFacts is what is noticed while a content is copied.
 type contentFacts struct {
-	location, dependency bool
-	commit, path         []byte
-	line                 uint64
+	location, dependency       bool
+	commit, packedCommit, path []byte
+	line                       uint64
 }
 
 // appendContent appends the fields of a FindingContent that a kind of finding shows.
@@ -162,6 +172,8 @@ func appendContent(b []byte, numbers []protowire.Number, content []byte) (_ []by
 		switch number {
 		case contentCommit:
 			about.commit, _ = protowire.ConsumeBytes(value)
+		case contentPackedCommit:
+			about.packedCommit, _ = protowire.ConsumeBytes(value)
 		case contentLocation:
 			about.location = true
 			location, _ := protowire.ConsumeBytes(value)
@@ -169,9 +181,16 @@ func appendContent(b []byte, numbers []protowire.Number, content []byte) (_ []by
 		case contentDependency:
 			about.dependency = true
 		}
-		if int(number) < len(numbers) && numbers[number] != 0 {
-			b = append(protowire.AppendTag(b, numbers[number], wireType), value...)
+		if int(number) >= len(numbers) || numbers[number] == 0 {
+			continue
 		}
+		b = protowire.AppendTag(b, numbers[number], wireType)
+		if !blob.IsPacked(number) {
+			b = append(b, value...)
+			continue
+		}
+		value, _ = protowire.ConsumeBytes(value)
+		b = blob.AppendText(protowire.AppendVarint(b, uint64(blob.TextSize(value))), value)
 	}
 	return b, about, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
@@ -145,8 +145,8 @@ func (s *Secrets) convert(ctx context.Context, rows []*ent.Finding) ([]*findings
 }
 
 func convertSecret(row *ent.Finding, around *surroundings) (*findingsv1.SecretsFinding, error) {
-	content := &storev1.FindingContent{}
-	if err := proto.Unmarshal(row.Content, content); err != nil {
+	content, err := blob.Decode(row.Content)
+	if err != nil {
 		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 	}
 	about, repo, place := around.rules[row.RuleID], around.projects[row.ProjectID], content.GetLocation()

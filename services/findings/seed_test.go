@@ -17,6 +17,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
@@ -151,7 +152,7 @@ func (l *land) row(t testing.TB, row *ent.FindingCreate, f fact) *ent.FindingCre
 	if content == nil {
 		content = &storev1.FindingContent{Message: f.label}
 	}
-	encoded, err := proto.Marshal(content)
+	encoded, err := blob.Encode(content)
 	if err != nil {
 		t.Fatal(err)
 	}

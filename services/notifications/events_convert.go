@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/ent/rule"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/payload"
 	"github.com/palisade/palisade/services/projects/codehost"
@@ -93,8 +93,8 @@ func readSurroundings(ctx context.Context, db *ent.Client, of *ent.Scan, rows []
 func (a *surroundings) findings(rows []*ent.Finding) ([]payload.Finding, error) {
 	list := make([]payload.Finding, len(rows))
 	for i, row := range rows {
-		content := &storev1.FindingContent{}
-		if err := proto.Unmarshal(row.Content, content); err != nil {
+		content, err := blob.Decode(row.Content)
+		if err != nil {
 			return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 		}
 		where, check, source := content.GetLocation(), a.rules[row.RuleID], policyOf(row)

@@ -12,7 +12,6 @@ import (
 
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/riverqueue/river"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
@@ -21,7 +20,7 @@ import (
 	"github.com/palisade/palisade/ent/rulealias"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
@@ -106,8 +105,8 @@ func upgradeFindings(ctx context.Context, st *store.Store, tx *ent.Tx, deploymen
 	values := make([]string, 0, len(rows))
 	var args []any
 	for n, row := range rows {
-		content := &storev1.FindingContent{}
-		if err := proto.Unmarshal(row.Content, content); err != nil {
+		content, err := blob.Decode(row.Content)
+		if err != nil {
 			return fmt.Errorf("content of finding %d: %w", row.ID, err)
 		}
 		name := names[row.RuleID]

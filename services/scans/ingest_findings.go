@@ -6,7 +6,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
-	"github.com/palisade/palisade/services/findings/facts"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
@@ -231,7 +231,7 @@ func (in *ingest) update(c change) *ent.Finding {
 
 // row sets what a scan knows about a finding that a scan, this one or an earlier one, saw first. The result has to stay as it is.
 func (in *ingest) row(i *incoming, fingerprint string, firstSeenScanID, createdAt int64) *ent.Finding {
-	content := facts.Stamp(i.encoded, &storev1.FindingFacts{
+	content := blob.Stamp(i.encoded, &storev1.FindingFacts{
 		ProjectId: in.project.ID, RuleId: i.ruleID, FirstSeenScanId: firstSeenScanID, CreatedAt: createdAt, Ref: in.scan.Ref, Severity: i.severity,
 	})
 	evidence, key := i.evidence.Encode(), i.evidence.Key()

@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/predicate"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/verdict"
 	"github.com/palisade/palisade/services/internal/store"
@@ -62,8 +63,8 @@ func (in *ingest) contents(ctx context.Context, ids []int64) (map[int64]*storev1
 	}
 	contents := make(map[int64]*storev1.FindingContent, len(rows))
 	for _, row := range rows {
-		content := &storev1.FindingContent{}
-		if err := proto.Unmarshal(row.Content, content); err != nil {
+		content, err := blob.Decode(row.Content)
+		if err != nil {
 			return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 		}
 		contents[row.ID] = content

@@ -11,6 +11,7 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/projects/gitref"
 )
@@ -48,7 +49,7 @@ func (in *ingest) recogniseOld(c change, before *storev1.FindingContent) (match 
 	if c.old.Evidence != nil {
 		m.EvidenceBefore = *c.old.Evidence
 	}
-	if m.ContentBefore, err = (proto.MarshalOptions{Deterministic: true}).Marshal(before); err != nil {
+	if m.ContentBefore, err = blob.Encode(before); err != nil {
 		return nil, "", err
 	}
 	match, err = in.newMatch(c.old.ID, c.rung(), m)

@@ -4,12 +4,11 @@ import (
 	"context"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/verdict"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
@@ -43,8 +42,8 @@ func TestWhatWasAddedSurvivesScans(t *testing.T) {
 		wantCounts(t, "gone", upload(t, s, "main", sarifOf(t, run{Tool: "T"})), [6]int32{0, 0, 0, 0, 2, 0})
 		wantCounts(t, "back", upload(t, s, "main", report("error")), [6]int32{0, 0, 0, 2, 0, 0})
 		row := s.Store.Reader.Finding.GetX(ctx, id)
-		content := &storev1.FindingContent{}
-		if err := proto.Unmarshal(row.Content, content); err != nil {
+		content, err := blob.Decode(row.Content)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if content.GetAssistant().GetAutotriage().GetReason() != "a constant" || content.GetAssistant().GetComponent().GetTag() != "db" ||

@@ -4,14 +4,13 @@ import (
 	"context"
 
 	entsql "entgo.io/ent/dialect/sql"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/tag"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/policies/remediation"
@@ -65,8 +64,8 @@ func blocking(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, p
 
 // factsOf is what policies compare of a finding; not ok for one that the scan did not report.
 func factsOf(f *ent.Finding, of *ent.Rule, reported map[uint64]struct{}) (facts remediation.Facts, ok bool, err error) {
-	content := &storev1.FindingContent{}
-	if err := proto.Unmarshal(f.Content, content); err != nil {
+	content, err := blob.Decode(f.Content)
+	if err != nil {
 		return facts, false, err
 	}
 	id := content.GetMatchBasedId()

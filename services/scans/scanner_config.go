@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/rules/ruleset"
@@ -124,9 +125,9 @@ func (s *ScannerProtocol) ignored(ctx context.Context, projectName string) (synt
 		return nil, nil, err
 	}
 	bySyntax, byMatch := map[string]struct{}{}, map[string]struct{}{}
-	content := &storev1.FindingContent{}
 	for _, row := range rows {
-		if err := proto.Unmarshal(row.Content, content); err != nil {
+		content, err := blob.Decode(row.Content)
+		if err != nil {
 			return nil, nil, err
 		}
 		bySyntax[content.GetSyntacticId()], byMatch[content.GetMatchBasedId()] = struct{}{}, struct{}{}

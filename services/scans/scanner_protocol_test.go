@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/scan"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
@@ -28,8 +28,8 @@ const (
 
 func contentOf(t testing.TB, f *ent.Finding) *storev1.FindingContent {
 	t.Helper()
-	content := &storev1.FindingContent{}
-	if err := proto.Unmarshal(f.Content, content); err != nil {
+	content, err := blob.Decode(f.Content)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return content

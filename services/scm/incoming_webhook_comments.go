@@ -9,14 +9,13 @@ import (
 	"strings"
 
 	"github.com/riverqueue/river"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/tenant"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/triage"
 	"github.com/palisade/palisade/services/internal/audit"
@@ -137,8 +136,8 @@ func findingsOf(ctx context.Context, tx *ent.Tx, projectID int64, args eventArgs
 
 // covers reports whether a finding is in a line of a file.
 func covers(row *ent.Finding, path string, line int64) bool {
-	content := &storev1.FindingContent{}
-	if proto.Unmarshal(row.Content, content) != nil {
+	content, err := blob.Decode(row.Content)
+	if err != nil {
 		return false
 	}
 	at := content.GetLocation()

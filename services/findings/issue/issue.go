@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/palisade/palisade/ent"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/issuefilter"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/access"
@@ -28,8 +28,8 @@ const (
 
 // issue shows one row.
 func (a *surroundings) issue(row *ent.Finding) (*findingsv1.Issue, error) {
-	content := &storev1.FindingContent{}
-	if err := proto.Unmarshal(row.Content, content); err != nil {
+	content, err := blob.Decode(row.Content)
+	if err != nil {
 		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 	}
 	owner, at := a.projects[row.ProjectID], content.GetLocation()

@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	entsql "entgo.io/ent/dialect/sql"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/project"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -21,13 +21,13 @@ func Amend(ctx context.Context, st *store.Store, tx *ent.Tx, id int64, change fu
 	if err != nil {
 		return err
 	}
-	content := &storev1.FindingContent{}
-	if err := proto.Unmarshal(row.Content, content); err != nil {
+	content, err := blob.Decode(row.Content)
+	if err != nil {
 		return fmt.Errorf("content of finding %d: %w", id, err)
 	}
 	update := tx.Finding.Update().Where(finding.ID(id))
 	change(content, update)
-	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(content)
+	encoded, err := blob.Encode(content)
 	if err != nil {
 		return err
 	}

@@ -11,13 +11,11 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
@@ -144,8 +142,8 @@ func triagedByAnybody(ctx context.Context, tx *ent.Tx, id int64) (bool, error) {
 
 // addTo puts what the verdict says into a finding's content. before and after are what the audit trail shows.
 func (v Verdict) addTo(stored []byte) (before, after *findingsv1.AssistantAutotriage, encoded []byte, err error) {
-	content := &storev1.FindingContent{}
-	if err := proto.Unmarshal(stored, content); err != nil {
+	content, err := blob.Decode(stored)
+	if err != nil {
 		return nil, nil, nil, err
 	}
 	assistant := content.GetAssistant()
@@ -166,6 +164,6 @@ func (v Verdict) addTo(stored []byte) (before, after *findingsv1.AssistantAutotr
 		assistant.Component = &findingsv1.AssistantComponent{Tag: v.ComponentTag, Risk: v.ComponentRisk}
 	}
 	content.Assistant = assistant
-	encoded, err = proto.MarshalOptions{Deterministic: true}.Marshal(content)
+	encoded, err = blob.Encode(content)
 	return before, assistant.GetAutotriage(), encoded, err
 }

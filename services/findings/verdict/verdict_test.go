@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/verdict"
 	"github.com/palisade/palisade/services/internal/store"
@@ -157,8 +158,8 @@ func TestEventsAndContent(t *testing.T) {
 			events[0].FromStatus != "open" || events[0].ToStatus != "open" {
 			t.Errorf("%v", events)
 		}
-		content := &storev1.FindingContent{}
-		if err := proto.Unmarshal(row.Content, content); err != nil {
+		content, err := blob.Decode(row.Content)
+		if err != nil {
 			t.Fatal(err)
 		}
 		said := content.GetAssistant()

@@ -10,6 +10,7 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/tenant"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 )
 
 // checkFacts makes sure that the columns which contents repeat are what the rows hold, whatever a test did to them. Rows
@@ -21,8 +22,8 @@ func (s *Server) checkFacts(t testing.TB) {
 		t.Errorf("read the findings: %v", err)
 	}
 	for _, row := range rows {
-		content := &storev1.FindingContent{}
-		if err := proto.Unmarshal(row.Content, content); err != nil || content.GetFacts() == nil {
+		content, err := blob.Decode(row.Content)
+		if err != nil || content.GetFacts() == nil {
 			continue
 		}
 		want := &storev1.FindingFacts{

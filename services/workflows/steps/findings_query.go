@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	entsql "entgo.io/ent/dialect/sql"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
@@ -15,7 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/tenant"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
@@ -188,8 +187,8 @@ func listed(ctx context.Context, st *store.Store, rows []*ent.Finding) (step.Res
 	}
 	list, size := []json.RawMessage{}, 2
 	for _, row := range rows {
-		content := &storev1.FindingContent{}
-		if err := proto.Unmarshal(row.Content, content); err != nil {
+		content, err := blob.Decode(row.Content)
+		if err != nil {
 			return step.Result{}, step.Permanent("the content of finding %d cannot be read", row.ID)
 		}
 		location := content.GetLocation()

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/workflowfinding"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/verdict"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/workflows/step"
@@ -85,8 +83,8 @@ func report(ctx context.Context, tx *ent.Tx, call step.Call, p verdictParameters
 	if err != nil {
 		return err
 	}
-	content := &storev1.FindingContent{}
-	if err := proto.Unmarshal(row.Content, content); err != nil {
+	content, err := blob.Decode(row.Content)
+	if err != nil {
 		return fmt.Errorf("content of finding %d: %w", row.ID, err)
 	}
 	at, key := content.GetLocation(), fmt.Sprintf("finding %d", row.ID)

@@ -94,9 +94,20 @@ type FindingContent struct {
 	HistoricalBlob string `protobuf:"bytes,32,opt,name=historical_blob,json=historicalBlob,proto3" json:"historical_blob,omitempty"`
 	// Columns of the row that only the writer of this content changes: a list need not read them. Absent in rows that were
 	// written by versions that did not know them.
-	Facts         *FindingFacts `protobuf:"bytes,33,opt,name=facts,proto3" json:"facts,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Facts *FindingFacts `protobuf:"bytes,33,opt,name=facts,proto3" json:"facts,omitempty"`
+	// The text of that name where it begins with hexadecimal digits: how many bytes they are, these bytes, and the rest of the
+	// text. Stored contents have these in place of the texts; package blob reads and writes them.
+	PackedSyntacticId []byte `protobuf:"bytes,34,opt,name=packed_syntactic_id,json=packedSyntacticId,proto3" json:"packed_syntactic_id,omitempty"`
+	// Likewise.
+	PackedMatchBasedId []byte `protobuf:"bytes,35,opt,name=packed_match_based_id,json=packedMatchBasedId,proto3" json:"packed_match_based_id,omitempty"`
+	// Likewise.
+	PackedCommit []byte `protobuf:"bytes,36,opt,name=packed_commit,json=packedCommit,proto3" json:"packed_commit,omitempty"`
+	// Likewise.
+	PackedPatternHash []byte `protobuf:"bytes,37,opt,name=packed_pattern_hash,json=packedPatternHash,proto3" json:"packed_pattern_hash,omitempty"`
+	// Likewise.
+	PackedCodeHash []byte `protobuf:"bytes,38,opt,name=packed_code_hash,json=packedCodeHash,proto3" json:"packed_code_hash,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *FindingContent) Reset() {
@@ -356,6 +367,41 @@ func (x *FindingContent) GetHistoricalBlob() string {
 func (x *FindingContent) GetFacts() *FindingFacts {
 	if x != nil {
 		return x.Facts
+	}
+	return nil
+}
+
+func (x *FindingContent) GetPackedSyntacticId() []byte {
+	if x != nil {
+		return x.PackedSyntacticId
+	}
+	return nil
+}
+
+func (x *FindingContent) GetPackedMatchBasedId() []byte {
+	if x != nil {
+		return x.PackedMatchBasedId
+	}
+	return nil
+}
+
+func (x *FindingContent) GetPackedCommit() []byte {
+	if x != nil {
+		return x.PackedCommit
+	}
+	return nil
+}
+
+func (x *FindingContent) GetPackedPatternHash() []byte {
+	if x != nil {
+		return x.PackedPatternHash
+	}
+	return nil
+}
+
+func (x *FindingContent) GetPackedCodeHash() []byte {
+	if x != nil {
+		return x.PackedCodeHash
 	}
 	return nil
 }
@@ -855,7 +901,7 @@ var File_palisade_store_v1_finding_proto protoreflect.FileDescriptor
 
 const file_palisade_store_v1_finding_proto_rawDesc = "" +
 	"\n" +
-	"\x1fpalisade/store/v1/finding.proto\x12\x11palisade.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#palisade/findings/v1/findings.proto\"\x80\r\n" +
+	"\x1fpalisade/store/v1/finding.proto\x12\x11palisade.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#palisade/findings/v1/findings.proto\"\xe2\x0e\n" +
 	"\x0eFindingContent\x12A\n" +
 	"\blocation\x18\x01 \x01(\v2%.palisade.findings.v1.FindingLocationR\blocation\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +
@@ -894,7 +940,12 @@ const file_palisade_store_v1_finding_proto_rawDesc = "" +
 	"\vis_blocking\x18\x1f \x01(\bR\n" +
 	"isBlocking\x12'\n" +
 	"\x0fhistorical_blob\x18  \x01(\tR\x0ehistoricalBlob\x125\n" +
-	"\x05facts\x18! \x01(\v2\x1f.palisade.store.v1.FindingFactsR\x05facts\"\x86\x03\n" +
+	"\x05facts\x18! \x01(\v2\x1f.palisade.store.v1.FindingFactsR\x05facts\x12.\n" +
+	"\x13packed_syntactic_id\x18\" \x01(\fR\x11packedSyntacticId\x121\n" +
+	"\x15packed_match_based_id\x18# \x01(\fR\x12packedMatchBasedId\x12#\n" +
+	"\rpacked_commit\x18$ \x01(\fR\fpackedCommit\x12.\n" +
+	"\x13packed_pattern_hash\x18% \x01(\fR\x11packedPatternHash\x12(\n" +
+	"\x10packed_code_hash\x18& \x01(\fR\x0epackedCodeHash\"\x86\x03\n" +
 	"\fFindingMatch\x12)\n" +
 	"\x10identity_version\x18\x01 \x01(\x05R\x0fidentityVersion\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12=\n" +

@@ -96,6 +96,16 @@ func (x *FindingContent) AppendJSON(b []byte) []byte {
 		b = append(b, `,"facts":`...)
 		b = x.Facts.AppendJSON(b)
 	}
+	b = append(b, `,"packedSyntacticId":`...)
+	b = jsonappend.Bytes(b, x.PackedSyntacticId)
+	b = append(b, `,"packedMatchBasedId":`...)
+	b = jsonappend.Bytes(b, x.PackedMatchBasedId)
+	b = append(b, `,"packedCommit":`...)
+	b = jsonappend.Bytes(b, x.PackedCommit)
+	b = append(b, `,"packedPatternHash":`...)
+	b = jsonappend.Bytes(b, x.PackedPatternHash)
+	b = append(b, `,"packedCodeHash":`...)
+	b = jsonappend.Bytes(b, x.PackedCodeHash)
 	return jsonappend.CloseObject(b, start)
 }
 

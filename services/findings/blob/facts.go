@@ -1,6 +1,4 @@
-// Package facts writes columns of a finding into its content, where lists read them together with the rest: a column of
-// its own costs a list more than its bytes do.
-package facts
+package blob
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
@@ -8,25 +6,14 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
 
-// field is the number of FindingContent.facts.
-const field protowire.Number = 33
+// factsField is the number of FindingContent.facts.
+const factsField protowire.Number = 33
 
-// Stamp returns an encoded FindingContent with these facts in place of any it has. Whoever writes a row's content, or one
-// of the columns that facts repeat, stamps the content with what the row then holds.
+// Stamp returns an encoded FindingContent as it is stored: packed, with these facts in place of any it has. Whoever writes a
+// row's content, or one of the columns that facts repeat, stamps the content with what the row then holds.
 func Stamp(content []byte, f *storev1.FindingFacts) []byte {
-	out := make([]byte, 0, len(content)+len(f.GetRef())+len(f.GetSeverity())+48)
-	for len(content) > 0 {
-		number, _, n := protowire.ConsumeField(content)
-		if n < 0 {
-			break // not a message: readers say so
-		}
-		if number != field {
-			out = append(out, content[:n]...)
-		}
-		content = content[n:]
-	}
-	out = append(out, content...)
-	out = protowire.AppendTag(out, field, protowire.BytesType)
+	out := pack(make([]byte, 0, len(content)+len(f.GetRef())+len(f.GetSeverity())+48), content, factsField)
+	out = protowire.AppendTag(out, factsField, protowire.BytesType)
 	var encoded [128]byte
 	return protowire.AppendBytes(out, appendFacts(encoded[:0], f))
 }
@@ -50,7 +37,7 @@ func find(content []byte) (encoded []byte, ok bool) {
 		if size < 0 {
 			return nil, false
 		}
-		if number == field {
+		if number == factsField {
 			encoded, _ = protowire.ConsumeBytes(content[n:])
 			return encoded, true
 		}
@@ -76,9 +63,9 @@ type Facts struct {
 	Ref, Severity                      string
 }
 
-// Parse reads the facts of an encoded FindingContent over others, whose texts it keeps where they are the same; false: it
+// ParseFacts reads the facts of an encoded FindingContent over others, whose texts it keeps where they are the same; false: it
 // has none, or they name no project.
-func Parse(content []byte, into *Facts) bool {
+func ParseFacts(content []byte, into *Facts) bool {
 	ref, severity := into.Ref, into.Severity
 	*into = Facts{}
 	encoded, _ := find(content)

@@ -1,0 +1,51 @@
+package blob
+
+import (
+	"encoding/hex"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// A text that begins with hexadecimal digits is packed as their number of bytes (one byte), these bytes, and the text behind
+// them. What has fewer digits than leastDigits is left as it is.
+const (
+	leastDigits = 16
+	mostDigits  = 2 * 255
+)
+
+// hexDigits returns how many lower-case hexadecimal digits a text begins with: an even number, as many as can be packed.
+func hexDigits(text []byte) (n int) {
+	for n < min(len(text), mostDigits) && (text[n] >= '0' && text[n] <= '9' || text[n] >= 'a' && text[n] <= 'f') {
+		n++
+	}
+	return n &^ 1
+}
+
+// appendPacked appends the value of a packed field, its length before it.
+func appendPacked(b, text []byte, digits int) []byte {
+	b = protowire.AppendVarint(b, uint64(1+digits/2+len(text)-digits))
+	b = append(b, byte(digits/2))
+	start := len(b)
+	b = append(b, text[:digits/2]...) // room
+	_, _ = hex.Decode(b[start:], text[:digits])
+	return append(b, text[digits:]...)
+}
+
+func valid(packed []byte) bool { return len(packed) > 0 && len(packed) > int(packed[0]) }
+
+// AppendText appends the text that a packed value holds; none for a value that is cut off.
+func AppendText(b, packed []byte) []byte {
+	if !valid(packed) {
+		return b
+	}
+	end := 1 + int(packed[0])
+	return append(hex.AppendEncode(b, packed[1:end]), packed[end:]...)
+}
+
+// TextSize is the number of bytes of the text that a packed value holds.
+func TextSize(packed []byte) int {
+	if !valid(packed) {
+		return 0
+	}
+	return len(packed) - 1 + int(packed[0])
+}
