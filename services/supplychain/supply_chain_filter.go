@@ -86,12 +86,15 @@ type limits struct {
 	lookedUp int
 	// ofRepository is how many dependencies the next repositories are taken to have.
 	ofRepository int
-	// sortable is how many entries of an index are put into the order of a list of dependencies, or looked through for repositories.
+	// spread is how many entries of an index are looked through for repositories at once, because they may lie far from each other.
+	spread int
+	// sortable is how many entries of an index are put into the order of a list of dependencies, or looked through for repositories
+	// that the next ones are not among.
 	sortable int
 }
 
 // theLimits were measured over a million dependencies (docs/decisions/0021).
-var theLimits = limits{fewNames: 2500, lookedUp: 5000, ofRepository: 2000, sortable: 100_000}
+var theLimits = limits{fewNames: 2500, lookedUp: 5000, ofRepository: 2000, spread: 20_000, sortable: 100_000}
 
 // lookedUpFor is lookedUp for pages of a size.
 func (l limits) lookedUpFor(size int) int { return min(max(l.lookedUp, 10*size), 2*l.lookedUp) }
@@ -225,7 +228,7 @@ func (c choice) behind(ctx context.Context, db *ent.Client, cursor int64, most i
 
 // sorted reads dependencies by the entries of an index that a lead has there, which it sorts and then looks up in windows.
 func (c choice) sorted(ctx context.Context, db *ent.Client, lead predicate.Dependency, cursor int64, most int) (rows []*ent.Dependency, err error) {
-	for window := c.limits.lookedUp/5 + 2*c.size; len(rows) < most; window = min(2*window, c.limits.sortable) {
+	for window := c.limits.lookedUp/5 + 4*c.size; len(rows) < most; window = min(2*window, c.limits.sortable) {
 		ids, err := db.Dependency.Query().Where(lead, dependency.IDGT(cursor)).Order(sortedByID).Limit(window).IDs(ctx)
 		if err != nil {
 			return nil, err
@@ -255,8 +258,8 @@ type repository struct {
 	Paths     int   `sql:"paths"`
 }
 
-// repositories reads what has the dependencies of a choice, by id: behind a cursor, at most so many. What no condition chooses few of
-// is likely to be in the next projects; else, entries of an index say where it is.
+// repositories reads what has the dependencies of a choice, by id: behind a cursor, at most so many. Where a condition chooses many, they
+// are likely to be in the next projects; else, entries of an index say where they are.
 func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, most int) ([]repository, error) {
 	behind := dependency.ProjectIDGT(cursor)
 	if c.few >= 0 || c.ofProjects() {
@@ -266,8 +269,15 @@ func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, 
 		}
 		return repositories(ctx, db, most, where, behind)
 	}
+	best, err := c.atMost(ctx, db, c.limits.spread)
+	if err != nil {
+		return nil, err
+	}
+	if best >= 0 {
+		return c.repositoriesByEntries(ctx, db, c.list[best], cursor, nil, most)
+	}
 	var last []int64
-	err := db.Dependency.Query().Where(behind).Order(dependency.ByProjectID(), dependency.ByID()).Offset(min(c.limits.ofRepository*most, c.limits.sortable)).Limit(1).
+	err = db.Dependency.Query().Where(behind).Order(dependency.ByProjectID(), dependency.ByID()).Offset(min(c.limits.ofRepository*most, c.limits.sortable)).Limit(1).
 		Select(dependency.FieldProjectID).Scan(ctx, &last)
 	if err != nil {
 		return nil, err
@@ -279,8 +289,7 @@ func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, 
 	if err != nil || len(found) == most {
 		return found, err
 	}
-	best, err := c.atMost(ctx, db, c.limits.sortable)
-	if err != nil {
+	if best, err = c.atMost(ctx, db, c.limits.sortable); err != nil {
 		return nil, err
 	}
 	if best >= 0 {

@@ -24,37 +24,33 @@ import (
 // looked up first, because there are far fewer packages than dependencies.
 func ofPackages(ctx context.Context, db *ent.Client, fewNames int, f *supplychainv1.DependencyFilter) (all []condition, err error) {
 	var where []predicate.DependencyPackage
-	var told []predicate.Dependency // what the index of packages tells of a dependency
+	var named []condition           // what the names of packages tell
+	var told []predicate.Dependency // what the index of packages tells of a dependency besides
 	if name := strings.TrimSpace(f.GetName()); name != "" {
 		where = append(where, predicate.DependencyPackage(nameHas(name)))
-		all = append(all, condition{where: nameHas(name)})
+		named = append(named, condition{where: nameHas(name)})
 	}
 	if licenses := f.GetLicense(); len(licenses) > 0 {
 		where = append(where, predicate.DependencyPackage(licensed(licenses)))
 		all = append(all, condition{where: licensed(licenses)})
 	}
-	packages := distinct(f.GetPackageFilters())
-	if len(packages) > 0 {
-		var named []predicate.DependencyPackage
-		var options, versions []predicate.Dependency
-		for _, p := range packages {
-			name, of, version, err := ofPackage(ctx, db, fewNames, p)
-			if err != nil {
-				return nil, err
-			}
-			if version != nil {
-				of = dependency.And(of, version)
-				versions = append(versions, version)
-			}
-			named, options = append(named, name), append(options, of)
+	var names []string
+	few := false
+	if packages := distinct(f.GetPackageFilters()); len(packages) > 0 {
+		options, err := ofEachPackage(ctx, db, fewNames, packages)
+		if err != nil {
+			return nil, err
 		}
-		where = append(where, dependencypackage.Or(named...))
-		if len(packages) > 1 {
-			told = append(told, dependency.Or(options...))
-		} else { // the names are those of this filter
-			told = append(told, versions...)
+		if names, few = options.names(fewNames); few {
+			few = len(where) == 0 && len(f.GetEcosystem()) == 0
+			where = append(where, predicate.DependencyPackage(packageIn(names)))
+		} else {
+			where = append(where, predicate.DependencyPackage(options.any(packageOption.named)))
 		}
-		all = append(all, condition{where: dependency.Or(options...)})
+		if slices.ContainsFunc(options, func(o packageOption) bool { return o.version != nil }) {
+			told = append(told, options.any(packageOption.chosen))
+		}
+		named = append(named, condition{where: options.any(packageOption.chosen)})
 		if exact := exactVersions(packages); len(exact) > 0 {
 			all = append(all, indexed(dependency.VersionIn(exact...), len(exact)))
 		}
@@ -66,19 +62,19 @@ func ofPackages(ctx context.Context, db *ent.Client, fewNames int, f *supplychai
 		where = append(where, dependencypackage.EcosystemIn(words...))
 		told = append(told, dependency.EcosystemIn(words...))
 	}
-	names := exactNames(packages)
-	few := len(names) > 0
 	if !few {
-		names, few, err = packageNames(ctx, db, fewNames, where...)
-	}
-	if few {
-		chosen := indexed(packageIn(names), len(names))
-		if chosen.by = packageByIndex(names); len(told) > 0 {
-			chosen.where, chosen.by = dependency.And(chosen.where, store.Unindexed(told...)), dependency.And(chosen.by, store.Unindexed(told...))
+		if names, few, err = packageNames(ctx, db, fewNames, where...); err != nil {
+			return nil, err
 		}
-		all = append([]condition{chosen}, all...)
 	}
-	return all, err
+	if !few {
+		return append(named, all...), nil
+	}
+	chosen := indexed(packageIn(names), len(names))
+	if chosen.by = packageByIndex(names); len(told) > 0 {
+		chosen.where, chosen.by = dependency.And(chosen.where, store.Unindexed(told...)), dependency.And(chosen.by, store.Unindexed(told...))
+	}
+	return append([]condition{chosen}, all...), nil
 }
 
 // exactVersions are those of the filters, if each has one.
@@ -90,19 +86,6 @@ func exactVersions(packages []*supplychainv1.PackageFilter) (versions []string) 
 		versions = append(versions, p.GetExactVersion())
 	}
 	return versions
-}
-
-// exactNames are those of the filters, if each has one. Nobody needs to be asked whether there are such packages: the index of packages
-// will tell.
-func exactNames(packages []*supplychainv1.PackageFilter) (names []string) {
-	for _, p := range packages {
-		if !p.GetExactNameMatch() {
-			return nil
-		}
-		names = append(names, p.GetName())
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // distinct leaves out what is there twice.
@@ -203,37 +186,91 @@ func licensed(licenses []string) predicate.Dependency {
 	}
 }
 
-// ofPackage is what one package filter says of the name of a package, of that of a dependency, and of its version (nil: nothing).
-// Databases cannot order versions: where the filter has bounds, the versions that there are of such packages are read first, and
-// those within remain.
-func ofPackage(ctx context.Context, db *ent.Client, fewNames int, f *supplychainv1.PackageFilter) (name predicate.DependencyPackage, where, version predicate.Dependency, err error) {
-	name, where = predicate.DependencyPackage(nameHas(f.GetName())), nameHas(f.GetName())
-	if f.GetExactNameMatch() {
-		name, where = dependencypackage.Package(f.GetName()), dependency.Package(f.GetName())
+// packageOption is what one package filter says of a dependency: of the name of its package, and of its version (nil: nothing).
+type packageOption struct {
+	// names are those of the packages; nil: there are too many, and part is what they have in common.
+	names   []string
+	part    string
+	version predicate.Dependency
+}
+
+func (o packageOption) named() predicate.Dependency {
+	if o.names == nil {
+		return nameHas(o.part)
 	}
-	bounded := f.GetVersionLowerBound() != "" || f.GetVersionUpperBound() != ""
-	if bounded && !f.GetExactNameMatch() {
-		names, few, err := packageNames(ctx, db, fewNames, name)
-		if err != nil {
-			return nil, nil, nil, err
+	return packageIn(o.names)
+}
+
+func (o packageOption) chosen() predicate.Dependency {
+	if o.version == nil {
+		return o.named()
+	}
+	return dependency.And(o.named(), o.version)
+}
+
+// packageOptions are those of several filters, of which a dependency is to meet one.
+type packageOptions []packageOption
+
+// any is the condition that a dependency meets one of them.
+func (o packageOptions) any(of func(packageOption) predicate.Dependency) predicate.Dependency {
+	if len(o) == 0 {
+		return packageIn(nil)
+	}
+	var options []predicate.Dependency
+	for _, one := range o {
+		options = append(options, of(one))
+	}
+	return dependency.Or(options...)
+}
+
+// names are those of the packages of all; few is false when there are too many.
+func (o packageOptions) names(fewNames int) (names []string, few bool) {
+	for _, one := range o {
+		if one.names == nil {
+			return nil, false
 		}
-		if few {
-			name, where = predicate.DependencyPackage(packageIn(names)), packageIn(names)
+		names = append(names, one.names...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return names, len(names) <= fewNames
+}
+
+// ofEachPackage are the options of package filters, without those that no dependency meets. Databases cannot order versions: where a
+// filter has bounds, the versions that there are of its packages are read first, and those within remain.
+func ofEachPackage(ctx context.Context, db *ent.Client, fewNames int, packages []*supplychainv1.PackageFilter) (options packageOptions, err error) {
+	for _, f := range packages {
+		o := packageOption{names: []string{f.GetName()}, part: f.GetName()}
+		if !f.GetExactNameMatch() { // nobody needs to be asked for a name that is known: the index of packages will tell
+			names, few, err := packageNames(ctx, db, fewNames, predicate.DependencyPackage(nameHas(o.part)))
+			if err != nil {
+				return nil, err
+			}
+			if o.names = names; !few {
+				o.names = nil
+			} else if len(names) == 0 {
+				continue
+			}
 		}
+		if exact := f.GetExactVersion(); exact != "" {
+			o.version = dependency.Version(exact)
+		}
+		if f.GetVersionLowerBound() != "" || f.GetVersionUpperBound() != "" {
+			within, err := versionsWithin(ctx, db, f, o.chosen())
+			if err != nil {
+				return nil, err
+			}
+			if len(within) == 0 {
+				continue
+			}
+			o.version = func(s *entsql.Selector) {
+				version := "(" + s.C(dependency.FieldEcosystem) + " || '/' || " + s.C(dependency.FieldVersion) + ")"
+				s.Where(inTexts(version, within))
+			}
+		}
+		options = append(options, o)
 	}
-	of := where
-	if exact := f.GetExactVersion(); exact != "" {
-		version = dependency.Version(exact)
-		of = dependency.And(where, version)
-	}
-	if !bounded {
-		return name, where, version, nil
-	}
-	within, err := versionsWithin(ctx, db, f, of)
-	return name, where, func(s *entsql.Selector) {
-		version := "(" + s.C(dependency.FieldEcosystem) + " || '/' || " + s.C(dependency.FieldVersion) + ")"
-		s.Where(inTexts(version, within))
-	}, err
+	return options, nil
 }
 
 // versionsWithin are the versions within the bounds of a filter, of the dependencies that it finds without them: each behind its
