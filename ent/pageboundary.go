@@ -20,7 +20,7 @@ type PageBoundary struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// SHA-256 of caller, what he sees, and filter
 	List []byte `json:"list,omitempty"`
-	// of the list up to here; 0 says which walk is the latest
+	// of the list up to here
 	Rows int64 `json:"rows,omitempty"`
 	// which began with page 0: its time in microseconds
 	Walk int64 `json:"walk,omitempty"`

@@ -18,7 +18,7 @@ func (PageBoundary) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.Bytes("list").Immutable().Comment("SHA-256 of caller, what he sees, and filter"),
-		field.Int64("rows").Immutable().Comment("of the list up to here; 0 says which walk is the latest"),
+		field.Int64("rows").Immutable().Comment("of the list up to here"),
 		field.Int64("walk").Comment("which began with page 0: its time in microseconds"),
 		timestamp("relevant_since").Comment("of the last of these rows"),
 		field.Int64("finding_id").Comment("of the last of these rows"),

@@ -113,7 +113,7 @@ func (s *modelled) seedIn(t testing.TB, of apitest.Tenant, projectID, ruleID int
 	if f.content == nil {
 		f.content = code("cur.execute(\"SELECT \" + name)")
 	}
-	encoded, err := proto.Marshal(f.content)
+	encoded, err := blob.Encode(f.content)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ type oldPlacesWorker struct {
 // Work deletes them in all deployments.
 func (w *oldPlacesWorker) Work(ctx context.Context, _ *river.Job[oldPlaces]) error {
 	return w.store.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
-		_, err := tx.PageBoundary.Delete().Where(pageboundary.ServedAtLT(store.Now() - placesKept.Microseconds())).Exec(ctx)
+		_, err := tx.PageBoundary.Delete().Where(pageboundary.ServedAtLT(store.Now() - placesExpire.Microseconds())).Exec(ctx)
 		return err
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -38,15 +39,21 @@ type places interface {
 	// it; nil when nothing is to be asked.
 	query(of listKey, rows int64) []store.Once
 	// begin remembers places of a new walk, in ascending order. Of each older walk only where it is now stays true, so that
-	// it may go on; one that has ended is forgotten. Where there is nothing to forget, and the last place is already as it
+	// it may go on; one that has ended is forgotten, as are those before the last walksKept. Where there is nothing to forget, and the last place is already as it
 	// says, the walk goes on instead.
 	begin(ctx context.Context, of listKey, known string, found ...place) error
 	// add remembers places of a walk.
 	add(ctx context.Context, of listKey, found ...place) error
 }
 
-// placesKept is how long places are remembered.
-const placesKept = 15 * time.Minute
+const (
+	// placesKept is how long places are remembered, at least.
+	placesKept = 15 * time.Minute
+	// placesExpire is when they are forgotten: that of a page 0 is not remembered anew each time that it is served.
+	placesExpire = placesKept + placesKept/2
+	// walksKept is how many walks of one list may go on beside the one that began last.
+	walksKept = 50
+)
 
 // listKey identifies a list: its deployment, caller, what he sees, and filter.
 type listKey struct {
@@ -79,7 +86,7 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{now: store.Now, lists: expirable.NewLRU[listKey, *listPlaces](1000, nil, placesKept)}
+	return &memory{now: store.Now, lists: expirable.NewLRU[listKey, *listPlaces](1000, nil, placesExpire)}
 }
 
 // listPlaces are those of one list.
@@ -121,7 +128,7 @@ func (m *memory) begin(_ context.Context, of listKey, _ string, found ...place) 
 	kept := known.frontiers()
 	i, exact := known.find(last.rows)
 	passed := slices.ContainsFunc(known.at, func(p servedPlace) bool { return p.rows != last.rows && !slices.Contains(kept, p) })
-	if exact && known.at[i].boundary == last.boundary && known.at[i].served > now-placesKept.Microseconds()/2 && !passed {
+	if exact && known.at[i].boundary == last.boundary && known.at[i].served > now-(placesExpire-placesKept).Microseconds() && !passed {
 		return nil
 	}
 	known.at = kept
@@ -173,7 +180,7 @@ func (l *listPlaces) put(p servedPlace) {
 
 // expire forgets places that were served too long ago.
 func (l *listPlaces) expire(now int64) {
-	l.at = slices.DeleteFunc(l.at, func(p servedPlace) bool { return p.served <= now-placesKept.Microseconds() })
+	l.at = slices.DeleteFunc(l.at, func(p servedPlace) bool { return p.served <= now-placesExpire.Microseconds() })
 }
 
 // latest is the walk that began last; 0 when there is none.
@@ -184,7 +191,7 @@ func (l *listPlaces) latest() (walk int64) {
 	return walk
 }
 
-// frontiers are the last places of all walks that have not ended.
+// frontiers are the last places of the last walks, but of those that have ended.
 func (l *listPlaces) frontiers() (last []servedPlace) {
 	seen := map[int64]bool{}
 	for _, p := range slices.Backward(l.at) {
@@ -194,5 +201,7 @@ func (l *listPlaces) frontiers() (last []servedPlace) {
 		seen[p.walk] = true
 	}
 	slices.Reverse(last)
-	return last
+	walks := slices.Sorted(maps.Keys(seen))
+	oldest := walks[max(0, len(walks)-walksKept):]
+	return slices.DeleteFunc(last, func(p servedPlace) bool { return p.walk < oldest[0] })
 }

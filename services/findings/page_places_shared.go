@@ -18,12 +18,12 @@ const placeColumns = "SELECT concat_ws(' ', walk, rows, relevant_since, finding_
 
 const placesBefore = placeColumns + "deployment_id = $1 AND list = $2 AND served_at > $4 AND rows "
 
-const placeQuery = "SELECT COALESCE((" + placesBefore + "= $3), (" + placesBefore + `BETWEEN 1 AND $3
+const placeQuery = "SELECT COALESCE((" + placesBefore + "= $3), (" + placesBefore + `<= $3
 	AND walk = (SELECT MAX(walk) FROM page_boundaries WHERE deployment_id = $1 AND list = $2 AND served_at > $4) ORDER BY rows DESC LIMIT 1), '')`
 
 func (s shared) from(ctx context.Context, of listKey, rows int64) (p place, err error) {
 	var text string
-	if err := s.db.QueryRowContext(ctx, placeQuery, of.deploymentID, of.digest[:], rows, store.Now()-placesKept.Microseconds()).Scan(&text); err != nil {
+	if err := s.db.QueryRowContext(ctx, placeQuery, of.deploymentID, of.digest[:], rows, store.Now()-placesExpire.Microseconds()).Scan(&text); err != nil {
 		return place{}, err
 	}
 	return parsePlace(text)
@@ -47,24 +47,26 @@ func parsePlace(text string) (p place, err error) {
 	return p, nil
 }
 
-// passed is that a place is to be forgotten when another walk begins.
-const passed = `(p.ended OR EXISTS (SELECT 1 FROM page_boundaries AS later
-	WHERE later.deployment_id = p.deployment_id AND later.list = p.list AND later.walk = p.walk AND later.rows > p.rows))`
+// passedPlaces are the places of a list, of a deployment, that are to be forgotten when another walk begins. Each row is looked at once.
+const passedPlaces = `(SELECT id, rows FROM (
+		SELECT id, rows, ended, MAX(rows) OVER (PARTITION BY walk) AS last_rows, DENSE_RANK() OVER (ORDER BY walk DESC) AS age
+		FROM page_boundaries WHERE deployment_id = %s AND list = %s) AS p
+	WHERE ended OR rows < last_rows OR age > %d) AS passed`
 
 // knownQuery asks for a place, unless another is to be forgotten.
-const knownQuery = placeColumns + "deployment_id = ? AND list = ? AND rows = ? AND served_at > ?" +
-	" AND NOT EXISTS (SELECT 1 FROM page_boundaries AS p WHERE p.deployment_id = ? AND p.list = ? AND p.rows <> ? AND " + passed + ")"
+var knownQuery = placeColumns + "deployment_id = ? AND list = ? AND rows = ? AND served_at > ? AND NOT EXISTS (SELECT 1 FROM " +
+	fmt.Sprintf(passedPlaces, "?", "?", walksKept) + " WHERE rows <> ?)"
 
 // query leaves out a place that is about to be forgotten: it is remembered anew.
 func (shared) query(of listKey, rows int64) []store.Once {
 	return []store.Once{{Query: knownQuery, Args: []any{
-		of.deploymentID, of.digest[:], rows, store.Now() - placesKept.Microseconds()/2, of.deploymentID, of.digest[:], rows,
+		of.deploymentID, of.digest[:], rows, store.Now() - (placesExpire - placesKept).Microseconds(), of.deploymentID, of.digest[:], rows,
 	}}}
 }
 
 // forgetPlaces takes the rows in the order in which they are written: two of them would wait for each other else.
-const forgetPlaces = "DELETE FROM page_boundaries WHERE id IN (SELECT id FROM page_boundaries AS p WHERE deployment_id = $1 AND list = $2 AND " +
-	passed + " ORDER BY rows FOR UPDATE)"
+var forgetPlaces = "DELETE FROM page_boundaries WHERE id IN (SELECT id FROM page_boundaries WHERE id IN (SELECT id FROM " +
+	fmt.Sprintf(passedPlaces, "$1", "$2", walksKept) + ") ORDER BY rows FOR UPDATE)"
 
 func (s shared) begin(ctx context.Context, of listKey, known string, found ...place) error {
 	last := found[len(found)-1]

@@ -105,12 +105,45 @@ func TestPlacesExpire(t *testing.T) {
 	begin := func(ctx context.Context, of listKey, found ...place) error { return m.begin(ctx, of, "", found...) }
 	remember(begin, first)
 	remember(m.add, place{walk: 1, rows: 200, boundary: boundary{relevantSince: 8, id: 8}})
-	for range 5 {
+	for range 7 {
 		now += placesKept.Microseconds() / 4
 		remember(begin, first)
 	}
 	if got, _ := m.from(ctx, of, 200); got != first {
 		t.Errorf("got %+v, want page 0's end", got)
+	}
+	now += placesKept.Microseconds()
+	if got, _ := m.from(ctx, of, 100); got != first {
+		t.Errorf("got %+v %v after page 0 was served, want its end", got, placesKept)
+	}
+}
+
+// Who asks for page 0 in all sizes begins as many walks, of which the last are remembered.
+func TestWalksAreLimited(t *testing.T) {
+	t.Parallel()
+	_, db := openPostgres(t).DB()
+	inProcess, inDatabase := newMemory(), shared{db}
+	of, ctx := newListKey(1, "caller", nil), t.Context()
+	for i := range int64(3 * walksKept) {
+		p := place{walk: i + 1, rows: 100 + i, boundary: boundary{relevantSince: 1, id: 1}}
+		for _, places := range []places{inProcess, inDatabase} {
+			if err := places.begin(ctx, of, "", p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	known, _ := inProcess.lists.Peek(of)
+	var stored int
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM page_boundaries").Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	if want := walksKept + 1; len(known.at) != want || stored != want {
+		t.Errorf("the process remembers %d places, the database %d, want %d", len(known.at), stored, want)
+	}
+	for _, places := range []places{inProcess, inDatabase} {
+		if got, err := places.from(ctx, of, 100+2*walksKept); err != nil || got.walk != 2*walksKept+1 {
+			t.Errorf("%T: got %+v (%v), want where the walk %d is", places, got, err, 2*walksKept+1)
+		}
 	}
 }
 
@@ -125,7 +158,7 @@ func TestOldPlacesAreDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.ExecContext(t.Context(), "UPDATE page_boundaries SET served_at = served_at - $1 WHERE rows < 300", placesKept.Microseconds()); err != nil {
+	if _, err := db.ExecContext(t.Context(), "UPDATE page_boundaries SET served_at = served_at - $1 WHERE rows < 300", placesExpire.Microseconds()); err != nil {
 		t.Fatal(err)
 	}
 	if err := (&oldPlacesWorker{store: st}).Work(t.Context(), nil); err != nil {

@@ -15,11 +15,11 @@ import (
 
 // moved gives, by the number of a field of FindingContent, the number of the field of Finding that shows it, for each
 // kind of finding. The types are the same, so that the bytes move from one message to the other as they are, but for packed
-// texts.
+// texts, which count as the text that they hold.
 var moved = func() map[string][]protowire.Number {
 	every := map[protowire.Number]protowire.Number{
-		contentLocation: 21, contentMessage: 20, 4: 5 /* syntactic_id */, 34: 5 /* packed_syntactic_id */, 5: 6, /* match_based_id */
-		35: 6 /* packed_match_based_id */, 13: 8 /* review_comments */, 14: 7, /* external_ticket */
+		contentLocation: 21, contentMessage: 20, 4: 5 /* syntactic_id */, 5: 6, /* match_based_id */
+		13: 8 /* review_comments */, 14: 7, /* external_ticket */
 	}
 	code := map[protowire.Number]protowire.Number{10: 28 /* assistant */, 11: 29 /* click_to_fix_prs */, 12: 30 /* click_to_fix_failures */}
 	packages := map[protowire.Number]protowire.Number{
@@ -42,11 +42,10 @@ var moved = func() map[string][]protowire.Number {
 
 // Numbers of fields of FindingContent that are looked into.
 const (
-	contentLocation     protowire.Number = 1
-	contentMessage      protowire.Number = 2
-	contentCommit       protowire.Number = 9
-	contentDependency   protowire.Number = 18
-	contentPackedCommit protowire.Number = 36
+	contentLocation   protowire.Number = 1
+	contentMessage    protowire.Number = 2
+	contentCommit     protowire.Number = 9
+	contentDependency protowire.Number = 18
 )
 
 // Parts of findings that are always the same.
@@ -125,12 +124,12 @@ func appendFinding(b []byte, issueType string, row *listed, rule, project *shown
 		b = append(b, encodedNoLocation...) // clients index into it (contract facts 2.4)
 	}
 	if project.links.Known() && len(about.path) > 0 {
-		commit := about.commit
-		if about.packedCommit != nil {
-			commit = blob.AppendText(nil, about.packedCommit)
+		commit, err := about.commit()
+		if err != nil {
+			return nil, err
 		}
-		if len(commit) > 0 {
-			b = appendText(b, 10, project.links.Line(string(commit), string(about.path), int32(about.line)))
+		if commit != "" {
+			b = appendText(b, 10, project.links.Line(commit, string(about.path), int32(about.line)))
 		}
 	}
 	if issueType != sca {
@@ -151,9 +150,24 @@ func appendFinding(b []byte, issueType string, row *listed, rule, project *shown
 
 // contentFacts is what is noticed while a content is copied.
 type contentFacts struct {
-	location, dependency       bool
-	commit, packedCommit, path []byte
-	line                       uint64
+	location, dependency bool
+	path                 []byte
+	line                 uint64
+	encodedCommit        []byte // with its length
+	commitPacked         bool
+}
+
+// commit is most often not asked for.
+func (f *contentFacts) commit() (string, error) {
+	value := f.encodedCommit
+	if f.commitPacked {
+		var err error
+		if value, err = blob.AppendText(nil, protowire.BytesType, value); err != nil {
+			return "", err
+		}
+	}
+	text, _ := protowire.ConsumeBytes(value)
+	return string(text), nil
 }
 
 // appendContent appends the fields of a FindingContent that a kind of finding shows.
@@ -169,11 +183,15 @@ func appendContent(b []byte, numbers []protowire.Number, content []byte) (_ []by
 		}
 		value := content[n : n+size]
 		content = content[n+size:]
+		text, packed := blob.TextOf(number)
+		if packed {
+			number = text
+		}
 		switch number {
 		case contentCommit:
-			about.commit, _ = protowire.ConsumeBytes(value)
-		case contentPackedCommit:
-			about.packedCommit, _ = protowire.ConsumeBytes(value)
+			if wireType == protowire.BytesType {
+				about.encodedCommit, about.commitPacked = value, packed
+			}
 		case contentLocation:
 			about.location = true
 			location, _ := protowire.ConsumeBytes(value)
@@ -185,12 +203,11 @@ func appendContent(b []byte, numbers []protowire.Number, content []byte) (_ []by
 			continue
 		}
 		b = protowire.AppendTag(b, numbers[number], wireType)
-		if !blob.IsPacked(number) {
+		if !packed {
 			b = append(b, value...)
-			continue
+		} else if b, err = blob.AppendText(b, wireType, value); err != nil {
+			return nil, about, err
 		}
-		value, _ = protowire.ConsumeBytes(value)
-		b = blob.AppendText(protowire.AppendVarint(b, uint64(blob.TextSize(value))), value)
 	}
 	return b, about, nil
 }

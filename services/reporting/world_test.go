@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/user"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
@@ -235,7 +236,7 @@ func (w *world) create(ctx context.Context, tx *ent.Tx, f *fact) error {
 	default:
 		triaged = last
 	}
-	content, err := proto.Marshal(&storev1.FindingContent{
+	content, err := blob.Encode(&storev1.FindingContent{
 		Message: "Query built from input", Location: &findingsv1.FindingLocation{FilePath: "db/query.go", Line: 12, EndLine: 12},
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ package blob
 
 import (
 	"errors"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -21,7 +22,8 @@ func Encode(content *storev1.FindingContent) ([]byte, error) {
 	return pack(make([]byte, 0, len(encoded)), encoded, 0), nil
 }
 
-// Decode reads a stored content, of this version or of one that packed nothing.
+// Decode reads a stored content, of this version or of one that packed nothing. Where a text is there both packed and as it is, which nobody
+// writes, the packed one counts.
 func Decode(stored []byte) (*storev1.FindingContent, error) {
 	content := &storev1.FindingContent{}
 	if err := proto.Unmarshal(stored, content); err != nil {
@@ -43,18 +45,26 @@ func Decode(stored []byte) (*storev1.FindingContent, error) {
 		if !valid(*of.packed) {
 			return nil, errPacked
 		}
-		*of.text, *of.packed = string(AppendText(nil, *of.packed)), nil
+		*of.text, *of.packed = string(appendUnpacked(nil, *of.packed)), nil
 	}
 	return content, nil
 }
 
 var errPacked = errors.New("a packed text is shorter than it says")
 
-// packed gives, by the number of a text of FindingContent, the number of the field that holds it packed.
-var packed = [...]protowire.Number{4: 34 /* syntactic_id */, 5: 35 /* match_based_id */, 9: 36 /* commit */, 25: 37 /* pattern_hash */, 26: 38 /* code_hash */}
+// texts are the numbers of the texts of FindingContent that are packed: syntactic_id, match_based_id, commit, pattern_hash, code_hash.
+// The fields that hold them follow each other in this order.
+var texts = [...]protowire.Number{4, 5, 9, 25, 26}
 
-// IsPacked reports whether a field of FindingContent holds a packed text.
-func IsPacked(number protowire.Number) bool { return number >= packed[4] && number <= packed[26] }
+const firstPacked protowire.Number = 34 // packed_syntactic_id
+
+// TextOf returns the number of the text that a field of FindingContent holds packed; ok is false for all other fields.
+func TextOf(number protowire.Number) (text protowire.Number, ok bool) {
+	if number < firstPacked || int(number-firstPacked) >= len(texts) {
+		return 0, false
+	}
+	return texts[number-firstPacked], true
+}
 
 // pack appends an encoded FindingContent with its hashes packed and without one field.
 func pack(b, content []byte, without protowire.Number) []byte {
@@ -72,10 +82,10 @@ func pack(b, content []byte, without protowire.Number) []byte {
 		if number == without {
 			continue
 		}
-		if wireType == protowire.BytesType && int(number) < len(packed) && packed[number] != 0 {
+		if i := slices.Index(texts[:], number); i >= 0 && wireType == protowire.BytesType {
 			text, _ := protowire.ConsumeBytes(value)
 			if digits := hexDigits(text); digits >= leastDigits {
-				b = appendPacked(protowire.AppendTag(b, packed[number], wireType), text, digits)
+				b = appendPacked(protowire.AppendTag(b, firstPacked+protowire.Number(i), wireType), text, digits)
 				continue
 			}
 		}

@@ -64,11 +64,20 @@ type Facts struct {
 }
 
 // ParseFacts reads the facts of an encoded FindingContent over others, whose texts it keeps where they are the same; false: it
-// has none, or they name no project.
+// has none, or they are broken or name no project, and none are left.
 func ParseFacts(content []byte, into *Facts) bool {
-	ref, severity := into.Ref, into.Severity
+	before := *into
 	*into = Facts{}
 	encoded, _ := find(content)
+	if into.parse(encoded, before) && into.ProjectID != 0 {
+		return true
+	}
+	*into = Facts{}
+	return false
+}
+
+// parse reads encoded FindingFacts; false: they are broken.
+func (into *Facts) parse(encoded []byte, before Facts) bool {
 	for len(encoded) > 0 {
 		number, wireType, n := protowire.ConsumeTag(encoded)
 		if n < 0 {
@@ -99,12 +108,12 @@ func ParseFacts(content []byte, into *Facts) bool {
 		case 4:
 			into.CreatedAt = int64(value)
 		case 5:
-			into.Ref = textOf(text, ref)
+			into.Ref = textOf(text, before.Ref)
 		case 6:
-			into.Severity = textOf(text, severity)
+			into.Severity = textOf(text, before.Severity)
 		}
 	}
-	return into.ProjectID != 0
+	return true
 }
 
 // textOf is a text, which is often the one before.

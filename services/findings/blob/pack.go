@@ -33,19 +33,16 @@ func appendPacked(b, text []byte, digits int) []byte {
 
 func valid(packed []byte) bool { return len(packed) > 0 && len(packed) > int(packed[0]) }
 
-// AppendText appends the text that a packed value holds; none for a value that is cut off.
-func AppendText(b, packed []byte) []byte {
-	if !valid(packed) {
-		return b
+// AppendText appends the text that the encoded value of a packed field holds, its length before it. Errors: the value is cut off.
+func AppendText(b []byte, wireType protowire.Type, value []byte) ([]byte, error) {
+	packed, n := protowire.ConsumeBytes(value)
+	if wireType != protowire.BytesType || n < 0 || !valid(packed) {
+		return nil, errPacked
 	}
-	end := 1 + int(packed[0])
-	return append(hex.AppendEncode(b, packed[1:end]), packed[end:]...)
+	return appendUnpacked(protowire.AppendVarint(b, uint64(len(packed)-1+int(packed[0]))), packed), nil
 }
 
-// TextSize is the number of bytes of the text that a packed value holds.
-func TextSize(packed []byte) int {
-	if !valid(packed) {
-		return 0
-	}
-	return len(packed) - 1 + int(packed[0])
+func appendUnpacked(b, packed []byte) []byte {
+	end := 1 + int(packed[0])
+	return append(hex.AppendEncode(b, packed[1:end]), packed[end:]...)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/issuefilter"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apitest"
@@ -146,7 +147,7 @@ func (w *world) row(t testing.TB, tx *ent.Tx, f fact) *ent.FindingCreate {
 	if f.tag != "" {
 		content.Assistant = &findingsv1.Assistant{Component: &findingsv1.AssistantComponent{Risk: f.risk, Tag: f.tag}}
 	}
-	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(content)
+	encoded, err := blob.Encode(content)
 	if err != nil {
 		t.Fatal(err)
 	}

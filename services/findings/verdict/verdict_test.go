@@ -55,7 +55,7 @@ func (w *world) write(t *testing.T, fn func(ctx context.Context, tx *ent.Tx) err
 // add stores a finding; history are kinds of events with who did it, as "triaged user".
 func (w *world) add(t *testing.T, print, kind, state, triage string, history ...string) (id int64) {
 	t.Helper()
-	content, err := proto.Marshal(&storev1.FindingContent{Message: "about input", ClickToFixPrs: []*findingsv1.ClickToFixPr{{Url: "https://git.acme.test/1"}}})
+	content, err := blob.Encode(&storev1.FindingContent{Message: "about input", ClickToFixPrs: []*findingsv1.ClickToFixPr{{Url: "https://git.acme.test/1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

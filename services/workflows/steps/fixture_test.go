@@ -12,12 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/palisade/palisade/ent"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/egress"
@@ -99,7 +98,7 @@ func (w world) finding(t testing.TB, of apitest.Tenant, f fact) int64 {
 		}
 		return value
 	}
-	content, err := proto.Marshal(&storev1.FindingContent{
+	content, err := blob.Encode(&storev1.FindingContent{
 		Message: f.message, Snippet: f.snippet, Location: &findingsv1.FindingLocation{FilePath: "app/db.py", Line: 41, EndLine: 43},
 	})
 	if err != nil {
