@@ -89,7 +89,7 @@ func (b *bench) measureFilters(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.measureLists(ctx, "slowest list", filterCases(deploymentID))
+	return b.measureLists(ctx, "slowest list of findings, projects, secrets or scans", filterCases(deploymentID))
 }
 
 // deploymentID is the deployment that is measured.

@@ -116,7 +116,7 @@ func neighbourRows(size string, n *neighbour, idle, busy *waits) []row {
 		{what: who + "idle: p95", value: idle.p95, unit: millis},
 		{what: who + "idle: p99", value: idle.p99, unit: millis},
 		{what: during + "p50", value: busy.p50, unit: millis, ratio: busy.p50.over(idle.p50), base: noImport},
-		{what: during + "p95", value: busy.p95, unit: millis, ratio: busy.p95.over(idle.p95), base: noImport, bar: atMost(neighbourP95)},
+		{what: during + "p95", value: busy.p95, unit: millis, ratio: busy.p95.over(idle.p95), base: noImport, bar: atMost(neighbourP95), note: "of one import"},
 		{what: during + "p99", value: busy.p99, unit: millis, ratio: busy.p99.over(idle.p99), base: noImport},
 		{what: during + "errors", value: busy.failed, unit: plainNumber, bar: always(readErrsBar, " ")},
 	}

@@ -75,7 +75,7 @@ func (p *peers) memoryRows() []row {
 	var rows []row
 	for _, one := range append(p.all, p.file) {
 		r := row{what: one.name + ": memory (RSS)", value: one.memory, unit: megabytes}
-		if one == p.pocket {
+		if one == p.pocket || one == p.plain {
 			r = times(r, p.palisade.memory, atLeast(1))
 		}
 		rows = append(rows, r)
