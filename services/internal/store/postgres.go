@@ -72,9 +72,11 @@ func (s *Store) KeepSession(ctx context.Context, every time.Duration) {
 	defer func() { release() }()
 	for {
 		if conn, err := s.patientDB.Conn(ctx); err == nil { // else the database is down: ask again later
-			_ = conn.PingContext(ctx) // a pooler looks for a session only then
-			release()
-			release = func() { _ = conn.Close() } // back to the pool
+			give := func() { _ = conn.Close() } // back to the pool
+			if conn.PingContext(ctx) == nil {   // a pooler looks for a session only then
+				give, release = release, give
+			}
+			give()
 		}
 		select {
 		case <-ctx.Done():

@@ -140,7 +140,12 @@ func TestKeepSession(t *testing.T) {
 	}
 	until("there is a session", func() bool { return sessions() > 0 })
 	until("many were closed", func() bool {
-		if sessions() == 0 {
+		// The view is read backend by backend: it can miss the new session in a place that it has passed, and the old one behind.
+		seen := 0
+		for range 3 {
+			seen += sessions()
+		}
+		if seen == 0 {
 			t.Fatal("the server runs and has no session")
 		}
 		return closed() > 50 && st.readerDB.Stats().OpenConnections == 0
