@@ -84,7 +84,7 @@ func startIn(ctx context.Context, t testing.TB, adjust func(*services.Config)) *
 	cfg.Data, cfg.Deployment, cfg.DeploymentName = t.TempDir(), "acme", "Acme Corp"
 	cfg.BootstrapToken, cfg.PublicURL = bootstrapToken, "https://palisade.acme.test"
 	cfg.LogLevel, cfg.RateLimit = "error", 0
-	cfg.ShutdownGrace = time.Minute // a busy machine stops slowly; nothing needs a tenth of it
+	cfg.ShutdownGrace, cfg.RequestTimeout = time.Minute, 10*time.Minute // for busy machines; nothing needs a tenth of these
 	if adjust != nil {
 		adjust(&cfg)
 	}
