@@ -44,6 +44,7 @@ func evidenceOf(t *testing.T, s *apitest.Server) (list [][]byte) {
 func TestImportUpgradesIdentities(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		ranAtStart(t, s, "upgrade_identities")
 		report := testdata(t, "gosec.sarif")
 		upload(t, s, "main", report)
 		upload(t, s, "dev", report)
