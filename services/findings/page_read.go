@@ -131,9 +131,9 @@ type pagePart struct {
 
 // readPart appends those rows to a page for which there is room in its size.
 func (s *Findings) readPart(ctx context.Context, page *pageRows, f *filter, of chosen, size int, place []store.Once) (part pagePart, err error) {
-	columns := []string{finding.FieldID, historyName, finding.FieldPolicyMode}
+	columns, selected := codeColumns, selectCode
 	if f.issueType == sca {
-		columns = []string{finding.FieldID, historyName, finding.FieldExposure, finding.FieldMalicious}
+		columns, selected = packageColumns, selectPackages
 	}
 	ofDeployment := []any{f.deploymentID}
 	packing := store.Packing{Values: columns, Content: finding.FieldContent, Once: []store.Once{{Query: revisionQuery, Args: ofDeployment}}}
@@ -143,7 +143,7 @@ func (s *Findings) readPart(ctx context.Context, page *pageRows, f *filter, of c
 	packing.Once = append(packing.Once, place...)
 	before := len(page.packed)
 	var once []sql.NullString
-	page.packed, once, err = store.Packed(ctx, s.pageQuery(of, size-len(page.rows), columns[2:]), packing, page.packed)
+	page.packed, once, err = store.Packed(ctx, s.pageQuery(of, size-len(page.rows), selected), packing, page.packed)
 	if err != nil {
 		return part, err
 	}
@@ -165,20 +165,36 @@ func (s *Findings) readPart(ctx context.Context, page *pageRows, f *filter, of c
 	return part, err
 }
 
-// historyName is that of historyColumn in pageQuery.
+// What is read of a finding of code, and of one of packages: the values of listed.read, and how they are selected with the content.
+var (
+	codeColumns    = []string{finding.FieldID, historyName, finding.FieldPolicyMode}
+	packageColumns = []string{finding.FieldID, historyName, finding.FieldExposure, finding.FieldMalicious}
+	selectCode     = selectColumns(codeColumns)
+	selectPackages = selectColumns(packageColumns)
+)
+
+// historyName is that of historyColumn.
 const historyName = "history"
+
+func selectColumns(columns []string) string {
+	list := make([]string, 0, len(columns)+1)
+	for _, column := range append(slices.Clip(columns), finding.FieldContent) {
+		if column == historyName {
+			list = append(list, historyColumn+" AS "+historyName)
+		} else {
+			list = append(list, finding.Table+"."+column)
+		}
+	}
+	return strings.Join(list, ", ")
+}
 
 // revisionQuery reads the catalog's revision of a deployment.
 const revisionQuery = "SELECT catalog_revision FROM deployments WHERE id = ?"
 
 // pageQuery names one column before it replaces them, or ent would quote the names of all.
-func (s *Findings) pageQuery(of chosen, size int, more []string) *ent.FindingSelect {
+func (s *Findings) pageQuery(of chosen, size int, columns string) *ent.FindingSelect {
 	return of.newest(s.store.Reader, size).Limit(size).Select(finding.FieldID).Modify(func(sel *entsql.Selector) {
-		sel.Select(sel.C(finding.FieldID), sel.C(finding.FieldContent))
-		sel.AppendSelectExprAs(entsql.Raw(historyColumn), historyName)
-		for _, column := range more {
-			sel.AppendSelect(sel.C(column))
-		}
+		sel.SelectExpr(entsql.Raw(columns))
 	})
 }
 

@@ -9,13 +9,15 @@ import (
 // factsField is the number of FindingContent.facts.
 const factsField protowire.Number = 33
 
-// Stamp returns an encoded FindingContent as it is stored: packed, with these facts in place of any it has. Whoever writes a
-// row's content, or one of the columns that facts repeat, stamps the content with what the row then holds.
+// Stamp returns an encoded FindingContent as it is stored: packed, with these facts in place of any it has, and in front, where lists
+// find them at once. Whoever writes a row's content, or one of the columns that facts repeat, stamps the content with what the row
+// then holds.
 func Stamp(content []byte, f *storev1.FindingFacts) []byte {
-	out := pack(make([]byte, 0, len(content)+len(f.GetRef())+len(f.GetSeverity())+48), content, factsField)
+	out := make([]byte, 0, len(content)+len(f.GetRef())+len(f.GetSeverity())+48)
 	out = protowire.AppendTag(out, factsField, protowire.BytesType)
 	var encoded [128]byte
-	return protowire.AppendBytes(out, appendFacts(encoded[:0], f))
+	out = protowire.AppendBytes(out, appendFacts(encoded[:0], f))
+	return pack(out, content, factsField)
 }
 
 // Correct is Stamp for content that may be of a version which knew no facts: that stays as it is.

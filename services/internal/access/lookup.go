@@ -53,7 +53,7 @@ const tokenSQL = "SELECT t." + token.FieldID + ", t." + token.FieldUserID + ", t
 // takes the same time for all of them.
 func findToken(ctx context.Context, st *store.Store, hash []byte) (*tokenRow, error) {
 	row := new(tokenRow)
-	err := queryRow(ctx, st, tokenSQL, []any{hash}, &row.ID, &row.UserID, &row.Name, &row.Hash, &row.Scopes, &row.LimitedScopes,
+	err := st.ReadRow(ctx, tokenSQL, []any{hash}, &row.ID, &row.UserID, &row.Name, &row.Hash, &row.Scopes, &row.LimitedScopes,
 		&row.Role, &row.ExpiresAt, &row.LastUsedAt, &row.RevokedAt, &row.DeploymentID, &row.Slug, &row.DeploymentName, &row.HasTeams)
 	switch {
 	case errors.Is(err, stdsql.ErrNoRows):
@@ -62,21 +62,6 @@ func findToken(ctx context.Context, st *store.Store, hash []byte) (*tokenRow, er
 		return nil, fmt.Errorf("look up the token: %w", err)
 	}
 	return row, nil
-}
-
-// queryRow reads one row by a key. On SQLite only the wait for a connection can be given up: the look-up itself takes some
-// microseconds, less than what database/sql and the driver do to be able to interrupt it.
-func queryRow(ctx context.Context, st *store.Store, query string, args []any, into ...any) error {
-	reader, _ := st.DB()
-	if st.Postgres() {
-		return reader.QueryRowContext(ctx, query, args...).Scan(into...)
-	}
-	conn, err := reader.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	err = conn.QueryRowContext(context.WithoutCancel(ctx), query, args...).Scan(into...)
-	return errors.Join(err, conn.Close())
 }
 
 func (r *tokenRow) principal() (*Principal, error) {

@@ -5,14 +5,15 @@ import (
 	"database/sql"
 	"database/sql/driver"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// receiveDirectly runs a statement on pgx's own connection: database/sql would copy the page, and watch the context in a goroutine of
-// its own. ok is false where the connection is wrapped, or was found dead before it was used: nothing has been received.
-func (p *packer) receiveDirectly(ctx context.Context, db *sql.DB, statement string, args []any) (ok bool, err error) {
+// onPgx runs a query on pgx's own connection: database/sql would copy what it reads, and watch the context in a goroutine of its
+// own. ok is false where the connection is wrapped, or was found dead before it was used: nothing has been received.
+func onPgx(ctx context.Context, db *sql.DB, query func(*pgx.Conn) error) (ok bool, err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return true, err
@@ -23,7 +24,7 @@ func (p *packer) receiveDirectly(ctx context.Context, db *sql.DB, statement stri
 		if direct, ok = connection.(*stdlib.Conn); !ok {
 			return nil
 		}
-		err := p.receivePgx(ctx, direct, statement, args)
+		err := query(direct.Conn())
 		if err != nil && pgconn.SafeToRetry(err) {
 			ok = false
 			return driver.ErrBadConn // out of the pool with it
@@ -36,8 +37,8 @@ func (p *packer) receiveDirectly(ctx context.Context, db *sql.DB, statement stri
 	return true, err
 }
 
-func (p *packer) receivePgx(ctx context.Context, conn *stdlib.Conn, statement string, args []any) error {
-	rows, err := conn.Conn().Query(ctx, statement, args...)
+func (p *packer) receivePgx(ctx context.Context, conn *pgx.Conn, statement string, args []any) error {
+	rows, err := conn.Query(ctx, statement, args...)
 	if err != nil {
 		return err
 	}

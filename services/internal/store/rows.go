@@ -11,6 +11,7 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+	"github.com/jackc/pgx/v5"
 )
 
 // Query is a query of ent that is ready to be scanned, for example ent.FindingSelect.
@@ -90,34 +91,56 @@ func NextPacked(rows []byte, values [][]byte) (rest []byte, err error) {
 }
 
 // statement wraps a query: each value becomes its length, a colon and its bytes. Null has no length: concat leaves it out.
-// What is read once comes behind it, so that its placeholders do.
+// What is read once comes behind it, so that its placeholders do. It is made for each page, hence one builder.
 func (p *packer) statement(dialectName, query string, args int) string {
-	var one strings.Builder
-	one.WriteString("concat(")
+	postgres := dialectName == dialect.Postgres
+	var b strings.Builder
+	b.Grow(len(query) + 2048)
+	b.WriteString("WITH packed AS (SELECT ")
+	if postgres {
+		b.WriteString("string_agg(convert_to(concat(")
+	} else {
+		b.WriteString("CAST(group_concat(concat(")
+	}
 	for _, column := range p.Values {
-		if dialectName == dialect.Postgres {
-			column += "::text"
-		}
-		fmt.Fprintf(&one, "octet_length(%[1]s), ':', %[1]s, ", column)
-	}
-	fmt.Fprintf(&one, "octet_length(%s), ':'", p.Content)
-	packed := "CAST(group_concat(" + one.String() + ", " + p.Content + "), '') AS BLOB)"
-	if dialectName == dialect.Postgres {
-		packed = "string_agg(convert_to(" + one.String() + "), 'UTF8') || " + p.Content + ", ''::bytea)"
-	}
-	var whole strings.Builder
-	whole.WriteString("WITH packed AS (SELECT " + packed + " AS packed_rows FROM (" + query + ") AS page) SELECT packed_rows")
-	for _, once := range p.Once {
-		query := once.Query
-		if dialectName == dialect.Postgres {
-			for range once.Args {
-				args++
-				query = strings.Replace(query, "?", "$"+strconv.Itoa(args), 1)
+		value := func() {
+			b.WriteString(column)
+			if postgres {
+				b.WriteString("::text")
 			}
 		}
-		whole.WriteString(", (" + query + ")")
+		b.WriteString("octet_length(")
+		value()
+		b.WriteString("), ':', ")
+		value()
+		b.WriteString(", ")
 	}
-	return whole.String() + " FROM packed"
+	b.WriteString("octet_length(" + p.Content + "), ':'")
+	if postgres {
+		b.WriteString("), 'UTF8') || " + p.Content + ", ''::bytea)")
+	} else {
+		b.WriteString(", " + p.Content + "), '') AS BLOB)")
+	}
+	b.WriteString(" AS packed_rows FROM (" + query + ") AS page) SELECT packed_rows")
+	for _, once := range p.Once {
+		b.WriteString(", (")
+		rest := once.Query
+		for postgres {
+			before, after, found := strings.Cut(rest, "?")
+			if !found {
+				break
+			}
+			args++
+			b.WriteString(before)
+			b.WriteByte('$')
+			b.WriteString(strconv.Itoa(args))
+			rest = after
+		}
+		b.WriteString(rest)
+		b.WriteByte(')')
+	}
+	b.WriteString(" FROM packed")
+	return b.String()
 }
 
 // readerDriver packs the rows of a query that is to be.
@@ -144,7 +167,8 @@ func (d readerDriver) Query(ctx context.Context, query string, args, into any) e
 		into.ColumnScanner = noRows{}
 	}
 	if d.Dialect() == dialect.Postgres {
-		if ok, err := p.receiveDirectly(ctx, d.DB(), statement, list); ok {
+		ok, err := onPgx(ctx, d.DB(), func(conn *pgx.Conn) error { return p.receivePgx(ctx, conn, statement, list) })
+		if ok {
 			return err
 		}
 	}
