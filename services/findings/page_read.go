@@ -25,7 +25,7 @@ type listed struct {
 	content []byte // encoded FindingContent; a part of pageRows.packed
 	facts   blob.Facts
 	history
-	policyMode, exposure string // empty: null; the one of code, the other of packages
+	policyMode, exposure []byte // parts of pageRows.packed; empty: null; the one of code, the other of packages
 	malicious            bool
 }
 
@@ -205,7 +205,7 @@ func (p *pageRows) unpack(rest []byte, columns int) (bare []int, err error) {
 		if rest, err = store.NextPacked(rest, values); err != nil {
 			return nil, err
 		}
-		p.rows = p.rows[:len(p.rows)+1] // there is room for a page; the texts of what was there before may be those of this row
+		p.rows = p.rows[:len(p.rows)+1] // there is room for a page
 		row := &p.rows[len(p.rows)-1]
 		if err := row.read(values); err != nil {
 			return nil, err
@@ -225,9 +225,9 @@ func (l *listed) read(values [][]byte) (err error) {
 	l.content = values[len(values)-1]
 	blob.ParseFacts(l.content, &l.facts)
 	if len(values) == 4 { // code
-		l.policyMode = string(values[2])
+		l.policyMode, l.exposure, l.malicious = values[2], nil, false
 	} else { // packages
-		l.exposure, l.malicious = string(values[2]), isTrue(values[3])
+		l.policyMode, l.exposure, l.malicious = nil, values[2], isTrue(values[3])
 	}
 	if values[1] == nil {
 		l.history = untouched(l.facts.CreatedAt)
@@ -254,7 +254,7 @@ func (s *Findings) readFacts(ctx context.Context, rows []listed, bare []int) err
 	for _, f := range found {
 		row := &rows[at[f.ID]]
 		row.facts = blob.Facts{
-			ProjectID: f.ProjectID, RuleID: f.RuleID, FirstSeenScanID: f.FirstSeenScanID, CreatedAt: f.CreatedAt, Ref: f.Ref, Severity: f.Severity,
+			ProjectID: f.ProjectID, RuleID: f.RuleID, FirstSeenScanID: f.FirstSeenScanID, CreatedAt: f.CreatedAt, Ref: []byte(f.Ref), Severity: []byte(f.Severity),
 		}
 		if row.relevantSince == 0 {
 			row.history = untouched(f.CreatedAt)

@@ -133,7 +133,7 @@ func appendFinding(b []byte, issueType string, row *listed, rule, project *shown
 		}
 	}
 	if issueType != sca {
-		return append(b, encodedBoards[row.policyMode]...), nil
+		return append(b, encodedBoards[string(row.policyMode)]...), nil
 	}
 	if !about.dependency {
 		b = append(b, encodedUnknownDependency...) // its key lockfile_line_url must be there (contract facts 2.4)
@@ -141,7 +141,7 @@ func appendFinding(b []byte, issueType string, row *listed, rule, project *shown
 	if row.malicious {
 		b = appendNumber(b, 35, 1)
 	}
-	reachability, known := reachabilities[row.exposure]
+	reachability, known := reachabilities[string(row.exposure)]
 	if !known {
 		reachability = "no reachability analysis"
 	}
@@ -236,11 +236,12 @@ func placeOf(location []byte) (path []byte, line uint64) {
 	return path, line
 }
 
-func appendText(b []byte, number protowire.Number, text string) []byte {
-	if text == "" {
+func appendText[T string | []byte](b []byte, number protowire.Number, text T) []byte {
+	if len(text) == 0 {
 		return b
 	}
-	return protowire.AppendString(protowire.AppendTag(b, number, protowire.BytesType), text)
+	b = protowire.AppendVarint(protowire.AppendTag(b, number, protowire.BytesType), uint64(len(text)))
+	return append(b, text...)
 }
 
 func appendNumber(b []byte, number protowire.Number, value uint64) []byte {

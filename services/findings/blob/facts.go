@@ -61,17 +61,16 @@ func appendFacts(b []byte, f *storev1.FindingFacts) []byte {
 // Facts are those of one finding, as FindingFacts says.
 type Facts struct {
 	ProjectID, RuleID, FirstSeenScanID int64
-	CreatedAt                          int64 // microseconds since 1970
-	Ref, Severity                      string
+	CreatedAt                          int64  // microseconds since 1970
+	Ref, Severity                      []byte // parts of the content
 }
 
-// ParseFacts reads the facts of an encoded FindingContent over others, whose texts it keeps where they are the same; false: it
-// has none, or they are broken or name no project, and none are left.
+// ParseFacts reads the facts of an encoded FindingContent; false: it has none, or they are broken or name no project, and none are
+// left.
 func ParseFacts(content []byte, into *Facts) bool {
-	before := *into
 	*into = Facts{}
 	encoded, _ := find(content)
-	if into.parse(encoded, before) && into.ProjectID != 0 {
+	if into.parse(encoded) && into.ProjectID != 0 {
 		return true
 	}
 	*into = Facts{}
@@ -79,7 +78,7 @@ func ParseFacts(content []byte, into *Facts) bool {
 }
 
 // parse reads encoded FindingFacts; false: they are broken.
-func (into *Facts) parse(encoded []byte, before Facts) bool {
+func (into *Facts) parse(encoded []byte) bool {
 	for len(encoded) > 0 {
 		number, wireType, n := protowire.ConsumeTag(encoded)
 		if n < 0 {
@@ -110,18 +109,10 @@ func (into *Facts) parse(encoded []byte, before Facts) bool {
 		case 4:
 			into.CreatedAt = int64(value)
 		case 5:
-			into.Ref = textOf(text, before.Ref)
+			into.Ref = text
 		case 6:
-			into.Severity = textOf(text, before.Severity)
+			into.Severity = text
 		}
 	}
 	return true
-}
-
-// textOf is a text, which is often the one before.
-func textOf(text []byte, before string) string {
-	if string(text) == before {
-		return before
-	}
-	return string(text)
 }
