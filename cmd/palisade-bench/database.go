@@ -147,10 +147,12 @@ func (d *database) rebuildIndexes(ctx context.Context) error {
 	return nil
 }
 
-// bytes is what the database takes on the disk, after settle.
+// bytes is what the database takes on the disk, after settle: on PostgreSQL all tables with their indexes, but not the catalog of the
+// server, which an empty database has, too.
 func (d *database) bytes(ctx context.Context) (size int64, err error) {
 	if d.postgres() {
-		return size, d.QueryRowContext(ctx, "SELECT pg_database_size(current_database())").Scan(&size)
+		return size, d.QueryRowContext(ctx, `SELECT SUM(pg_total_relation_size(oid))::bigint FROM pg_class
+			WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace`).Scan(&size)
 	}
 	files, err := filepath.Glob(filepath.Join(d.dir, sqliteFile+"*")) // with the write-ahead log
 	for _, file := range files {

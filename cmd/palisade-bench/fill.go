@@ -113,13 +113,6 @@ func (b *bench) decorate(ctx context.Context) error {
 		if _, err := b.db.ExecContext(ctx, "UPDATE findings SET "+change); err != nil {
 			return fmt.Errorf("decorate: %s: %w", change, err)
 		}
-		if !b.db.postgres() {
-			continue
-		}
-		// In life weeks lie between them, and autovacuum gives the next ones the place of what the one before left.
-		if _, err := b.db.ExecContext(ctx, "VACUUM findings"); err != nil {
-			return fmt.Errorf("decorate: vacuum: %w", err)
-		}
 	}
 	return b.db.settle(ctx)
 }
