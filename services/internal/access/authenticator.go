@@ -16,6 +16,7 @@ import (
 // every node, and the look-up of a token costs less than the rest of any request.
 type Authenticator struct {
 	st     *store.Store
+	tokens *lookups
 	issuer *Issuer
 	oidc   *OIDC
 	usage  *usage
@@ -26,6 +27,7 @@ type Authenticator struct {
 // those of the OpenID Connect issuer. It writes the last use of tokens in the background until Close.
 func NewAuthenticator(st *store.Store, issuer *Issuer, oidc *OIDC, log *slog.Logger) *Authenticator {
 	a := &Authenticator{st: st, issuer: issuer, oidc: oidc, usage: newUsage(st, log), now: time.Now}
+	a.tokens = newLookups(func(ctx context.Context, hash []byte) (*tokenRow, error) { return findToken(ctx, st, hash) })
 	a.usage.start()
 	return a
 }
@@ -56,10 +58,10 @@ func (a *Authenticator) Authenticate(ctx context.Context, header string) (*Princ
 	}
 }
 
-// token does one hash, one query and one comparison, whatever the token's state, before it decides.
+// token does one hash, one look-up and one comparison, whatever the token's state, before it decides.
 func (a *Authenticator) token(ctx context.Context, value string) (*Principal, error) {
 	hash := hashToken(value)
-	row, err := findToken(ctx, a.st, hash)
+	row, err := a.tokens.of(ctx, hash)
 	if err != nil {
 		return nil, err
 	}
