@@ -25,10 +25,13 @@ type SupplyChain struct {
 	supplychainv1.UnimplementedSupplyChainServiceServer
 	store  *store.Store
 	limits limits
+	sizes  *sizes
 }
 
 // NewSupplyChain serves the dependencies of the store.
-func NewSupplyChain(st *store.Store) *SupplyChain { return &SupplyChain{store: st, limits: theLimits} }
+func NewSupplyChain(st *store.Store) *SupplyChain {
+	return &SupplyChain{store: st, limits: theLimits, sizes: newSizes()}
+}
 
 // ListDependenciesV1 lists packages.
 func (s *SupplyChain) ListDependenciesV1(ctx context.Context, r *supplychainv1.ListDependenciesV1Request) (*supplychainv1.ListDependenciesV1Response, error) {
@@ -71,7 +74,7 @@ func (s *SupplyChain) ListLockfilesForDependenciesV1(ctx context.Context, r *sup
 func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.ListDependenciesRequest) (response *supplychainv1.ListDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultDependencies)
-		chosen, err := choose(ctx, db, s.limits, r.GetDependencyFilter(), size)
+		chosen, err := s.choose(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
@@ -94,7 +97,7 @@ func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.Lis
 func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesRequest) (response *supplychainv1.ListRepositoriesForDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := choose(ctx, db, s.limits, r.GetDependencyFilter(), size)
+		chosen, err := s.choose(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
@@ -136,7 +139,7 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 			return err
 		}
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := choose(ctx, db, s.limits, r.GetDependencyFilter(), size)
+		chosen, err := s.choose(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
@@ -144,11 +147,11 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 			Lockfile string `sql:"lockfile"`
 			Count    int    `sql:"number"`
 		}
-		where, err := chosen.all(ctx, db)
+		where, err := chosen.ofProject(ctx, db, r.GetRepositoryId())
 		if err != nil {
 			return err
 		}
-		err = db.Dependency.Query().Where(where, dependency.ProjectID(r.GetRepositoryId()), dependency.LockfileGT(r.GetCursor())).
+		err = db.Dependency.Query().Where(where, dependency.LockfileGT(r.GetCursor())).
 			Order(dependency.ByLockfile()).Limit(size+1).
 			GroupBy(dependency.FieldLockfile).Aggregate(ent.As(ent.Count(), "number")).Scan(ctx, &groups)
 		if err != nil {

@@ -2,6 +2,8 @@ package supplychain
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 
 	"entgo.io/ent/dialect"
@@ -30,41 +32,46 @@ type condition struct {
 	by predicate.Dependency
 	// one: it is one value of that column, which the index has in the order of the list.
 	one bool
+	// named tells it from other conditions that have an index.
+	named string
 	// ofProject: the index also has projects in their order.
 	ofProject bool
+	// read: the entries of the index are those in entries.
+	read    bool
+	entries []entry
 }
 
 // indexed is a condition of one or more values of a column that an index begins with.
-func indexed(where predicate.Dependency, values int) condition {
-	return condition{where: where, by: where, one: values == 1}
+func indexed[T any](column string, values []T, where predicate.Dependency) condition {
+	return condition{where: where, by: where, one: len(values) == 1, named: fmt.Sprintf("%s/%#v", column, values)}
 }
 
 // conditions are those of a filter, which may be nil. Errors: INVALID_ARGUMENT for what cannot be answered.
-func conditions(ctx context.Context, db *ent.Client, fewNames int, f *supplychainv1.DependencyFilter) ([]condition, error) {
+func (s *SupplyChain) conditions(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) ([]condition, error) {
 	if len(f.GetLicensePolicySettings()) > 0 {
 		return nil, apierr.InvalidArgument("dependencyFilter.licensePolicySettings",
 			"dependencyFilter.licensePolicySettings must be empty: there are no licence policies; dependencyFilter.license finds packages by licence")
 	}
-	all, err := ofPackages(ctx, db, fewNames, f)
+	all, err := s.ofPackages(ctx, db, f)
 	if err != nil {
 		return nil, err
 	}
 	if version := f.GetVersion(); version != "" {
-		all = append(all, indexed(dependency.Version(version), 1))
+		all = append(all, indexed(dependency.FieldVersion, []string{version}, dependency.Version(version)))
 	}
 	if lockfile := f.GetLockfilePath(); lockfile != "" {
-		all = append(all, indexed(dependency.Lockfile(lockfile), 1))
+		all = append(all, indexed(dependency.FieldLockfile, []string{lockfile}, dependency.Lockfile(lockfile)))
 	}
 	if ids := f.GetRepositoryId(); len(ids) > 0 {
 		in := func(q *entsql.Selector) { q.Where(store.InIDs(q.C(dependency.FieldProjectID), ids)) }
 		// Where PostgreSQL walks through projects, it begins with the first of them. SQLite goes from one to the next.
 		between := store.Unindexed(dependency.And(dependency.ProjectIDGTE(slices.Min(ids)), dependency.ProjectIDLTE(slices.Max(ids))))
-		c := indexed(dependency.And(in, between), len(ids))
+		c := indexed(dependency.FieldProjectID, ids, dependency.And(in, between))
 		c.ofProject = true
 		all = append(all, c)
 	}
 	if words := f.GetEcosystem(); len(words) > 0 {
-		all = append(all, indexed(dependency.EcosystemIn(words...), len(words)))
+		all = append(all, indexed(dependency.FieldEcosystem, words, dependency.EcosystemIn(words...)))
 	}
 	if words := f.GetTransitivity(); len(words) > 0 {
 		var stored []string
@@ -73,7 +80,8 @@ func conditions(ctx context.Context, db *ent.Client, fewNames int, f *supplychai
 				stored = append(stored, word)
 			}
 		}
-		all = append(all, indexed(dependency.TransitivityIn(stored...), len(stored)))
+		slices.Sort(stored)
+		all = append(all, indexed(dependency.FieldTransitivity, stored, dependency.TransitivityIn(stored...)))
 	}
 	return all, nil
 }
@@ -84,79 +92,122 @@ type limits struct {
 	fewNames int
 	// lookedUp is how many dependencies are looked up by id at once, or walked through for a page; for large pages twice as many.
 	lookedUp int
+	// together is how many entries of an index are compared with those of another.
+	together int
 	// ofRepository is how many dependencies the next repositories are taken to have.
 	ofRepository int
-	// spread is how many entries of an index are looked through for repositories at once, because they may lie far from each other.
-	spread int
-	// sortable is how many entries of an index are put into the order of a list of dependencies, or looked through for repositories
-	// that the next ones are not among.
+	// sortable is how many entries of an index are put into the order of a list.
 	sortable int
 }
 
 // theLimits were measured over a million dependencies (docs/decisions/0021).
-var theLimits = limits{fewNames: 2500, lookedUp: 5000, ofRepository: 2000, spread: 20_000, sortable: 100_000}
+var theLimits = limits{fewNames: 2500, lookedUp: 5000, together: 25_000, ofRepository: 2000, sortable: 100_000}
+
+// window is how many of the entries of an index are looked up first, because they are likely to be enough.
+func (l limits) window() int { return l.lookedUp / 5 }
 
 // lookedUpFor is lookedUp for pages of a size.
 func (l limits) lookedUpFor(size int) int { return min(max(l.lookedUp, 10*size), 2*l.lookedUp) }
 
 // choice is how what a filter chooses is found.
 type choice struct {
-	// list are the conditions, and where is all of them, for no index but that of projects.
-	list  []condition
-	where predicate.Dependency
-	// few is the condition whose dependencies are so few that all are looked up by id; -1 for none.
-	few int
+	list []condition
+	// always is what is asked besides of every dependency.
+	always []predicate.Dependency
+	// lead is the condition whose entries are read, because they are few, or have been; -1 for none.
+	lead int
 	// size is that of the page.
 	size   int
 	limits limits
+	sizes  *sizes
 }
 
 // choose makes a choice of a filter, which may be nil, for a page of that size. Databases plan with averages: they take a condition that
 // chooses nothing for one that chooses many, and one whose dependencies are all in the last projects for one that is met everywhere. So
 // each condition is asked how much it chooses, in all projects. Errors: those of conditions.
-func choose(ctx context.Context, db *ent.Client, l limits, f *supplychainv1.DependencyFilter, size int) (choice, error) {
-	list, err := conditions(ctx, db, l.fewNames, f)
+func (s *SupplyChain) choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int) (choice, error) {
+	list, err := s.conditions(ctx, db, f)
 	if err != nil {
 		return choice{}, err
 	}
-	c := choice{list: list, size: size, limits: l}
-	c.few, err = c.atMost(ctx, db, l.lookedUpFor(size))
-	var all []predicate.Dependency
+	c := choice{list: list, size: size, limits: s.limits, sizes: s.sizes}
 	if !f.GetIncludeArchived() {
 		deploymentID, _ := tenant.FromContext(ctx)
-		all = append(all, notArchived(deploymentID))
+		c.always = append(c.always, notArchived(deploymentID))
 	}
-	for _, one := range list {
-		if one.ofProject && c.few < 0 {
+	if c.lead, err = c.atMost(ctx, db, c.limits.lookedUpFor(size)); err != nil || c.lead >= 0 {
+		return c, err
+	}
+	if c.lead = slices.IndexFunc(list, func(one condition) bool { return one.read }); c.lead >= 0 {
+		return c, nil
+	}
+	both, err := c.allAtMost(ctx, db, c.limits.together)
+	if len(both) > 1 {
+		c.lead = both[0]
+	}
+	return c, err
+}
+
+// where is what is asked of a dependency that the entries of a lead have, or of any for -1: for no index but that of projects.
+func (c choice) where(lead int) predicate.Dependency {
+	all := slices.Clone(c.always)
+	for i, one := range c.list {
+		switch {
+		case i == lead: // its entries say so
+		case one.ofProject && lead < 0:
 			all = append(all, one.where)
-		} else {
+		default:
 			all = append(all, store.Unindexed(one.where))
 		}
 	}
-	c.where = dependency.And(all...)
-	return c, err
+	return dependency.And(all...)
 }
 
 // atMost is the first condition that chooses at most so many dependencies, -1 for none.
 func (c choice) atMost(ctx context.Context, db *ent.Client, most int) (int, error) {
-	deploymentID, _ := tenant.FromContext(ctx)
 	for i, one := range c.list {
-		if one.by == nil {
-			continue
-		}
-		those := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), one.by).Offset(most).Limit(1)
-		if one.one {
-			those.Order(dependency.ByID()) // that of the index, which PostgreSQL reads then
-		}
-		more, err := those.IDs(tenant.System(ctx))
-		if err != nil {
-			return -1, err
-		}
-		if len(more) == 0 {
-			return i, nil
+		if few, err := c.sizes.atMost(ctx, db, one, most); few || err != nil {
+			return i, err
 		}
 	}
 	return -1, nil
+}
+
+// allAtMost are all conditions that choose at most so many.
+func (c choice) allAtMost(ctx context.Context, db *ent.Client, most int) (all []int, err error) {
+	for i, one := range c.list {
+		few, err := c.sizes.atMost(ctx, db, one, most)
+		if err != nil {
+			return nil, err
+		}
+		if few {
+			all = append(all, i)
+		}
+	}
+	return all, nil
+}
+
+// entriesOf reads the entries that a lead has in its index, in no order. Of many only those remain that other conditions have, too.
+func (c choice) entriesOf(ctx context.Context, db *ent.Client, lead int) ([]entry, error) {
+	entries, err := c.list[lead].readEntries(ctx, db)
+	if err != nil || len(entries) <= c.limits.window() {
+		return entries, err
+	}
+	others, err := c.allAtMost(ctx, db, c.limits.together)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range others {
+		if i == lead || len(entries) <= c.limits.window() {
+			continue
+		}
+		other, err := c.list[i].readEntries(ctx, db)
+		if err != nil {
+			return nil, err
+		}
+		entries = common(entries, other)
+	}
+	return entries, nil
 }
 
 // ofProjects reports whether projects are chosen.
@@ -178,7 +229,7 @@ func (c choice) ordered() predicate.Dependency {
 // of is likely to be among the next ones.
 func (c choice) dependencies(ctx context.Context, db *ent.Client, cursor int64, most int) ([]*ent.Dependency, error) {
 	next, ordered := dependency.IDGT(cursor), c.ordered()
-	if c.few >= 0 || ordered == nil && (len(c.list) == 0 || c.ofProjects()) {
+	if c.lead >= 0 || ordered == nil && (len(c.list) == 0 || c.ofProjects()) {
 		return c.behind(ctx, db, cursor, most)
 	}
 	if ordered != nil {
@@ -189,9 +240,9 @@ func (c choice) dependencies(ctx context.Context, db *ent.Client, cursor int64, 
 		return nil, err
 	}
 	if len(last) == 0 {
-		return inOrder(ctx, db, most, next, c.where)
+		return inOrder(ctx, db, most, next, c.where(-1))
 	}
-	rows, err := inOrder(ctx, db, most, next, c.where, dependency.IDLTE(last[0]))
+	rows, err := inOrder(ctx, db, most, next, c.where(-1), dependency.IDLTE(last[0]))
 	if err != nil || len(rows) == most {
 		return rows, err
 	}
@@ -201,47 +252,46 @@ func (c choice) dependencies(ctx context.Context, db *ent.Client, cursor int64, 
 
 // behind reads the dependencies of a choice that are behind a cursor by the best index of its conditions.
 func (c choice) behind(ctx context.Context, db *ent.Client, cursor int64, most int) ([]*ent.Dependency, error) {
-	behind := dependency.IDGT(cursor)
-	if c.few >= 0 {
-		where, err := c.all(ctx, db)
-		if err != nil {
-			return nil, err
-		}
-		return inOrder(ctx, db, most, where, behind)
+	if c.lead >= 0 {
+		return c.dependenciesByEntries(ctx, db, c.lead, cursor, most)
 	}
 	best, err := c.atMost(ctx, db, c.limits.sortable)
 	if err != nil {
 		return nil, err
 	}
 	if best >= 0 && !c.list[best].one {
-		return c.sorted(ctx, db, c.list[best].by, cursor, most)
+		return c.dependenciesByEntries(ctx, db, best, cursor, most)
 	}
-	ordered := c.ordered()
+	where := []predicate.Dependency{c.where(-1), dependency.IDGT(cursor)}
 	if best >= 0 {
-		ordered = c.list[best].by
+		where = append(where, c.list[best].by)
+	} else if ordered := c.ordered(); ordered != nil {
+		where = append(where, ordered)
 	}
-	if ordered == nil {
-		return inOrder(ctx, db, most, c.where, behind)
-	}
-	return inOrder(ctx, db, most, ordered, c.where, behind)
+	return inOrder(ctx, db, most, where...)
 }
 
-// sorted reads dependencies by the entries of an index that a lead has there, which it sorts and then looks up in windows.
-func (c choice) sorted(ctx context.Context, db *ent.Client, lead predicate.Dependency, cursor int64, most int) (rows []*ent.Dependency, err error) {
-	for window := c.limits.lookedUp/5 + 4*c.size; len(rows) < most; window = min(2*window, c.limits.sortable) {
-		ids, err := db.Dependency.Query().Where(lead, dependency.IDGT(cursor)).Order(sortedByID).Limit(window).IDs(ctx)
-		if err != nil {
-			return nil, err
+// dependenciesByEntries reads dependencies by the entries of a lead: in windows, in their order.
+func (c choice) dependenciesByEntries(ctx context.Context, db *ent.Client, lead int, cursor int64, most int) (rows []*ent.Dependency, err error) {
+	entries, err := c.entriesOf(ctx, db, lead)
+	if err != nil {
+		return nil, err
+	}
+	var ids []int64
+	for _, e := range entries {
+		if e.id > cursor {
+			ids = append(ids, e.id)
 		}
-		more, err := inOrder(ctx, db, most-len(rows), store.WithIDs[predicate.Dependency](ids), c.where)
+	}
+	slices.Sort(ids)
+	for window := c.limits.window() + 4*c.size; len(rows) < most && len(ids) > 0; window *= 2 {
+		next := ids[:min(window, len(ids))]
+		ids = ids[len(next):]
+		more, err := inOrder(ctx, db, most-len(rows), withIDs(next), c.where(lead))
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, more...)
-		if len(ids) < window {
-			break
-		}
-		cursor = ids[len(ids)-1]
 	}
 	return rows, nil
 }
@@ -258,60 +308,63 @@ type repository struct {
 	Paths     int   `sql:"paths"`
 }
 
-// repositories reads what has the dependencies of a choice, by id: behind a cursor, at most so many. Where a condition chooses many, they
-// are likely to be in the next projects; else, entries of an index say where they are.
+// repositories reads what has the dependencies of a choice, by id: behind a cursor, at most so many. Entries of an index say where they are;
+// what every condition chooses too many of is likely to be in the next projects.
 func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, most int) ([]repository, error) {
 	behind := dependency.ProjectIDGT(cursor)
-	if c.few >= 0 || c.ofProjects() {
-		where, err := c.all(ctx, db)
-		if err != nil {
+	lead := c.lead
+	if lead < 0 && !c.ofProjects() {
+		var err error
+		if lead, err = c.atMost(ctx, db, c.limits.sortable); err != nil {
 			return nil, err
 		}
-		return repositories(ctx, db, most, where, behind)
 	}
-	best, err := c.atMost(ctx, db, c.limits.spread)
-	if err != nil {
-		return nil, err
+	if lead >= 0 {
+		return c.repositoriesByEntries(ctx, db, lead, cursor, most)
 	}
-	if best >= 0 {
-		return c.repositoriesByEntries(ctx, db, c.list[best], cursor, nil, most)
+	if c.ofProjects() {
+		return repositories(ctx, db, most, c.where(-1), behind)
 	}
 	var last []int64
-	err = db.Dependency.Query().Where(behind).Order(dependency.ByProjectID(), dependency.ByID()).Offset(min(c.limits.ofRepository*most, c.limits.sortable)).Limit(1).
+	err := db.Dependency.Query().Where(behind).Order(dependency.ByProjectID(), dependency.ByID()).Offset(min(c.limits.ofRepository*most, c.limits.sortable)).Limit(1).
 		Select(dependency.FieldProjectID).Scan(ctx, &last)
 	if err != nil {
 		return nil, err
 	}
 	if len(last) == 0 {
-		return repositories(ctx, db, most, c.where, behind)
+		return repositories(ctx, db, most, c.where(-1), behind)
 	}
-	found, err := repositories(ctx, db, most, c.where, behind, dependency.ProjectIDLTE(last[0]))
+	found, err := repositories(ctx, db, most, c.where(-1), behind, dependency.ProjectIDLTE(last[0]))
 	if err != nil || len(found) == most {
 		return found, err
 	}
-	if best, err = c.atMost(ctx, db, c.limits.sortable); err != nil {
-		return nil, err
-	}
-	if best >= 0 {
-		return c.repositoriesByEntries(ctx, db, c.list[best], last[0], found, most)
-	}
-	more, err := repositories(ctx, db, most-len(found), c.where, dependency.ProjectIDGT(last[0]))
+	more, err := repositories(ctx, db, most-len(found), c.where(-1), dependency.ProjectIDGT(last[0]))
 	return append(found, more...), err
 }
 
-// repositoriesByEntries adds to those that were found what has dependencies that a lead chooses, whose entries in an index say in
-// which projects they are.
-func (c choice) repositoriesByEntries(ctx context.Context, db *ent.Client, lead condition, cursor int64, found []repository, most int) ([]repository, error) {
-	var projects []int64
-	err := db.Dependency.Query().Where(lead.by, store.Unindexed(dependency.ProjectIDGT(cursor))).Unique(true).Aggregate(unorderedProject).Scan(ctx, &projects)
+// repositoriesByEntries reads what has dependencies that a lead chooses, whose entries say in which projects they are.
+func (c choice) repositoriesByEntries(ctx context.Context, db *ent.Client, lead int, cursor int64, most int) (found []repository, err error) {
+	entries, err := c.entriesOf(ctx, db, lead)
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(projects)
-	for window := most; len(found) < most && len(projects) > 0; window *= 2 {
-		next := projects[:min(window, len(projects))]
-		projects = projects[len(next):]
-		some, err := repositories(ctx, db, most-len(found), entriesOf(ctx, lead.where, next), c.where)
+	of := map[int64][]int64{} // ids by project
+	for _, e := range entries {
+		if e.project > cursor {
+			of[e.project] = append(of[e.project], e.id)
+		}
+	}
+	projects := slices.Sorted(maps.Keys(of))
+	least, window := most, c.limits.window()
+	for ; len(found) < most && len(projects) > 0; least, window = 2*least, 2*window {
+		var ids []int64
+		n := 0
+		for n < len(projects) && (n < least || len(ids)+len(of[projects[n]]) <= window) {
+			ids = append(ids, of[projects[n]]...)
+			n++
+		}
+		projects = projects[n:]
+		some, err := repositories(ctx, db, most-len(found), withIDs(ids), c.where(lead))
 		if err != nil {
 			return nil, err
 		}
@@ -327,42 +380,36 @@ func repositories(ctx context.Context, db *ent.Client, most int, where ...predic
 	return found, err
 }
 
-// entriesOf chooses what a lead does in some projects, by its entries in the index first, and then by id. PostgreSQL would turn a
-// subquery round.
-func entriesOf(ctx context.Context, lead predicate.Dependency, projects []int64) predicate.Dependency {
-	deploymentID, _ := tenant.FromContext(ctx)
+// ofProject is the condition of a choice for the dependencies of a project.
+func (c choice) ofProject(ctx context.Context, db *ent.Client, id int64) (predicate.Dependency, error) {
+	if c.lead < 0 {
+		return dependency.And(dependency.ProjectID(id), c.where(-1)), nil
+	}
+	entries, err := c.entriesOf(ctx, db, c.lead)
+	if err != nil {
+		return nil, err
+	}
+	var ids []int64
+	for _, e := range entries {
+		if e.project == id {
+			ids = append(ids, e.id)
+		}
+	}
+	return dependency.And(withIDs(ids), c.where(c.lead)), nil
+}
+
+// withIDs chooses what has one of many ids. PostgreSQL looks at them when it has a plan: it would take thousands for a reason to walk
+// through all dependencies.
+func withIDs(ids []int64) predicate.Dependency {
 	return func(s *entsql.Selector) {
-		entry := entsql.Table(dependency.Table).As("entry")
-		entries := entsql.Dialect(s.Dialect()).Select(entry.C(dependency.FieldID)).From(entry)
-		of := func(q *entsql.Selector) { q.Where(store.InIDs(q.C(dependency.FieldProjectID), projects)) }
-		dependency.And(dependency.DeploymentID(deploymentID), lead, store.Unindexed(predicate.Dependency(of)))(entries)
+		if s.Dialect() != dialect.Postgres {
+			store.WithIDs[predicate.Dependency](ids)(s)
+			return
+		}
 		s.Where(entsql.P(func(b *entsql.Builder) {
-			b.WriteString(s.C(dependency.FieldID))
-			if b.Dialect() == dialect.Postgres {
-				b.WriteString(" = ANY(ARRAY(").Join(entries).WriteString("))")
-				return
-			}
-			b.WriteString(" IN (").Join(entries).WriteString(")")
+			b.WriteString(s.C(dependency.FieldID) + " = ANY(ARRAY(SELECT unnest(CAST(").Arg(ids).WriteString(" AS bigint[]))))")
 		}))
 	}
-}
-
-// unorderedProject is the project of a dependency, for which no index has an order: SQLite would walk through all of one that has.
-func unorderedProject(s *entsql.Selector) string {
-	return entsql.As("+"+s.C(dependency.FieldProjectID), dependency.FieldProjectID)
-}
-
-// sortedByID is the order of ids, which the database is to make itself: it would walk through all of them instead, if it takes the lead
-// for one that chooses many.
-func sortedByID(s *entsql.Selector) { s.OrderExpr(entsql.Expr("+" + s.C(dependency.FieldID))) }
-
-// all is the condition of a choice that is not read in parts: where it is few, by their ids.
-func (c choice) all(ctx context.Context, db *ent.Client) (predicate.Dependency, error) {
-	if c.few < 0 {
-		return c.where, nil
-	}
-	ids, err := db.Dependency.Query().Where(c.list[c.few].by).IDs(ctx)
-	return dependency.And(store.WithIDs[predicate.Dependency](ids), c.where), err
 }
 
 // listed is what lists show of a dependency.

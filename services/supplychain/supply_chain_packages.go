@@ -1,11 +1,12 @@
 package supplychain
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
@@ -22,7 +23,7 @@ import (
 
 // ofPackages are the conditions on what all dependencies of a package share. The names of the packages that meet all of them are
 // looked up first, because there are far fewer packages than dependencies.
-func ofPackages(ctx context.Context, db *ent.Client, fewNames int, f *supplychainv1.DependencyFilter) (all []condition, err error) {
+func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) (all []condition, err error) {
 	var where []predicate.DependencyPackage
 	var named []condition           // what the names of packages tell
 	var told []predicate.Dependency // what the index of packages tells of a dependency besides
@@ -36,13 +37,18 @@ func ofPackages(ctx context.Context, db *ent.Client, fewNames int, f *supplychai
 	}
 	var names []string
 	few := false
+	var chosen condition
 	if packages := distinct(f.GetPackageFilters()); len(packages) > 0 {
-		options, err := ofEachPackage(ctx, db, fewNames, packages)
+		options, err := ofEachPackage(ctx, db, s.limits.fewNames, packages)
 		if err != nil {
 			return nil, err
 		}
-		if names, few = options.names(fewNames); few {
-			few = len(where) == 0 && len(f.GetEcosystem()) == 0
+		if names, few = options.names(s.limits.fewNames); few {
+			if few = len(where) == 0 && len(f.GetEcosystem()) == 0; few {
+				if chosen.entries, chosen.read, err = options.entries(ctx, db, s.sizes, s.limits.sortable); err != nil {
+					return nil, err
+				}
+			}
 			where = append(where, predicate.DependencyPackage(packageIn(names)))
 		} else {
 			where = append(where, predicate.DependencyPackage(options.any(packageOption.named)))
@@ -52,7 +58,7 @@ func ofPackages(ctx context.Context, db *ent.Client, fewNames int, f *supplychai
 		}
 		named = append(named, condition{where: options.any(packageOption.chosen)})
 		if exact := exactVersions(packages); len(exact) > 0 {
-			all = append(all, indexed(dependency.VersionIn(exact...), len(exact)))
+			all = append(all, indexed(dependency.FieldVersion, exact, dependency.VersionIn(exact...)))
 		}
 	}
 	if len(where) == 0 {
@@ -63,18 +69,27 @@ func ofPackages(ctx context.Context, db *ent.Client, fewNames int, f *supplychai
 		told = append(told, dependency.EcosystemIn(words...))
 	}
 	if !few {
-		if names, few, err = packageNames(ctx, db, fewNames, where...); err != nil {
+		if names, few, err = packageNames(ctx, db, s.limits.fewNames, where...); err != nil {
 			return nil, err
 		}
 	}
 	if !few {
 		return append(named, all...), nil
 	}
-	chosen := indexed(packageIn(names), len(names))
-	if chosen.by = packageByIndex(names); len(told) > 0 {
+	chosen.where, chosen.by, chosen.one = packageIn(names), packageByIndex(names), len(names) == 1
+	chosen.named = canonical(&supplychainv1.DependencyFilter{
+		Name: f.GetName(), License: f.GetLicense(), PackageFilters: f.GetPackageFilters(), Ecosystem: f.GetEcosystem(),
+	})
+	if len(told) > 0 {
 		chosen.where, chosen.by = dependency.And(chosen.where, store.Unindexed(told...)), dependency.And(chosen.by, store.Unindexed(told...))
 	}
 	return append([]condition{chosen}, all...), nil
+}
+
+// canonical tells filters apart.
+func canonical(filter proto.Message) string {
+	text, _ := proto.MarshalOptions{Deterministic: true}.Marshal(filter) // of texts that were just read: it cannot fail
+	return fmt.Sprintf("%T/%s", filter, text)
 }
 
 // exactVersions are those of the filters, if each has one.
@@ -98,21 +113,19 @@ func distinct(packages []*supplychainv1.PackageFilter) (once []*supplychainv1.Pa
 	return once
 }
 
-// nameHas is the condition that a part of a package's name is this text, without regard to case. ent writes it in small letters first,
-// of which neither SQLite nor PostgreSQL with the locale C knows those outside of ASCII: these are left as they are.
+// nameHas is the condition that a part of a package's name is this text, without regard to case: of SQLite's LIKE, where ent would write
+// each name in small letters first, and of PostgreSQL's ILIKE, for which ent writes the text so; neither SQLite nor PostgreSQL with the
+// locale C knows small letters outside of ASCII.
 func nameHas(part string) predicate.Dependency {
-	fold, plain := dependency.PackageContainsFold(part), dependency.PackageContains(part)
+	plain := dependency.PackageContains(part)
 	return func(s *entsql.Selector) {
-		switch {
-		case !strings.ContainsFunc(part, func(r rune) bool { return r > unicode.MaxASCII }):
-			fold(s)
-		case s.Dialect() == dialect.SQLite: // whose LIKE has no regard to case
+		if s.Dialect() != dialect.Postgres {
 			plain(s)
-		default:
-			s.Where(entsql.P(func(b *entsql.Builder) {
-				b.WriteString(s.C(dependency.FieldPackage) + " ILIKE ").Arg("%" + likeEscapes.Replace(part) + "%")
-			}))
+			return
 		}
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			b.WriteString(s.C(dependency.FieldPackage) + " ILIKE ").Arg("%" + likeEscapes.Replace(part) + "%")
+		}))
 	}
 }
 
@@ -192,6 +205,10 @@ type packageOption struct {
 	names   []string
 	part    string
 	version predicate.Dependency
+	filter  proto.Message
+	// read: the dependencies that it chooses are those in entries.
+	read    bool
+	entries []entry
 }
 
 func (o packageOption) named() predicate.Dependency {
@@ -236,11 +253,34 @@ func (o packageOptions) names(fewNames int) (names []string, few bool) {
 	return names, len(names) <= fewNames
 }
 
+// entries are those of all options, if a range of versions was read of one of them and all choose at most so many dependencies.
+func (o packageOptions) entries(ctx context.Context, db *ent.Client, sizes *sizes, most int) (all []entry, read bool, err error) {
+	if !slices.ContainsFunc(o, func(one packageOption) bool { return one.read }) {
+		return nil, false, nil
+	}
+	for _, one := range o {
+		if !one.read {
+			c := condition{by: dependency.And(packageByIndex(one.names), store.Unindexed(one.chosen())), named: canonical(one.filter)}
+			if few, err := sizes.atMost(ctx, db, c, most); !few || err != nil {
+				return nil, false, err
+			}
+			if one.entries, err = c.readEntries(ctx, db); err != nil {
+				return nil, false, err
+			}
+		}
+		if all = append(all, one.entries...); len(all) > most {
+			return nil, false, nil
+		}
+	}
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.id, b.id) })
+	return slices.Compact(all), true, nil
+}
+
 // ofEachPackage are the options of package filters, without those that no dependency meets. Databases cannot order versions: where a
 // filter has bounds, the versions that there are of its packages are read first, and those within remain.
 func ofEachPackage(ctx context.Context, db *ent.Client, fewNames int, packages []*supplychainv1.PackageFilter) (options packageOptions, err error) {
 	for _, f := range packages {
-		o := packageOption{names: []string{f.GetName()}, part: f.GetName()}
+		o := packageOption{names: []string{f.GetName()}, part: f.GetName(), filter: f}
 		if !f.GetExactNameMatch() { // nobody needs to be asked for a name that is known: the index of packages will tell
 			names, few, err := packageNames(ctx, db, fewNames, predicate.DependencyPackage(nameHas(o.part)))
 			if err != nil {
@@ -256,10 +296,11 @@ func ofEachPackage(ctx context.Context, db *ent.Client, fewNames int, packages [
 			o.version = dependency.Version(exact)
 		}
 		if f.GetVersionLowerBound() != "" || f.GetVersionUpperBound() != "" {
-			within, err := versionsWithin(ctx, db, f, o.chosen())
+			within, entries, err := versionsWithin(ctx, db, f, o)
 			if err != nil {
 				return nil, err
 			}
+			o.read, o.entries = o.names != nil, entries
 			if len(within) == 0 {
 				continue
 			}
@@ -274,17 +315,30 @@ func ofEachPackage(ctx context.Context, db *ent.Client, fewNames int, packages [
 }
 
 // versionsWithin are the versions within the bounds of a filter, of the dependencies that it finds without them: each behind its
-// ecosystem and a slash.
-func versionsWithin(ctx context.Context, db *ent.Client, f *supplychainv1.PackageFilter, where predicate.Dependency) (within []string, err error) {
+// ecosystem and a slash. entries are those of the dependencies that have them, where the names of the packages are known.
+func versionsWithin(ctx context.Context, db *ent.Client, f *supplychainv1.PackageFilter, o packageOption) (within []string, entries []entry, err error) {
 	var versions []struct {
 		Ecosystem string `sql:"ecosystem"`
 		Version   string `sql:"version"`
+		IDs       []byte `sql:"ids"`
+		Projects  []byte `sql:"projects"`
 	}
-	err = db.Dependency.Query().Where(where).GroupBy(dependency.FieldEcosystem, dependency.FieldVersion).Scan(ctx, &versions)
+	group := db.Dependency.Query().Where(o.chosen()).GroupBy(dependency.FieldEcosystem, dependency.FieldVersion)
+	if o.names != nil {
+		group.Aggregate(pack...)
+	}
+	if err := group.Scan(ctx, &versions); err != nil {
+		return nil, nil, err
+	}
+	isWithin := osv.Within(f.GetVersionLowerBound(), f.GetVersionUpperBound())
 	for _, v := range versions {
-		if osv.Within(v.Ecosystem, v.Version, f.GetVersionLowerBound(), f.GetVersionUpperBound()) {
-			within = append(within, v.Ecosystem+"/"+v.Version)
+		if !isWithin(v.Ecosystem, v.Version) {
+			continue
+		}
+		within = append(within, v.Ecosystem+"/"+v.Version)
+		if entries, err = (packedEntries{v.IDs, v.Projects}).appendTo(entries); err != nil {
+			return nil, nil, err
 		}
 	}
-	return within, err
+	return within, entries, nil
 }

@@ -35,22 +35,32 @@ func Affects(affected *storev1.AffectedVersions, ecosystem, version string) bool
 	})
 }
 
-// Within reports whether a version lies between two bounds, which belong to the range themselves; an empty one is none. A version or a
-// bound that the ecosystem cannot read is within no range.
-func Within(ecosystem, version, lower, upper string) bool {
-	version = strings.TrimSpace(version)
-	compare := order(ecosystem, false)
-	if lower != "" {
-		if order, err := compare(version, lower); err != nil || order < 0 {
-			return false
-		}
+// Within makes a function that reports whether a version of an ecosystem lies between two bounds, which belong to the range themselves; an
+// empty one is none. A version or a bound that the ecosystem cannot read is within no range. The function is not for several goroutines.
+func Within(lower, upper string) func(ecosystem, version string) bool {
+	type comparisons struct {
+		lower, upper func(a, b string) (int, error)
 	}
-	if upper != "" {
-		if order, err := compare(version, upper); err != nil || order > 0 {
-			return false
+	of := map[string]comparisons{}
+	return func(ecosystem, version string) bool {
+		version = strings.TrimSpace(version)
+		compare, known := of[ecosystem]
+		if !known {
+			compare = comparisons{order(ecosystem, false), order(ecosystem, false)}
+			of[ecosystem] = compare
 		}
+		if lower != "" {
+			if order, err := compare.lower(version, lower); err != nil || order < 0 {
+				return false
+			}
+		}
+		if upper != "" {
+			if order, err := compare.upper(version, upper); err != nil || order > 0 {
+				return false
+			}
+		}
+		return true
 	}
-	return true
 }
 
 // inRange evaluates one range. Events that cannot be read make it match nothing.

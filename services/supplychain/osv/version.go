@@ -20,7 +20,7 @@ var errNoVersion = errors.New("not a version of this ecosystem")
 func order(ecosystem string, semantic bool) func(a, b string) (int, error) {
 	switch {
 	case semantic:
-		return parsed(semver.NewVersion, (*semver.Version).Compare)
+		return parsed(semantically, (*semver.Version).Compare)
 	case ecosystem == "pypi":
 		return parsed(pep440.Parse, pep440.Version.Compare)
 	case ecosystem == "maven":
@@ -35,7 +35,15 @@ func order(ecosystem string, semantic bool) func(a, b string) (int, error) {
 			return 0, errNoVersion
 		}
 	}
-	return parsed(semver.NewVersion, (*semver.Version).Compare)
+	return parsed(semantically, (*semver.Version).Compare)
+}
+
+// semantically reads semantic versions: most are strict, which is read a lot faster than what is merely like one.
+func semantically(version string) (*semver.Version, error) {
+	if v, err := semver.StrictNewVersion(version); err == nil {
+		return v, nil
+	}
+	return semver.NewVersion(version)
 }
 
 // segments reads versions of any number of parts, as gem, CocoaPods, NuGet and Composer have them. NuGet and Composer differ
@@ -45,7 +53,10 @@ func segments(version string) (gem.Version, error) {
 	return gem.NewVersion(strings.TrimPrefix(version, "v"))
 }
 
+// parsed compares versions. It keeps the last b, so that many are compared with the same one; it is not for several goroutines.
 func parsed[V any](parse func(string) (V, error), compare func(a, b V) int) func(a, b string) (int, error) {
+	var right V
+	text, read := "", false
 	return func(a, b string) (int, error) {
 		if len(a) > maxVersion || len(b) > maxVersion {
 			return 0, errNoVersion
@@ -54,9 +65,11 @@ func parsed[V any](parse func(string) (V, error), compare func(a, b V) int) func
 		if err != nil {
 			return 0, err
 		}
-		right, err := parse(b)
-		if err != nil {
-			return 0, err
+		if !read || text != b {
+			right, err = parse(b)
+			if text, read = b, err == nil; err != nil {
+				return 0, err
+			}
 		}
 		return cmp.Compare(compare(left, right), 0), nil
 	}

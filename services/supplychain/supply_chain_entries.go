@@ -1,0 +1,136 @@
+package supplychain
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/hashicorp/golang-lru/v2/expirable"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/dependency"
+	"github.com/palisade/palisade/ent/tenant"
+)
+
+// sizes remembers whether a condition chooses more than so many dependencies, which says how they are found. It may be outdated: that
+// costs time and changes no answer.
+type sizes struct {
+	known *expirable.LRU[[sha256.Size]byte, bool]
+}
+
+func newSizes() *sizes {
+	return &sizes{known: expirable.NewLRU[[sha256.Size]byte, bool](10_000, nil, 10*time.Minute)}
+}
+
+// atMost reports whether a condition is known by an index and chooses at most so many dependencies of all projects.
+func (s *sizes) atMost(ctx context.Context, db *ent.Client, c condition, most int) (few bool, err error) {
+	if c.by == nil || c.read {
+		return c.read && len(c.entries) <= most, nil
+	}
+	deploymentID, _ := tenant.FromContext(ctx)
+	key := sha256.Sum256(fmt.Appendf(nil, "%d/%d/%s", deploymentID, most, c.named))
+	few, known := s.known.Get(key)
+	if known {
+		return few, nil
+	}
+	those := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), c.by).Offset(most).Limit(1)
+	if c.one {
+		those.Order(dependency.ByID()) // that of the index, which PostgreSQL reads then
+	}
+	more, err := those.IDs(tenant.System(ctx))
+	if err != nil {
+		return false, err
+	}
+	few = len(more) == 0
+	s.known.Add(key, few)
+	return few, nil
+}
+
+// entry is what an index of lists tells of a dependency: where it is.
+type entry struct{ id, project int64 }
+
+// readEntries reads all entries that a condition has in its index, of the projects that the caller sees, in no order.
+func (c condition) readEntries(ctx context.Context, db *ent.Client) ([]entry, error) {
+	if c.read {
+		return c.entries, nil
+	}
+	var rows []packedEntries
+	if err := db.Dependency.Query().Where(c.by).Aggregate(pack...).Scan(ctx, &rows); err != nil {
+		return nil, err
+	}
+	return rows[0].appendTo(nil)
+}
+
+// common are the entries that are in both lists.
+func common(entries, other []entry) []entry {
+	has := make(map[int64]struct{}, len(other))
+	for _, e := range other {
+		has[e.id] = struct{}{}
+	}
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool {
+		_, both := has[e.id]
+		return !both
+	})
+}
+
+// packedEntries are those of many rows in one: a database reads an entry of an index faster than a driver gives a row. The lists of ids
+// and of projects are in the same order.
+type packedEntries struct {
+	IDs      []byte `sql:"ids"`
+	Projects []byte `sql:"projects"`
+}
+
+// pack makes packedEntries of the rows of a query or a group: SQLite as texts with commas between, PostgreSQL, which takes three times as
+// long to write numbers as to read entries, as eight bytes each.
+var pack = []ent.AggregateFunc{packed(dependency.FieldID, "ids"), packed(dependency.FieldProjectID, "projects")}
+
+func packed(column, as string) ent.AggregateFunc {
+	return func(s *entsql.Selector) string {
+		list := "group_concat(" + s.C(column) + ")"
+		if s.Dialect() == dialect.Postgres {
+			list = "string_agg(int8send(" + s.C(column) + "), ''::bytea)"
+		}
+		return entsql.As(list, as)
+	}
+}
+
+// appendTo adds the entries to others.
+func (p packedEntries) appendTo(to []entry) ([]entry, error) {
+	next := nextText
+	if len(p.IDs) > 0 && p.IDs[0] == 0 { // a text begins with a digit, eight bytes with zero: no table has 2^56 rows
+		next = nextBytes
+	}
+	for len(p.IDs) > 0 {
+		var e entry
+		var err, err2 error
+		e.id, p.IDs, err = next(p.IDs)
+		e.project, p.Projects, err2 = next(p.Projects)
+		if err := errors.Join(err, err2); err != nil {
+			return nil, err
+		}
+		to = append(to, e)
+	}
+	return to, nil
+}
+
+func nextText(list []byte) (n int64, rest []byte, err error) {
+	number, rest, _ := bytes.Cut(list, []byte{','})
+	n, err = strconv.ParseInt(string(number), 10, 64)
+	return n, rest, err
+}
+
+func nextBytes(list []byte) (n int64, rest []byte, err error) {
+	if len(list) < 8 {
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	return int64(binary.BigEndian.Uint64(list)), list[8:], nil
+}
