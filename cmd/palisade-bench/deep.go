@@ -17,6 +17,10 @@ const (
 	deepWindow, jumpWindow, walkWindow = 50, 20, 100
 	// deepRounds are enough: a walk to a deep page is long.
 	deepRounds = 3
+	// jumpTurns are those of a round: jumps are short, and take turns with the skip by hand more often.
+	jumpTurns = 5
+	// jumpedSince is the first "since" of jumps: no other part of the bench asks for lists since then.
+	jumpedSince = 10_000_000
 )
 
 // deepFigures are those of the rounds, in microseconds.
@@ -71,6 +75,14 @@ func walkWindows(deep int) (size, last int) {
 	return size, deep - size + 1
 }
 
+// deepKind is one kind of requests of a round.
+type deepKind struct {
+	into     *sample // nil: not measured
+	server   meter
+	requests int
+	do       func(context.Context, int) error
+}
+
 // deepRound walks from the first page to the deep one, and sets the pages at the end of the walk against those at its
 // beginning: both are read once, one after the other, with the same filter, behind other pages of the same list. Then
 // it asks for page 0 again and again, and jumps: into a list for each page, and to the same pages of one list.
@@ -86,34 +98,34 @@ func (b *bench) deepRound(ctx context.Context, n, deep int, plain *child, hand *
 	from := func(first, since int) func(context.Context, int) error {
 		return ask(func(i int) pageQuery { return pageQuery{Status: "open", Page: first + i, Since: since} })
 	}
-	random := rand.New(rand.NewPCG(uint64(n), 2))
-	targets := make([]int, jumpWindow)
-	for i := range targets {
-		targets[i] = deep/2 + random.IntN(deep/2+1)
-	}
-	for _, kind := range []struct {
-		into     *sample // nil: not measured
-		server   meter
-		requests int
-		do       func(context.Context, int) error
-	}{
+	kinds := []deepKind{
 		// Whatever was asked before, both windows of the walk come after as many pages of the middle of a walk.
 		{nil, b.server, window, from(deep/2, 500+n)},
 		{&f.begin, b.server, window, from(0, walk)},
 		{nil, b.server, last - window, from(window, walk)},
 		{&f.walked, b.server, window, from(last, walk)},
 		{&f.first, b.server, deepWindow, ask(func(i int) pageQuery { return pageQuery{Status: "open", Since: 1000 + n*deepWindow + i} })},
-		{&f.jumped, b.server, jumpWindow, ask(func(i int) pageQuery {
-			return pageQuery{Status: "open", Page: targets[i], Since: 100_000 + n*deepWindow + i}
-		})},
-		{&f.jumpedAgain, b.server, jumpWindow, ask(func(i int) pageQuery {
-			return pageQuery{Status: "open", Page: targets[i], Since: 200_000 + n}
-		})},
-		{&f.byHand, plain, jumpWindow, func(ctx context.Context, i int) error {
-			values := url.Values{"page_size": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(targets[i] * pageSize)}}
-			return hand.get("/?"+values.Encode(), "", 0)(ctx)
-		}},
-	} {
+	}
+	for turn := n * jumpTurns; turn < (n+1)*jumpTurns; turn++ {
+		random := rand.New(rand.NewPCG(uint64(turn), 2))
+		targets := make([]int, jumpWindow)
+		for i := range targets {
+			targets[i] = deep/2 + random.IntN(deep/2+1)
+		}
+		kinds = append(kinds,
+			deepKind{&f.jumped, b.server, jumpWindow, ask(func(i int) pageQuery {
+				return pageQuery{Status: "open", Page: targets[i], Since: jumpedSince + turn*jumpWindow + i}
+			})},
+			deepKind{&f.byHand, plain, jumpWindow, func(ctx context.Context, i int) error {
+				values := url.Values{"page_size": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(targets[i] * pageSize)}}
+				return hand.get("/?"+values.Encode(), "", 0)(ctx)
+			}},
+			deepKind{&f.jumpedAgain, b.server, jumpWindow, ask(func(i int) pageQuery {
+				return pageQuery{Status: "open", Page: targets[i], Since: 2*jumpedSince + turn}
+			})},
+		)
+	}
+	for _, kind := range kinds {
 		cost, err := b.cost(ctx, kind.server, kind.requests, kind.do)
 		if err != nil {
 			return err

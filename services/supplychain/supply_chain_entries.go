@@ -21,14 +21,15 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// sizes remembers whether a condition chooses more than so many dependencies, which says how they are found. It may be outdated: that
-// costs time and changes no answer.
+// sizes remembers which conditions choose more than so many dependencies, so that it is not counted for each page. It may be outdated:
+// that costs time and changes no answer. That a condition chooses few is counted each time, in the state of the database that is
+// read: what is few is read as a whole.
 type sizes struct {
-	known *expirable.LRU[[sha256.Size]byte, bool]
+	many *expirable.LRU[[sha256.Size]byte, struct{}]
 }
 
 func newSizes() *sizes {
-	return &sizes{known: expirable.NewLRU[[sha256.Size]byte, bool](10_000, nil, 10*time.Minute)}
+	return &sizes{many: expirable.NewLRU[[sha256.Size]byte, struct{}](10_000, nil, 10*time.Minute)}
 }
 
 // atMost reports whether a condition is known by an index and chooses at most so many dependencies of all projects.
@@ -38,21 +39,18 @@ func (s *sizes) atMost(ctx context.Context, db *ent.Client, c condition, most in
 	}
 	deploymentID, _ := tenant.FromContext(ctx)
 	key := sha256.Sum256(fmt.Appendf(nil, "%d/%d/%s", deploymentID, most, c.named))
-	few, known := s.known.Get(key)
-	if known {
-		return few, nil
+	if _, many := s.many.Get(key); many {
+		return false, nil
 	}
 	those := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), c.by).Offset(most).Limit(1)
 	if c.one {
 		those.Order(dependency.ByID()) // that of the index, which PostgreSQL reads then
 	}
 	more, err := those.IDs(tenant.System(ctx))
-	if err != nil {
-		return false, err
+	if err == nil && len(more) > 0 {
+		s.many.Add(key, struct{}{})
 	}
-	few = len(more) == 0
-	s.known.Add(key, few)
-	return few, nil
+	return err == nil && len(more) == 0, err
 }
 
 // entry is what an index of lists tells of a dependency: where it is.

@@ -138,12 +138,18 @@ func (s *SupplyChain) choose(ctx context.Context, db *ent.Client, f *supplychain
 	if c.lead, err = c.atMost(ctx, db, c.limits.lookedUpFor(size)); err != nil || c.lead >= 0 {
 		return c, err
 	}
-	if c.lead = slices.IndexFunc(list, func(one condition) bool { return one.read }); c.lead >= 0 {
+	c.lead = slices.IndexFunc(list, func(one condition) bool { return one.read })
+	return c, nil
+}
+
+// together is the choice with a lead, if there are two conditions that choose so little that what both choose is soon found.
+func (c choice) together(ctx context.Context, db *ent.Client) (choice, error) {
+	if c.lead >= 0 || len(c.list) < 2 {
 		return c, nil
 	}
-	both, err := c.allAtMost(ctx, db, c.limits.together)
-	if len(both) > 1 {
-		c.lead = both[0]
+	all, err := c.allAtMost(ctx, db, c.limits.together)
+	if len(all) > 1 {
+		c.lead = all[0]
 	}
 	return c, err
 }
@@ -228,6 +234,10 @@ func (c choice) ordered() predicate.Dependency {
 // dependencies reads the dependencies of a choice, in their order: those behind a cursor, at most so many. What no condition chooses few
 // of is likely to be among the next ones.
 func (c choice) dependencies(ctx context.Context, db *ent.Client, cursor int64, most int) ([]*ent.Dependency, error) {
+	c, err := c.together(ctx, db)
+	if err != nil {
+		return nil, err
+	}
 	next, ordered := dependency.IDGT(cursor), c.ordered()
 	if c.lead >= 0 || ordered == nil && (len(c.list) == 0 || c.ofProjects()) {
 		return c.behind(ctx, db, cursor, most)
@@ -311,10 +321,12 @@ type repository struct {
 // repositories reads what has the dependencies of a choice, by id: behind a cursor, at most so many. Entries of an index say where they are;
 // what every condition chooses too many of is likely to be in the next projects.
 func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, most int) ([]repository, error) {
-	behind := dependency.ProjectIDGT(cursor)
-	lead := c.lead
+	c, err := c.together(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	behind, lead := dependency.ProjectIDGT(cursor), c.lead
 	if lead < 0 && !c.ofProjects() {
-		var err error
 		if lead, err = c.atMost(ctx, db, c.limits.sortable); err != nil {
 			return nil, err
 		}
@@ -326,7 +338,7 @@ func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, 
 		return repositories(ctx, db, most, c.where(-1), behind)
 	}
 	var last []int64
-	err := db.Dependency.Query().Where(behind).Order(dependency.ByProjectID(), dependency.ByID()).Offset(min(c.limits.ofRepository*most, c.limits.sortable)).Limit(1).
+	err = db.Dependency.Query().Where(behind).Order(dependency.ByProjectID(), dependency.ByID()).Offset(min(c.limits.ofRepository*most, c.limits.sortable)).Limit(1).
 		Select(dependency.FieldProjectID).Scan(ctx, &last)
 	if err != nil {
 		return nil, err

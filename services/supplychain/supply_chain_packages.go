@@ -39,13 +39,17 @@ func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplyc
 	few := false
 	var chosen condition
 	if packages := distinct(f.GetPackageFilters()); len(packages) > 0 {
-		options, err := ofEachPackage(ctx, db, s.limits.fewNames, packages)
+		entries := s.limits.sortable
+		if len(where) > 0 || len(f.GetEcosystem()) > 0 {
+			entries = 0 // they are not all that is asked
+		}
+		options, err := s.ofEachPackage(ctx, db, packages, entries)
 		if err != nil {
 			return nil, err
 		}
 		if names, few = options.names(s.limits.fewNames); few {
-			if few = len(where) == 0 && len(f.GetEcosystem()) == 0; few {
-				if chosen.entries, chosen.read, err = options.entries(ctx, db, s.sizes, s.limits.sortable); err != nil {
+			if few = entries > 0; few {
+				if chosen.entries, chosen.read, err = options.entries(ctx, db, s.sizes, entries); err != nil {
 					return nil, err
 				}
 			}
@@ -260,7 +264,10 @@ func (o packageOptions) entries(ctx context.Context, db *ent.Client, sizes *size
 	}
 	for _, one := range o {
 		if !one.read {
-			c := condition{by: dependency.And(packageByIndex(one.names), store.Unindexed(one.chosen())), named: canonical(one.filter)}
+			c := condition{by: packageByIndex(one.names), named: canonical(one.filter)}
+			if one.version != nil {
+				c.by = dependency.And(c.by, store.Unindexed(one.version))
+			}
 			if few, err := sizes.atMost(ctx, db, c, most); !few || err != nil {
 				return nil, false, err
 			}
@@ -277,12 +284,13 @@ func (o packageOptions) entries(ctx context.Context, db *ent.Client, sizes *size
 }
 
 // ofEachPackage are the options of package filters, without those that no dependency meets. Databases cannot order versions: where a
-// filter has bounds, the versions that there are of its packages are read first, and those within remain.
-func ofEachPackage(ctx context.Context, db *ent.Client, fewNames int, packages []*supplychainv1.PackageFilter) (options packageOptions, err error) {
+// filter has bounds, the versions that there are of its packages are read first, and those within remain; with them the entries of the
+// dependencies that have them, as long as there are no more than so many.
+func (s *SupplyChain) ofEachPackage(ctx context.Context, db *ent.Client, packages []*supplychainv1.PackageFilter, entries int) (options packageOptions, err error) {
 	for _, f := range packages {
 		o := packageOption{names: []string{f.GetName()}, part: f.GetName(), filter: f}
 		if !f.GetExactNameMatch() { // nobody needs to be asked for a name that is known: the index of packages will tell
-			names, few, err := packageNames(ctx, db, fewNames, predicate.DependencyPackage(nameHas(o.part)))
+			names, few, err := packageNames(ctx, db, s.limits.fewNames, predicate.DependencyPackage(nameHas(o.part)))
 			if err != nil {
 				return nil, err
 			}
@@ -296,11 +304,18 @@ func ofEachPackage(ctx context.Context, db *ent.Client, fewNames int, packages [
 			o.version = dependency.Version(exact)
 		}
 		if f.GetVersionLowerBound() != "" || f.GetVersionUpperBound() != "" {
-			within, entries, err := versionsWithin(ctx, db, f, o)
+			if o.names != nil && entries > 0 {
+				those := condition{by: packageByIndex(o.names), named: canonical(&supplychainv1.PackageFilter{Name: f.GetName(), ExactNameMatch: f.GetExactNameMatch()})}
+				if o.read, err = s.sizes.atMost(ctx, db, those, entries); err != nil {
+					return nil, err
+				}
+			}
+			within, found, err := versionsWithin(ctx, db, f, o)
 			if err != nil {
 				return nil, err
 			}
-			o.read, o.entries = o.names != nil, entries
+			o.entries = found
+			entries -= len(found)
 			if len(within) == 0 {
 				continue
 			}
@@ -315,7 +330,7 @@ func ofEachPackage(ctx context.Context, db *ent.Client, fewNames int, packages [
 }
 
 // versionsWithin are the versions within the bounds of a filter, of the dependencies that it finds without them: each behind its
-// ecosystem and a slash. entries are those of the dependencies that have them, where the names of the packages are known.
+// ecosystem and a slash. entries are those of the dependencies that have them, if they are to be read.
 func versionsWithin(ctx context.Context, db *ent.Client, f *supplychainv1.PackageFilter, o packageOption) (within []string, entries []entry, err error) {
 	var versions []struct {
 		Ecosystem string `sql:"ecosystem"`
@@ -324,7 +339,7 @@ func versionsWithin(ctx context.Context, db *ent.Client, f *supplychainv1.Packag
 		Projects  []byte `sql:"projects"`
 	}
 	group := db.Dependency.Query().Where(o.chosen()).GroupBy(dependency.FieldEcosystem, dependency.FieldVersion)
-	if o.names != nil {
+	if o.read {
 		group.Aggregate(pack...)
 	}
 	if err := group.Scan(ctx, &versions); err != nil {

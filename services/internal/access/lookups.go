@@ -3,16 +3,22 @@ package access
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"sync"
 	"time"
 )
 
-// lookupTimeout ends a look-up that is made for several calls; one that is made for one call ends with it.
-const lookupTimeout = 10 * time.Second
+const (
+	// lookupPatience is how long a call waits for a look-up that it shares with others before it looks up the token itself.
+	lookupPatience = time.Second
+	// lookupTimeout ends a shared look-up; one that is made for one call ends with it.
+	lookupTimeout = 10 * time.Second
+)
 
 // lookups finds tokens. Calls that come with a token while it is looked up for another one share the look-up after it: that one
 // begins when all of them have come, so that nobody is told what was true before he asked. Under load most calls of a busy
-// token share one, and the database is asked a fraction of the times.
+// token share one, and the database is asked a fraction of the times. Who gets none, because it fails or takes too long, makes
+// his own, so that no call fails by another one's.
 type lookups struct {
 	find    func(ctx context.Context, hash []byte) (*tokenRow, error)
 	mu      sync.Mutex
@@ -23,7 +29,7 @@ type lookups struct {
 type lookup struct {
 	row  *tokenRow
 	err  error
-	done chan struct{} // nil where only the call that makes it waits for it
+	done chan struct{} // of a shared one
 	next *lookup       // that of the calls that have come since it began
 }
 
@@ -37,43 +43,63 @@ func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 	l.mu.Lock()
 	running := l.running[key]
 	if running == nil {
-		mine := &lookup{}
-		l.running[key] = mine
+		alone := &lookup{}
+		l.running[key] = alone
 		l.mu.Unlock()
-		l.run(ctx, key, mine)
-		return mine.row, mine.err
+		defer func() {
+			if next := l.end(key, alone); next != nil {
+				go l.share(context.WithoutCancel(ctx), key, next)
+			}
+		}()
+		return l.find(ctx, hash)
 	}
 	if running.next == nil {
 		running.next = &lookup{done: make(chan struct{})}
 	}
 	shared := running.next
 	l.mu.Unlock()
+	patience := time.NewTimer(lookupPatience)
+	defer patience.Stop()
 	select {
 	case <-shared.done:
-		return shared.row, shared.err
+		if shared.err == nil {
+			return shared.row, nil
+		}
+	case <-patience.C:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	return l.find(ctx, hash)
 }
 
-// run makes a look-up, and then has the next one made, if anybody waits for it.
-func (l *lookups) run(ctx context.Context, key [sha256.Size]byte, this *lookup) {
-	this.row, this.err = l.find(ctx, key[:])
+// share makes a look-up for all who wait for it, and then the next one, until nobody waits.
+func (l *lookups) share(ctx context.Context, key [sha256.Size]byte, this *lookup) {
+	for this != nil {
+		this.row, this.err = l.findShared(ctx, key[:])
+		close(this.done)
+		this = l.end(key, this)
+	}
+}
+
+func (l *lookups) findShared(ctx context.Context, hash []byte) (row *tokenRow, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil { // those who wait panic themselves, where it is reported
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return l.find(ctx, hash)
+}
+
+// end has the next look-up take the place of one that has ended, and returns it; nil when nobody waits.
+func (l *lookups) end(key [sha256.Size]byte, this *lookup) *lookup {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if this.next == nil {
 		delete(l.running, key)
 	} else {
 		l.running[key] = this.next
 	}
-	l.mu.Unlock()
-	if this.done != nil {
-		close(this.done)
-	}
-	if this.next != nil {
-		go func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
-			defer cancel()
-			l.run(ctx, key, this.next)
-		}()
-	}
+	return this.next
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"pgregory.net/rapid"
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
@@ -175,6 +176,23 @@ func FuzzAffects(f *testing.F) {
 		Affects(affected, ecosystem, version)
 		if trimmed := strings.TrimSpace(version); !Affects(&storev1.AffectedVersions{Versions: []string{other, trimmed}}, ecosystem, version) {
 			t.Fatalf("%q is listed", version)
+		}
+	})
+}
+
+// TestWithinManyVersions asks one function about many versions, as filters do: it must answer as one that is made for each, whose
+// bounds nobody has compared before.
+func TestWithinManyVersions(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		versions := rapid.StringMatching(`v?[0-9]{1,2}(\.[0-9]{1,2}){0,3}([-.]?(rc|alpha|beta|SNAPSHOT|dev|post)[.]?[0-9]?)?|nothing|`)
+		lower, upper := versions.Draw(t, "lower"), versions.Draw(t, "upper")
+		within := Within(lower, upper)
+		for range rapid.IntRange(2, 20).Draw(t, "versions") {
+			ecosystem, version := rapid.SampledFrom(Ecosystems).Draw(t, "ecosystem"), versions.Draw(t, "version")
+			if got, want := within(ecosystem, version), Within(lower, upper)(ecosystem, version); got != want {
+				t.Fatalf("%s %q between %q and %q: %v, want %v", ecosystem, version, lower, upper, got, want)
+			}
 		}
 	})
 }
