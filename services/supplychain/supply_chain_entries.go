@@ -21,15 +21,28 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// sizes remembers which conditions choose more than so many dependencies, so that it is not counted for each page. It may be outdated:
-// that costs time and changes no answer. That a condition chooses few is counted each time, in the state of the database that is
-// read: what is few is read as a whole.
+// sizes remembers whether a condition chooses at most so many dependencies, so that it is not counted for each page. It may be outdated:
+// that costs time and changes no answer.
 type sizes struct {
-	many *expirable.LRU[[sha256.Size]byte, struct{}]
+	known *expirable.LRU[[sha256.Size]byte, counted]
 }
 
+// counted is what was found when a condition was counted.
+type counted struct {
+	few bool
+	at  time.Time
+}
+
+const (
+	// manyKept is how long it is remembered that a condition chooses many.
+	manyKept = 10 * time.Minute
+	// fewKept is how long it is remembered that it chooses few, which are read as a whole: as long as a client takes from one page to the
+	// next, and scans cannot bring many in the meantime.
+	fewKept = 10 * time.Second
+)
+
 func newSizes() *sizes {
-	return &sizes{many: expirable.NewLRU[[sha256.Size]byte, struct{}](10_000, nil, 10*time.Minute)}
+	return &sizes{known: expirable.NewLRU[[sha256.Size]byte, counted](10_000, nil, manyKept)}
 }
 
 // atMost reports whether a condition is known by an index and chooses at most so many dependencies of all projects.
@@ -38,19 +51,22 @@ func (s *sizes) atMost(ctx context.Context, db *ent.Client, c condition, most in
 		return c.read && len(c.entries) <= most, nil
 	}
 	deploymentID, _ := tenant.FromContext(ctx)
-	key := sha256.Sum256(fmt.Appendf(nil, "%d/%d/%s", deploymentID, most, c.named))
-	if _, many := s.many.Get(key); many {
-		return false, nil
+	// What the caller sees is in the key because conditions name the versions that he sees.
+	key := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%d/%s", deploymentID, tenant.Visibility(ctx), most, c.named))
+	if last, ok := s.known.Get(key); ok && (!last.few || time.Since(last.at) < fewKept) {
+		return last.few, nil
 	}
 	those := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), c.by).Offset(most).Limit(1)
 	if c.one {
 		those.Order(dependency.ByID()) // that of the index, which PostgreSQL reads then
 	}
 	more, err := those.IDs(tenant.System(ctx))
-	if err == nil && len(more) > 0 {
-		s.many.Add(key, struct{}{})
+	if err != nil {
+		return false, err
 	}
-	return err == nil && len(more) == 0, err
+	few = len(more) == 0
+	s.known.Add(key, counted{few, time.Now()})
+	return few, nil
 }
 
 // entry is what an index of lists tells of a dependency: where it is.
