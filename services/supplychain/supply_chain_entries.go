@@ -119,15 +119,15 @@ func packed(column, as string) ent.AggregateFunc {
 
 // appendTo adds the entries to others.
 func (p packedEntries) appendTo(to []entry) ([]entry, error) {
-	next := nextText
-	if len(p.IDs) > 0 && p.IDs[0] == 0 { // a text begins with a digit, eight bytes with zero: no table has 2^56 rows
+	ids, projects, next := p.IDs, p.Projects, nextText
+	if len(ids) > 0 && ids[0] == 0 { // a text begins with a digit, eight bytes with zero: no table has 2^56 rows
 		next = nextBytes
 	}
-	for len(p.IDs) > 0 {
+	for len(ids) > 0 {
 		var e entry
 		var err, err2 error
-		e.id, p.IDs, err = next(p.IDs)
-		e.project, p.Projects, err2 = next(p.Projects)
+		e.id, ids, err = next(ids)
+		e.project, projects, err2 = next(projects)
 		if err := errors.Join(err, err2); err != nil {
 			return nil, err
 		}
