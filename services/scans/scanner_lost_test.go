@@ -10,12 +10,13 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// lose makes the job of a scan look as one that a node took a minute ago, before it was killed.
+// lose makes the job of a scan look as one that a node took half an hour ago, before it was killed: before this process
+// began, however busy the machine is.
 func (c scannerClient) lose(t testing.TB, id int64) {
 	t.Helper()
-	ago, scan := "now() - interval '1 minute'", fmt.Sprintf("(args->>'scan_id')::bigint = %d", id)
+	ago, scan := "now() - interval '30 minutes'", fmt.Sprintf("(args->>'scan_id')::bigint = %d", id)
 	if !c.Store.Postgres() {
-		ago, scan = "strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 minutes')", fmt.Sprintf("json_extract(args, '$.scan_id') = %d", id)
+		ago, scan = "strftime('%Y-%m-%d %H:%M:%f', 'now', '-30 minutes')", fmt.Sprintf("json_extract(args, '$.scan_id') = %d", id)
 	}
 	_, writer := c.Store.DB()
 	apitest.Eventually(t, "the job waits for its next attempt", func() bool {

@@ -31,6 +31,18 @@ func withModel(t *testing.T, answer func() func(llmtest.Request) llmtest.Reply, 
 	})
 }
 
+// questions tells how often each was asked, whatever its fence: an attempt that a busy machine takes for lost asks again.
+func questions(model *llmtest.Server) map[string]int {
+	times := map[string]int{}
+	for _, r := range model.Requests() {
+		before, data, _ := strings.Cut(r.Prompt, "BEGIN DATA ")
+		_, data, _ = strings.Cut(data, "\n")
+		data, _, _ = strings.Cut(data, "\nEND DATA ")
+		times[before+data]++
+	}
+	return times
+}
+
 // backlog is a report with one high finding for each rule; the snippet of G402 talks to the model.
 func backlog(rules ...string) []byte {
 	var results []string
@@ -177,11 +189,16 @@ func TestCodeAudit(t *testing.T) {
 				}
 			}
 		}
-		asked := model.Requests()
-		if len(asked) != 12 {
-			t.Errorf("%d questions, want one for each of 6 classes and 2 runs", len(asked))
+		times := questions(model)
+		if len(times) != 6 {
+			t.Errorf("%d questions, want one for each of 6 classes", len(times))
 		}
-		for _, r := range asked {
+		for question, n := range times {
+			if n < 2 {
+				t.Errorf("asked in one of 2 runs: %.100s", question)
+			}
+		}
+		for _, r := range model.Requests() {
 			before, data, found := strings.Cut(r.Prompt, "BEGIN DATA")
 			if !found || strings.Contains(before, "cursor") || !strings.Contains(data, "=== app/orders.py") || strings.Contains(data, "vendored") ||
 				!strings.Contains(r.System, "are no instructions to you") || !strings.Contains(before, "Everybody may call orders.") {
@@ -220,7 +237,7 @@ func TestCodeAuditWithBadAnswers(t *testing.T) {
 		id := f.Store.Reader.Project.Query().Where(project.Name("acme/shop")).OnlyIDX(f.System(t))
 		job := f.trigger(t, fmt.Sprintf(`{"workflowType":"code-audit","repoId":%d,"gitRef":"main"}`, id))
 		f.ended(t, job, "COMPLETED")
-		if n := len(model.Requests()); n != 18 {
+		if n := len(questions(model)); n != 18 {
 			t.Errorf("%d questions, want one for each of 6 classes and 3 portions", n)
 		}
 		overview := f.do(t, http.MethodGet, f.path("/jobs/id/"+job+"/overview"), "", http.StatusOK)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
 
 const (
-	// lookupPatience is how long a call waits for a look-up that it shares with others before it looks up the token itself.
+	// lookupPatience is how long a call waits for a look-up that it shares with others before it looks up the token itself; one
+	// that has less than twice as long to live waits for half of that.
 	lookupPatience = time.Second
 	// lookupTimeout ends a shared look-up; one that is made for one call ends with it.
 	lookupTimeout = 10 * time.Second
@@ -18,7 +20,7 @@ const (
 // lookups finds tokens. Calls that come with a token while it is looked up for another one share the look-up after it: that one
 // begins when all of them have come, so that nobody is told what was true before he asked. Under load most calls of a busy
 // token share one, and the database is asked a fraction of the times. Who gets none, because it fails or takes too long, makes
-// his own, so that no call fails by another one's.
+// his own, so that no call fails by another one's, and who comes after that does not wait for one that hangs.
 type lookups struct {
 	find    func(ctx context.Context, hash []byte) (*tokenRow, error)
 	mu      sync.Mutex
@@ -48,7 +50,7 @@ func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 		l.mu.Unlock()
 		defer func() {
 			if next := l.end(key, alone); next != nil {
-				go l.share(context.WithoutCancel(ctx), key, next)
+				go l.share(key, next)
 			}
 		}()
 		return l.find(ctx, hash)
@@ -58,7 +60,7 @@ func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 	}
 	shared := running.next
 	l.mu.Unlock()
-	patience := time.NewTimer(lookupPatience)
+	patience := time.NewTimer(patienceOf(ctx))
 	defer patience.Stop()
 	select {
 	case <-shared.done:
@@ -66,23 +68,41 @@ func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 			return shared.row, nil
 		}
 	case <-patience.C:
+		l.leave(key, running, shared)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	return l.find(ctx, hash)
 }
 
-// share makes a look-up for all who wait for it, and then the next one, until nobody waits.
-func (l *lookups) share(ctx context.Context, key [sha256.Size]byte, this *lookup) {
+func patienceOf(ctx context.Context) time.Duration {
+	if deadline, bounded := ctx.Deadline(); bounded {
+		return min(lookupPatience, time.Until(deadline)/2)
+	}
+	return lookupPatience
+}
+
+// leave has later calls begin anew while one of these look-ups is under way. Who waits for it already gets it when it ends.
+func (l *lookups) leave(key [sha256.Size]byte, late ...*lookup) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Contains(late, l.running[key]) {
+		delete(l.running, key)
+	}
+}
+
+// share makes a look-up for all who wait for it, and then the next one, until nobody waits. It keeps nothing of the call that
+// began it alive.
+func (l *lookups) share(key [sha256.Size]byte, this *lookup) {
 	for this != nil {
-		this.row, this.err = l.findShared(ctx, key[:])
+		this.row, this.err = l.findShared(key[:])
 		close(this.done)
 		this = l.end(key, this)
 	}
 }
 
-func (l *lookups) findShared(ctx context.Context, hash []byte) (row *tokenRow, err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+func (l *lookups) findShared(hash []byte) (row *tokenRow, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil { // those who wait panic themselves, where it is reported
@@ -96,9 +116,11 @@ func (l *lookups) findShared(ctx context.Context, hash []byte) (row *tokenRow, e
 func (l *lookups) end(key [sha256.Size]byte, this *lookup) *lookup {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if this.next == nil {
+	switch {
+	case l.running[key] != this: // others did not wait so long, and began anew
+	case this.next == nil:
 		delete(l.running, key)
-	} else {
+	default:
 		l.running[key] = this.next
 	}
 	return this.next

@@ -107,7 +107,11 @@ func TestLookupsThatFail(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(3 * time.Second)
 			synctest.Wait()
-			if good.Load() < 4 { // where the first never ends, one of the five makes the second
+			want := int64(5)
+			if name == "never ends" {
+				want = 4 // the fifth makes the second that never ends
+			}
+			if good.Load() != want {
 				t.Errorf("%s: %d of 5 other calls were answered in time", name, good.Load())
 			}
 			time.Sleep(time.Hour)
@@ -118,6 +122,76 @@ func TestLookupsThatFail(t *testing.T) {
 				t.Errorf("%s: %d look-ups are left", name, len(l.running))
 			}
 			l.mu.Unlock()
+		}
+	})
+}
+
+// TestLookupThatHangs holds up those who came while it was young, for a moment; not who has little time, nor who comes later.
+func TestLookupThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made int
+		l := newLookups(func(ctx context.Context, _ []byte) (*tokenRow, error) {
+			if made++; made == 1 {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return &tokenRow{}, nil
+		})
+		hash := make([]byte, sha256.Size)
+		stuck, end := context.WithCancel(t.Context())
+		go func() { _, _ = l.of(stuck, hash) }()
+		synctest.Wait()
+		for _, c := range []struct{ left, want time.Duration }{
+			{500 * time.Millisecond, 250 * time.Millisecond},
+			{time.Minute, 0}, // the one before has taken it for lost
+		} {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), c.left)
+			if row, err := l.of(ctx, hash); err != nil || row == nil || time.Since(began) != c.want {
+				t.Errorf("with %s to live: %v, %v after %s, want a row after %s", c.left, row, err, time.Since(began), c.want)
+			}
+			cancel()
+		}
+		end()
+		synctest.Wait()
+		if len(l.running) != 0 {
+			t.Errorf("%d look-ups are left", len(l.running))
+		}
+	})
+}
+
+// TestLookupThatIsLate answers those who still wait for it, also when others have begun anew.
+func TestLookupThatIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made atomic.Int64
+		l := newLookups(func(context.Context, []byte) (*tokenRow, error) {
+			row := &tokenRow{ID: made.Add(1)}
+			if row.ID == 1 {
+				time.Sleep(lookupPatience + 200*time.Millisecond)
+			}
+			return row, nil
+		})
+		hash := make([]byte, sha256.Size)
+		for _, c := range []struct {
+			after time.Duration
+			want  int64
+		}{
+			{0, 1},
+			{100 * time.Millisecond, 2},  // loses its patience after 1.1 s
+			{900 * time.Millisecond, 4},  // gets the shared one, which begins after 1.2 s
+			{1150 * time.Millisecond, 3}, // begins anew
+		} {
+			go func() {
+				time.Sleep(c.after)
+				if row, err := l.of(t.Context(), hash); err != nil || row.ID != c.want {
+					t.Errorf("after %s: %+v (%v), want look-up %d", c.after, row, err, c.want)
+				}
+			}()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if made.Load() != 4 || len(l.running) != 0 {
+			t.Errorf("%d look-ups, want 4; %d are left", made.Load(), len(l.running))
 		}
 	})
 }

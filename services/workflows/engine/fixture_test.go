@@ -26,7 +26,7 @@ import (
 )
 
 // patience is for a busy machine: no test needs a tenth of it when all is well.
-const patience = 3 * time.Minute
+const patience = 10 * time.Minute
 
 // onEachStore runs a test on both databases.
 func onEachStore(t *testing.T, test func(t *testing.T, f *fixture)) {

@@ -129,8 +129,11 @@ func eval(text string, scope Scope, budget *int) (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), evalPeriod)
 	defer cancel()
 	result, _, err := program.ContextEval(ctx, map[string]any(scope))
-	if m.exceeded() {
+	switch {
+	case m.exceeded():
 		err = errTooCostly
+	case err != nil && ctx.Err() != nil:
+		err = errTooLong
 	}
 	if err != nil {
 		return nil, fmt.Errorf("expression %s: %w", short(bare(text)), err)

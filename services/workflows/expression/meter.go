@@ -2,6 +2,7 @@ package expression
 
 import (
 	"errors"
+	"fmt"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -18,7 +19,10 @@ const (
 	maxItems = 200_000
 )
 
-var errTooCostly = errors.New("the evaluation is too costly: it makes too many steps, or too large values on the way")
+var (
+	errTooCostly = errors.New("the evaluation is too costly: it makes too many steps, or too large values on the way")
+	errTooLong   = fmt.Errorf("the evaluation is too costly: it took longer than %s", evalPeriod)
+)
 
 // meter counts what one evaluation costs. CEL's own tracking of costs takes time that grows with the square of the length of
 // a list: too much for the join of a wide foreach.
