@@ -193,9 +193,10 @@ func (c choice) allAtMost(ctx context.Context, db *ent.Client, most int) (all []
 	return all, nil
 }
 
-// entriesOf reads the entries that a lead has in its index, in no order. Of many only those remain that other conditions have, too.
-func (c choice) entriesOf(ctx context.Context, db *ent.Client, lead int) ([]entry, error) {
-	entries, err := c.list[lead].readEntries(ctx, db)
+// entriesOf reads the entries that a lead has in its index, in no order: packIDs or packAll of them. Of many only those remain that other
+// conditions have, too.
+func (c choice) entriesOf(ctx context.Context, db *ent.Client, lead int, pack []ent.AggregateFunc) ([]entry, error) {
+	entries, err := c.list[lead].readEntries(ctx, db, pack)
 	if err != nil || len(entries) <= c.limits.window() {
 		return entries, err
 	}
@@ -207,7 +208,7 @@ func (c choice) entriesOf(ctx context.Context, db *ent.Client, lead int) ([]entr
 		if i == lead || len(entries) <= c.limits.window() {
 			continue
 		}
-		other, err := c.list[i].readEntries(ctx, db)
+		other, err := c.list[i].readEntries(ctx, db, packIDs)
 		if err != nil {
 			return nil, err
 		}
@@ -283,7 +284,7 @@ func (c choice) behind(ctx context.Context, db *ent.Client, cursor int64, most i
 
 // dependenciesByEntries reads dependencies by the entries of a lead: in windows, in their order.
 func (c choice) dependenciesByEntries(ctx context.Context, db *ent.Client, lead int, cursor int64, most int) (rows []*ent.Dependency, err error) {
-	entries, err := c.entriesOf(ctx, db, lead)
+	entries, err := c.entriesOf(ctx, db, lead, packIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -356,7 +357,7 @@ func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, 
 
 // repositoriesByEntries reads what has dependencies that a lead chooses, whose entries say in which projects they are.
 func (c choice) repositoriesByEntries(ctx context.Context, db *ent.Client, lead int, cursor int64, most int) (found []repository, err error) {
-	entries, err := c.entriesOf(ctx, db, lead)
+	entries, err := c.entriesOf(ctx, db, lead, packAll)
 	if err != nil {
 		return nil, err
 	}
@@ -397,7 +398,7 @@ func (c choice) ofProject(ctx context.Context, db *ent.Client, id int64) (predic
 	if c.lead < 0 {
 		return dependency.And(dependency.ProjectID(id), c.where(-1)), nil
 	}
-	entries, err := c.entriesOf(ctx, db, c.lead)
+	entries, err := c.entriesOf(ctx, db, c.lead, packAll)
 	if err != nil {
 		return nil, err
 	}

@@ -271,7 +271,7 @@ func (o packageOptions) entries(ctx context.Context, db *ent.Client, sizes *size
 			if few, err := sizes.atMost(ctx, db, c, most); !few || err != nil {
 				return nil, false, err
 			}
-			if one.entries, err = c.readEntries(ctx, db); err != nil {
+			if one.entries, err = c.readEntries(ctx, db, packAll); err != nil {
 				return nil, false, err
 			}
 		}
@@ -340,7 +340,7 @@ func versionsWithin(ctx context.Context, db *ent.Client, f *supplychainv1.Packag
 	}
 	group := db.Dependency.Query().Where(o.chosen()).GroupBy(dependency.FieldEcosystem, dependency.FieldVersion)
 	if o.read {
-		group.Aggregate(pack...)
+		group.Aggregate(packAll...)
 	}
 	if err := group.Scan(ctx, &versions); err != nil {
 		return nil, nil, err
