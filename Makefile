@@ -8,7 +8,10 @@ GO ?= go
 export CGO_ENABLED := 1
 # Without directories in what is built, the test that upgrades from an earlier version, whose source lies elsewhere, finds most of it
 # in Go's cache.
-export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
+export GOFLAGS := $(shell $(GO) env GOFLAGS)
+ifeq ($(filter -trimpath%,$(GOFLAGS)),)
+GOFLAGS += -trimpath
+endif
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS := -X github.com/palisade/palisade/services.Version=$(VERSION)

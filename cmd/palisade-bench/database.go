@@ -75,7 +75,7 @@ func (d *database) open() (err error) {
 		d.DB, err = sql.Open("sqlite3", sqliteDSN(filepath.Join(d.dir, sqliteFile), "FULL"))
 	}
 	if err == nil {
-		// As many as the server keeps: connections that come and go would lose their prepared statements.
+		// All that are open are kept: connections that come and go would lose their prepared statements.
 		d.SetMaxOpenConns(connections)
 		d.SetMaxIdleConns(connections)
 	}

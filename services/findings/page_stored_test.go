@@ -112,11 +112,20 @@ func setURL(t *testing.T, s *apitest.Server) {
 	}
 }
 
-// TestListShowsTextsAtOnce: a node that has shown a rule and a project shows what another node makes of them.
+// TestListShowsTextsAtOnce: a node that has shown a rule and a project shows what is made of them.
 func TestListShowsTextsAtOnce(t *testing.T) {
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) { textsAtOnce(t, s, s) })
+}
+
+// TestListShowsTextsOfOtherNodesAtOnce: … also by another node.
+func TestListShowsTextsOfOtherNodesAtOnce(t *testing.T) {
 	database := storetest.Postgres(t)
 	one := apitest.Start(t, func(c *services.Config) { c.Database = database })
-	two := apitest.Start(t, func(c *services.Config) { c.Database, c.Data = database, one.Config.Data })
+	textsAtOnce(t, one, apitest.Start(t, func(c *services.Config) { c.Database, c.Data = database, one.Config.Data }))
+}
+
+func textsAtOnce(t *testing.T, one, two *apitest.Server) {
+	t.Helper()
 	one.Upload(t, "acme/web", "main", reportSaying("old text"), "commit", commit)
 	for _, node := range []*apitest.Server{one, two} {
 		if body := node.Get(t, listPath); !strings.Contains(body, `"message":"old text"`) || !strings.Contains(body, `"line_of_code_url":""`) {

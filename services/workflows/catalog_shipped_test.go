@@ -11,10 +11,13 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/workflowattempt"
+	"github.com/palisade/palisade/ent/workflowrun"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
 	"github.com/palisade/palisade/services/scm/clone/clonetest"
+	"github.com/palisade/palisade/services/workflows/engine"
 )
 
 // withModel runs a test on both databases, each with a server and a model of its own.
@@ -31,16 +34,22 @@ func withModel(t *testing.T, answer func() func(llmtest.Request) llmtest.Reply, 
 	})
 }
 
-// questions tells how often each was asked, whatever its fence: an attempt that a busy machine takes for lost asks again.
-func questions(model *llmtest.Server) map[string]int {
-	times := map[string]int{}
-	for _, r := range model.Requests() {
+// asked requires that the newest run put so many questions to the model, behind the first ones of other runs: each once, whatever its
+// fence, and again only by an attempt that a busy machine took for lost.
+func (f flow) asked(t *testing.T, model *llmtest.Server, others, want int) {
+	t.Helper()
+	asked, different := model.Requests()[others:], map[string]bool{}
+	for _, r := range asked {
 		before, data, _ := strings.Cut(r.Prompt, "BEGIN DATA ")
 		_, data, _ = strings.Cut(data, "\n")
 		data, _, _ = strings.Cut(data, "\nEND DATA ")
-		times[before+data]++
+		different[before+data] = true
 	}
-	return times
+	run := f.Store.Reader.WorkflowRun.Query().Order(ent.Desc(workflowrun.FieldID)).FirstIDX(f.System(t))
+	lost := f.Store.Reader.WorkflowAttempt.Query().Where(workflowattempt.RunID(run), workflowattempt.StatusNEQ(engine.Succeeded)).CountX(f.System(t))
+	if len(different) != want || len(asked) > want+lost {
+		t.Errorf("%d questions, %d different ones, want each of %d once and at most %d again", len(asked), len(different), want, lost)
+	}
 }
 
 // backlog is a report with one high finding for each rule; the snippet of G402 talks to the model.
@@ -176,9 +185,12 @@ func TestCodeAudit(t *testing.T) {
 			t.Errorf("without a project: %s", got)
 		}
 		start := fmt.Sprintf(`{"workflowType":"code-audit","repoId":%d,"gitRef":"main","inputs":{"context":"Everybody may call orders."}}`, id)
+		asked := 0
 		for range 2 { // the second time finds the same again
 			job := f.trigger(t, start)
 			f.ended(t, job, "COMPLETED")
+			f.asked(t, model, asked, 6) // classes
+			asked = len(model.Requests())
 			if got := f.issues(t); len(got) != 1 || got[0] != (foundIssue{"SQL injection in orders", "SEVERITY_HIGH", "DETECTION_STATE_DETECTED"}) {
 				t.Errorf("issues are %+v", got)
 			}
@@ -187,15 +199,6 @@ func TestCodeAudit(t *testing.T) {
 				if !strings.Contains(overview, part) {
 					t.Errorf("the overview lacks %s: %s", part, overview)
 				}
-			}
-		}
-		times := questions(model)
-		if len(times) != 6 {
-			t.Errorf("%d questions, want one for each of 6 classes", len(times))
-		}
-		for question, n := range times {
-			if n < 2 {
-				t.Errorf("asked in one of 2 runs: %.100s", question)
 			}
 		}
 		for _, r := range model.Requests() {
@@ -237,9 +240,7 @@ func TestCodeAuditWithBadAnswers(t *testing.T) {
 		id := f.Store.Reader.Project.Query().Where(project.Name("acme/shop")).OnlyIDX(f.System(t))
 		job := f.trigger(t, fmt.Sprintf(`{"workflowType":"code-audit","repoId":%d,"gitRef":"main"}`, id))
 		f.ended(t, job, "COMPLETED")
-		if n := len(questions(model)); n != 18 {
-			t.Errorf("%d questions, want one for each of 6 classes and 3 portions", n)
-		}
+		f.asked(t, model, 0, 6*3) // classes and portions
 		overview := f.do(t, http.MethodGet, f.path("/jobs/id/"+job+"/overview"), "", http.StatusOK)
 		if !strings.Contains(overview, `"totalFindings":180`) {
 			t.Errorf("the overview lacks the 180 findings: %.300s", overview)

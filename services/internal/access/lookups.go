@@ -60,7 +60,8 @@ func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 	}
 	shared := running.next
 	l.mu.Unlock()
-	patience := time.NewTimer(patienceOf(ctx))
+	wait := patienceOf(ctx)
+	patience := time.NewTimer(wait)
 	defer patience.Stop()
 	select {
 	case <-shared.done:
@@ -68,7 +69,9 @@ func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 			return shared.row, nil
 		}
 	case <-patience.C:
-		l.leave(key, running, shared)
+		if wait == lookupPatience { // else it may take no longer than usual
+			l.leave(key, running, shared)
+		}
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -143,6 +143,7 @@ func TestLookupThatHangs(t *testing.T) {
 		synctest.Wait()
 		for _, c := range []struct{ left, want time.Duration }{
 			{500 * time.Millisecond, 250 * time.Millisecond},
+			{time.Minute, lookupPatience},
 			{time.Minute, 0}, // the one before has taken it for lost
 		} {
 			began := time.Now()
