@@ -36,9 +36,9 @@ type counted struct {
 const (
 	// manyKept is how long it is remembered that a condition chooses many.
 	manyKept = 10 * time.Minute
-	// fewKept is how long it is remembered that it chooses few, which are read as a whole: as long as a client takes from one page to the
-	// next, and scans cannot bring many in the meantime.
-	fewKept = 10 * time.Second
+	// fewKept is how long it is remembered that it chooses few, which are read as a whole: longer than a client takes from one page to
+	// the next, and not so long that scans bring very many in the meantime.
+	fewKept = time.Minute
 )
 
 func newSizes() *sizes {
