@@ -7,10 +7,19 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
 )
 
 // maxJournal is how many bytes of results stay in memory: those of 10,000 usual ones.
 const maxJournal = 8 << 20
+
+// maxRules is how many rules the results of a report may name, each in each group. What tools have is far less; what is known of them
+// stays in memory until the results are stored.
+const maxRules = 50_000
+
+// errManyRules refuses more.
+var errManyRules = apierr.TooLarge("the results name more than %d rules, the most that one report may: "+
+	"a ruleId is to name what was looked for, not the result; split the report, or give its rules names that results share", maxRules)
 
 // journal holds the results of a report as they will be stored, from when they are read until it is known which of them bring
 // news. So a report is read, and its results are rendered, once.
@@ -31,10 +40,10 @@ type ruleUse struct {
 	hashed int64
 }
 
+// ruleUseKey tells them apart by how the report calls the rule, and by its present name: of texts, only the first is stored.
 type ruleUseKey struct {
-	of   *group
-	rule *incomingRule
-	name string
+	of             *group
+	reported, name string
 }
 
 func newJournal(dir string) *journal {
@@ -51,7 +60,7 @@ const (
 
 // add writes a result: its size, its rule, the bits and the texts.
 func (j *journal) add(i *incoming) {
-	key := ruleUseKey{i.of, i.rule, i.ruleName}
+	key := ruleUseKey{i.of, i.rule.name, i.ruleName}
 	use, known := j.known[key]
 	if !known {
 		use = len(j.rules)

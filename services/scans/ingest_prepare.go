@@ -170,6 +170,9 @@ func (p *preparation) putAside(ctx context.Context, db *ent.Client) error {
 	}
 	clear(p.batch) // so that nothing of the results stays
 	p.batch = p.batch[:0]
+	if len(p.journal.rules) > maxRules {
+		return errManyRules
+	}
 	return p.spillError()
 }
 

@@ -209,3 +209,28 @@ func TestSkippedResultsAreListed(t *testing.T) {
 		t.Errorf("%d listed, %d omitted, %v", len(r.GetSkippedResults()), r.GetSkippedResultsOmitted(), r.GetSkippedResults()[7])
 	}
 }
+
+// TestReportThatNamesARuleForEachResult: what is known of rules stays in memory, so a report that takes them for numbers of results is refused,
+// also where it names parts of one that it declares (SARIF 3.52.4).
+func TestReportThatNamesARuleForEachResult(t *testing.T) {
+	t.Parallel()
+	s := apitest.Start(t, nil)
+	for _, prefix := range []string{"r", "declared/"} {
+		var b strings.Builder
+		b.WriteString(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"numbers","rules":[{"id":"declared"}]}},"results":[`)
+		for i := range 50_600 {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, `{"ruleId":"%s%d","message":{"text":"m"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.go"}}}]}`, prefix, i)
+		}
+		b.WriteString(`]}]}`)
+		answer := s.Send(t, s.Token, http.MethodPost, reports+"?project=acme/web&ref=main", strings.NewReader(b.String()))
+		if answer.Status != http.StatusRequestEntityTooLarge || !strings.Contains(answer.Body, `"the results name more than 50000 rules`) {
+			t.Errorf("%s: %d %.300s", prefix, answer.Status, answer.Body)
+		}
+	}
+	if ctx := s.System(t); s.Store.Reader.Project.Query().CountX(ctx)+s.Store.Reader.Rule.Query().CountX(ctx) != 0 {
+		t.Error("refused uploads left rows")
+	}
+}

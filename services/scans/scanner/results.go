@@ -41,6 +41,8 @@ type results struct {
 	emit     func(*storev1.ScannerFrame) error
 	coverage *storev1.ScannerCoverage
 	held     int64 // bytes of coverage
+	rules    map[string]struct{}
+	ofRules  int64 // bytes of them
 	summary  Summary
 	unusable int
 }
@@ -49,7 +51,7 @@ type results struct {
 // Whatever is unknown is passed over, and so is the field token, which holds a credential. Errors are [SyntaxError],
 // [LimitError], and those of src and emit.
 func ReadResults(ctx context.Context, src io.Reader, o Options, emit func(*storev1.ScannerFrame) error) (Summary, error) {
-	r := &results{doc: newDocument(ctx, src, o.Limits), options: o, emit: emit, coverage: &storev1.ScannerCoverage{}}
+	r := &results{doc: newDocument(ctx, src, o.Limits), options: o, emit: emit, coverage: &storev1.ScannerCoverage{}, rules: map[string]struct{}{}}
 	if err := r.doc.whole(r.member); err != nil {
 		return Summary{}, err
 	}
@@ -105,8 +107,28 @@ func (r *results) findings(ignored bool) error {
 		}
 		f := w.finding(r.options)
 		f.Ignored = ignored
+		if err := r.name(f); err != nil {
+			return err
+		}
 		return r.emit(&storev1.ScannerFrame{Kind: &storev1.ScannerFrame_Finding{Finding: f}})
 	})
+}
+
+// name counts the rule of a finding.
+func (r *results) name(f *storev1.ScannerFinding) error {
+	if _, known := r.rules[f.GetCheckId()]; known {
+		return nil
+	}
+	r.rules[f.GetCheckId()] = struct{}{}
+	r.ofRules += int64(len(f.GetCheckId()) + len(f.GetMetadata()))
+	limits := r.doc.limits
+	switch {
+	case len(r.rules) > limits.MaxRules:
+		return &LimitError{fmt.Sprintf("findings name more than %d rules", limits.MaxRules)}
+	case r.ofRules > limits.MaxRuleBytes:
+		return &LimitError{fmt.Sprintf("the rules that findings name have more than %d bytes of ids and metadata", limits.MaxRuleBytes)}
+	}
+	return nil
 }
 
 // subprojects reads the subprojects whose dependencies are not known: by name, or by whatever paths describe them.

@@ -154,17 +154,24 @@ func TestBrokenDocuments(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	limits := Limits{MaxBytes: 10_000, MaxDepth: 20, MaxItemBytes: 500, MaxTextBytes: 1000, MaxPathBytes: 200}
+	limits := Limits{MaxBytes: 10_000, MaxDepth: 20, MaxItemBytes: 500, MaxTextBytes: 1000, MaxPathBytes: 200, MaxRules: 3, MaxRuleBytes: 300}
 	var limit *LimitError
 	for name, body := range map[string]string{
 		"size":  `{"x":"` + strings.Repeat(`a","y":"`, 2000) + `"}`,
 		"text":  `{"token":"` + strings.Repeat("a", 1500) + `"}`,
 		"depth": `{"x":` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + `}`,
 		"paths": `{"searched_paths":["` + strings.Repeat(`a","`, 50) + `"]}`,
+		"rules": `{"findings":[{"check_id":"a","path":"a"},{"check_id":"b","path":"a"},{"check_id":"c","path":"a"},{"check_id":"a","path":"b"}],` +
+			`"ignores":[{"check_id":"d","path":"a"}]}`,
+		"texts of rules": `{"findings":[{"check_id":"a","path":"a","metadata":{"x":"` + strings.Repeat("x", 300) + `"}}]}`,
 	} {
 		if _, _, err := read(t, body, Options{Limits: limits}); !errors.As(err, &limit) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	same := strings.Repeat(`,{"check_id":"a","path":"a","metadata":{"x":"`+strings.Repeat("x", 90)+`"}}`, 10)[1:]
+	if _, summary, err := read(t, `{"findings":[`+same+`,{"check_id":"b","path":"a"},{"check_id":"c","path":"a"}]}`, Options{Limits: limits}); err != nil || summary.Findings != 12 {
+		t.Errorf("many findings of few rules: %+v, %v", summary, err)
 	}
 	deep := `{"a":` + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `}`
 	_, summary, err := read(t, `{"findings":[{"check_id":"r","path":"a","metadata":`+deep+`},{"check_id":"r","path":"a","message":"`+strings.Repeat("m", 600)+`"},{"check_id":"r","path":"a"}]}`, Options{Limits: limits})
@@ -246,7 +253,7 @@ func TestMetadataForms(t *testing.T) {
 func FuzzReadResults(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte(`{"findings":[{"check_id":"r","path":"a","severity":[],"engine_kind":[["x"]],"sca_info":{"kind":["LockfileOnlyMatch","transitive"]}}]}`))
-	limits := Limits{MaxBytes: 1 << 20, MaxDepth: 64, MaxItemBytes: 1 << 16, MaxTextBytes: 1 << 16, MaxPathBytes: 1 << 16}
+	limits := Limits{MaxBytes: 1 << 20, MaxDepth: 64, MaxItemBytes: 1 << 16, MaxTextBytes: 1 << 16, MaxPathBytes: 1 << 16, MaxRules: 100, MaxRuleBytes: 1 << 16}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		o := Options{Limits: limits}
 		var out bytes.Buffer

@@ -23,11 +23,17 @@ type Limits struct {
 	MaxTextBytes int64
 	// MaxPathBytes is the size of all paths and rule ids together, which are held in memory.
 	MaxPathBytes int64
+	// MaxRules is how many rules findings may name, and MaxRuleBytes the size of their ids and metadata, which whoever stores the
+	// findings holds in memory.
+	MaxRules     int
+	MaxRuleBytes int64
 }
 
 // DefaultLimits keep the memory for one document below 100 MB.
 func DefaultLimits() Limits {
-	return Limits{MaxBytes: 1 << 30, MaxDepth: 256, MaxItemBytes: 4 << 20, MaxTextBytes: 8 << 20, MaxPathBytes: 32 << 20}
+	return Limits{
+		MaxBytes: 1 << 30, MaxDepth: 256, MaxItemBytes: 4 << 20, MaxTextBytes: 8 << 20, MaxPathBytes: 32 << 20, MaxRules: 50_000, MaxRuleBytes: 64 << 20,
+	}
 }
 
 // SyntaxError says that a document is not what a scanner sends.
