@@ -12,6 +12,9 @@ import (
 // PurgeCoverages is what a periodic job does.
 var PurgeCoverages = purgeCoverages
 
+// ForgetImports is a part of another.
+var ForgetImports = forgetImports
+
 // UpgradeIdentities is what a job does after a start.
 func UpgradeIdentities(ctx context.Context, st *store.Store, log *slog.Logger) error {
 	return (&upgradeWorker{store: st, log: log}).Work(ctx, nil)

@@ -28,8 +28,11 @@ const (
 	statisticsSnooze = time.Minute
 	// abandonedAfter is how long a scan may be on its way before nobody expects it any more.
 	abandonedAfter = 24 * time.Hour
-	// abandonedInterval is how often we look for such scans.
-	abandonedInterval = time.Hour
+	// abandonedInterval is how often we look for such scans, and for announcements of imports whose node has died.
+	abandonedInterval = 5 * time.Minute
+	// announcedBefore is how long ago an import was announced that surely has its announcement, which it takes back when it is
+	// committed, if it lives.
+	announcedBefore = time.Minute
 	// purgeInterval is how often we delete coverages of old scans.
 	purgeInterval = 24 * time.Hour
 )
@@ -94,9 +97,8 @@ type abandonedWorker struct {
 
 // Work marks the abandoned scans of all deployments, and forgets the announcements of imports whose node has died.
 func (w *abandonedWorker) Work(ctx context.Context, _ *river.Job[abandonedScans]) error {
-	before := time.Now().Add(-abandonedAfter)
-	forgotten := forgetImports(ctx, w.store, before)
-	n, err := giveUpScans(ctx, w.store, before)
+	forgotten := forgetImports(ctx, w.store, time.Now().Add(-announcedBefore))
+	n, err := giveUpScans(ctx, w.store, time.Now().Add(-abandonedAfter))
 	if err == nil && n > 0 {
 		w.log.InfoContext(ctx, "scans that never finished were given up", "scans", n)
 	}
@@ -120,10 +122,19 @@ func giveUpScans(ctx context.Context, st *store.Store, startedBefore time.Time) 
 	return n, err
 }
 
-// forgetImports deletes what imports of any deployment announced before a time.
+// forgetImports deletes what imports of any deployment announced before a time, unless they are at work: then they have the rows
+// locked (see announce).
 func forgetImports(ctx context.Context, st *store.Store, before time.Time) error {
+	if !st.Postgres() {
+		return nil // nothing is announced there
+	}
 	return st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
-		_, err := tx.PendingImport.Delete().Where(ofEveryDeployment, pendingimport.RelevantSinceLT(store.Micros(before))).Exec(ctx)
+		dead, err := tx.PendingImport.Query().Where(ofEveryDeployment, pendingimport.RelevantSinceLT(store.Micros(before))).
+			ForUpdate(entsql.WithLockAction(entsql.SkipLocked)).IDs(ctx)
+		if err != nil || len(dead) == 0 {
+			return err
+		}
+		_, err = tx.PendingImport.Delete().Where(ofEveryDeployment, pendingimport.IDIn(dead...)).Exec(ctx)
 		return err
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
+	"github.com/palisade/palisade/services/scans"
 )
 
 // importLock is the advisory lock that an import of the ref held waits for when it has written all but the end of its scan.
@@ -169,6 +170,17 @@ func TestGivenUpImportIsForgotten(t *testing.T) {
 	until(t, conn, announced, 1)
 	if got := shownRules(s.Get(t, allFindings)); got != "1 old" {
 		t.Errorf("during the import: %s", got)
+	}
+	// That of an import whose node has died is found, that of one which is at work is not.
+	if _, err := conn.Exec(t.Context(), "INSERT INTO pending_imports (deployment_id, relevant_since) SELECT deployment_id, relevant_since - 1 FROM pending_imports"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, conn, announced, 2)
+	for range 2 {
+		if err := scans.ForgetImports(t.Context(), s.Store, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		until(t, conn, announced, 1)
 	}
 	giveUp()
 	if err := <-ended; err == nil {
