@@ -148,6 +148,15 @@ func TestExpandRefuses(t *testing.T) {
 		"-- unused since v1.2.0: nobody reads it\nALTER TABLE \"a\" DROP COLUMN \"x\";":             "",
 		`CREATE TABLE "b" ("id" bigint); CREATE UNIQUE INDEX "b_by_id" ON "b" ("id");`:              "",
 		`ALTER TABLE "a" ADD COLUMN "y" text NULL; CREATE UNIQUE INDEX "a_by_y" ON "a" ("x", "y");`: "",
+		`ALTER TABLE "a" ADD COLUMN "y" text NULL; UPDATE "a" SET "y" = 'new';`:                     "",
+		`ALTER TABLE "a" ADD COLUMN "y" text NULL; UPDATE "a" SET "y" = 'new', "x" = 'other';`:      `UPDATE "a" SET "y"`,
+		`UPDATE "a" SET "x" = 'another encoding';`:                                                  `UPDATE "a" SET "x"`,
+		`UPDATE "a" SET "x" = 1 WHERE "y" IS NULL;`:                                                 `UPDATE "a" SET "x"`,
+		`UPDATE "a" SET "x" = 1, "z" = 2 WHERE "x" IS NULL;`:                                        `UPDATE "a" SET "x"`,
+		`ALTER TABLE "a" ADD COLUMN "y" text NOT NULL DEFAULT '' UNIQUE;`:                           `ADD COLUMN "y"`,
+		`ALTER TABLE "a" ADD COLUMN "y" bigint NOT NULL DEFAULT 0 CHECK ("x" > 0);`:                 `ADD COLUMN "y"`,
+		`ALTER TABLE "a" ADD COLUMN "y" text NULL CHECK ("x" > 0);`:                                 `ADD COLUMN "y"`,
+		`ALTER TABLE "a" ADD COLUMN "y" bigint NULL REFERENCES "b" ("id");`:                         `ADD COLUMN "y"`,
 		`DROP TABLE "a";`:                                                                                `DROP TABLE "a"`,
 		`ALTER TABLE "a" DROP COLUMN "x";`:                                                               `DROP COLUMN "x" of "a"`,
 		`ALTER TABLE "a" ADD COLUMN "y" text NOT NULL;`:                                                  `ADD COLUMN "y" text NOT NULL of "a"`,
@@ -186,14 +195,17 @@ var (
 	dropIndex    = regexp.MustCompile(`^DROP INDEX (?:CONCURRENTLY )?(?:IF EXISTS )?"(\w+)"`)
 	alterTable   = regexp.MustCompile(`(?s)^ALTER TABLE "(\w+)" (.*)$`)
 	addColumn    = regexp.MustCompile(`^ADD COLUMN "(\w+)" `)
-	harmless     = regexp.MustCompile(`^(CREATE INDEX |UPDATE |INSERT INTO )`)
+	harmless     = regexp.MustCompile(`^(CREATE INDEX |INSERT INTO )`)
+	fill         = regexp.MustCompile(`(?s)^UPDATE "?(\w+)"? SET "?(\w+)"? = [^,]*? WHERE "?(\w+)"? IS NULL$`)
+	update       = regexp.MustCompile(`(?s)^UPDATE "?(\w+)"? SET "?(\w+)"? = `)
+	constraint   = regexp.MustCompile(`(?i) (UNIQUE|CHECK|REFERENCES|PRIMARY KEY|CONSTRAINT|GENERATED)\b`)
 	relaxing     = regexp.MustCompile(`^ALTER COLUMN "\w+" (DROP NOT NULL|SET DEFAULT .*)$`)
 )
 
 // check returns what a migration does that nodes of the version before it would not survive.
 func (k schemaSoFar) check(text string) (problems []string) {
 	var made []string          // tables
-	added := map[string]bool{} // "table.column", nullable and without a default
+	added := map[string]bool{} // "table.column", and whether it is nullable and without a default
 	for part := range strings.SplitSeq(upOf(text), ";") {
 		statement := withoutComments(part)
 		refuse := func(what, why string) {
@@ -219,6 +231,11 @@ func (k schemaSoFar) check(text string) (problems []string) {
 				if why := checkClause(m[1], clause, added); why != "" && !slices.Contains(made, m[1]) {
 					refuse(clause+` of "`+m[1]+`"`, why)
 				}
+			}
+		} else if m := update.FindStringSubmatch(statement); m != nil {
+			_, fresh := added[m[1]+"."+m[2]]
+			if f := fill.FindStringSubmatch(statement); !(f != nil && f[2] == f[3]) && !(fresh && strings.Count(statement, "=") == 1) {
+				refuse(statement, "the running version reads and writes these values as they were: fill only what is NULL, or a column that this migration adds")
 			}
 		} else if statement != "" && !harmless.MatchString(statement) {
 			refuse(statement, "the running version may need what it takes away")
@@ -259,7 +276,10 @@ func upOf(text string) string {
 func checkClause(table, clause string, added map[string]bool) string {
 	m := addColumn.FindStringSubmatch(clause)
 	switch {
+	case m != nil && constraint.MatchString(clause):
+		return "the running version may write rows that break it"
 	case m != nil && strings.Contains(clause, " DEFAULT "):
+		added[table+"."+m[1]] = false
 		return ""
 	case m != nil && strings.Contains(clause, " NOT NULL"):
 		return "the running version inserts rows without it: give it a default, or let it be NULL"
