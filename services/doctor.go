@@ -94,6 +94,9 @@ func checkStore(ctx context.Context, cfg Config) []Check {
 	if errors.Is(err, dbcopy.ErrUnfinished) {
 		return []Check{failed(name, err.Error(), "run the palisade migrate copy that was begun again: it goes on where it ended")}
 	}
+	if errors.Is(err, store.ErrPooler) {
+		return []Check{failed(name, err.Error(), "say in --database that there is a pooler: ?default_query_exec_mode=cache_describe, and set for its role what docs/scale.md says")}
+	}
 	if err != nil {
 		return []Check{failed(name, err.Error(), "start the database, or correct --database (host, port, user, password, name)")}
 	}

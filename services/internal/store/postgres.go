@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"runtime"
@@ -13,6 +15,7 @@ import (
 
 	"entgo.io/ent/dialect"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"golang.org/x/sync/semaphore"
 )
@@ -46,7 +49,7 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	patient := config.Copy()
 	settle(config, statementTimeout, idleTimeout)
 	settle(patient, 0, 0)
-	db, patientDB := openPool(ctx, stdlib.GetConnector(*config)), openPool(ctx, stdlib.GetConnector(*patient))
+	db, patientDB := openPool(ctx, postgresConnector{stdlib.GetConnector(*config)}), openPool(ctx, postgresConnector{stdlib.GetConnector(*patient)})
 	connections := postgresConnections(o)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
@@ -60,6 +63,24 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 		dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB,
 		turns: semaphore.NewWeighted(int64(max(1, connections-forReads))), location: PostgresLocation(config),
 	}, nil
+}
+
+// ErrPooler says that a pooler refuses what settle sets, because nobody said that it is there.
+var ErrPooler = errors.New("a pooler such as PgBouncer refuses the settings of a session")
+
+// protocolViolation is the SQLSTATE with which PgBouncer does.
+const protocolViolation = "08P01"
+
+// postgresConnector opens connections to one database.
+type postgresConnector struct{ driver.Connector }
+
+func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == protocolViolation && strings.Contains(refused.Message, "startup parameter") {
+		err = fmt.Errorf("%w; add ?default_query_exec_mode=cache_describe to the URL of the database, as docs/scale.md says: %w", ErrPooler, err)
+	}
+	return conn, err
 }
 
 // KeepSession holds a connection to PostgreSQL until ctx ends, whatever the pools close, so that a copy of the database sees that a
