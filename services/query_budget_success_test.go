@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services"
@@ -12,10 +15,22 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
+// refusedOnly are RPCs that need a code host or a model to succeed: what they cost then is not measured here.
+var refusedOnly = map[string]bool{
+	"AiTasksService/CreateCombinedTask":                         true,
+	"IncomingWebhooksService/ReceiveWebhook":                    true,
+	"ScannerSupportService/GetDeepEngine":                       true, // never succeeds
+	"ScmAppsService/CompleteScmAppRequest":                      true,
+	"ScmAppsService/RotateScmAppWebhookSecret":                  true,
+	"ScmService/CreateScmConfig":                                true,
+	"ScmService/SyncScmConfig":                                  true,
+	"ScmSubscriptionsService/RotateScmWebhookSecret":            true,
+	"ScmSubscriptionsService/ScmWebhookSubscriptionSubscribe":   true,
+	"ScmSubscriptionsService/ScmWebhookSubscriptionUnsubscribe": true,
+}
+
 // budgetsOfSuccess are what RPCs cost that TestQueryBudgets sees refused only: rows alone, without what led to them, are
-// not enough for them to succeed. What needs a code host or a model is still seen refused only: AiTasksService.CreateCombinedTask,
-// ScannerSupportService.GetDeepEngine, IncomingWebhooksService.ReceiveWebhook, ScmAppsService.CompleteScmAppRequest and
-// RotateScmAppWebhookSecret, ScmService.CreateScmConfig and SyncScmConfig, and those of ScmSubscriptionsService that change.
+// not enough for them to succeed.
 var budgetsOfSuccess = map[string]budget{
 	// Both findings and the rest of their names, before and after the project is held.
 	"/palisade.findings.v1.FindingIdentityService/MergeFindings": {reads: 9, writes: 5},
@@ -126,4 +141,24 @@ func (f *flows) spend(t *testing.T, rpc, what, method, target, body string, answ
 	f.seen.Take("")
 	f.do(t, method, target, body, answer, header...)
 	f.costs = append(f.costs, cost{rpc, what, countOf(f.seen.Take(rpc))})
+}
+
+// TestBudgetsAreOfRPCs: no budget outlives its RPC, and what is seen refused only is named.
+func TestBudgetsAreOfRPCs(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, rpc := range operations() {
+		known[rpc.name] = true
+	}
+	for name, b := range budgets {
+		_, succeeds := budgetsOfSuccess[name]
+		switch hosted := refusedOnly[name[strings.LastIndexByte(name, '.')+1:]]; {
+		case !known[name]:
+			t.Errorf("%s has a budget and is no RPC", name)
+		case b.code != codes.OK && !succeeds && !hosted:
+			t.Errorf("%s is seen refused only (%v): let it succeed in TestQueryBudgetsOfSuccess", name, b.code)
+		case hosted && (b.code == codes.OK || succeeds):
+			t.Errorf("%s is in refusedOnly and succeeds", name)
+		}
+	}
 }
