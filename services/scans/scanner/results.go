@@ -40,9 +40,9 @@ type results struct {
 	options  Options
 	emit     func(*storev1.ScannerFrame) error
 	coverage *storev1.ScannerCoverage
-	held     int64 // bytes of coverage
-	rules    map[string]struct{}
-	ofRules  int64 // bytes of them
+	held     int64          // bytes of coverage
+	rules    map[string]int // the most bytes of each
+	ofRules  int64          // their sum
 	summary  Summary
 	unusable int
 }
@@ -51,7 +51,7 @@ type results struct {
 // Whatever is unknown is passed over, and so is the field token, which holds a credential. Errors are [SyntaxError],
 // [LimitError], and those of src and emit.
 func ReadResults(ctx context.Context, src io.Reader, o Options, emit func(*storev1.ScannerFrame) error) (Summary, error) {
-	r := &results{doc: newDocument(ctx, src, o.Limits), options: o, emit: emit, coverage: &storev1.ScannerCoverage{}, rules: map[string]struct{}{}}
+	r := &results{doc: newDocument(ctx, src, o.Limits), options: o, emit: emit, coverage: &storev1.ScannerCoverage{}, rules: map[string]int{}}
 	if err := r.doc.whole(r.member); err != nil {
 		return Summary{}, err
 	}
@@ -116,11 +116,12 @@ func (r *results) findings(ignored bool) error {
 
 // name counts the rule of a finding.
 func (r *results) name(f *storev1.ScannerFinding) error {
-	if _, known := r.rules[f.GetCheckId()]; known {
+	size, counted := len(f.GetCheckId())+len(f.GetMetadata()), r.rules[f.GetCheckId()]
+	if size <= counted {
 		return nil
 	}
-	r.rules[f.GetCheckId()] = struct{}{}
-	r.ofRules += int64(len(f.GetCheckId()) + len(f.GetMetadata()))
+	r.rules[f.GetCheckId()] = size
+	r.ofRules += int64(size - counted)
 	limits := r.doc.limits
 	switch {
 	case len(r.rules) > limits.MaxRules:

@@ -164,6 +164,8 @@ func TestLimits(t *testing.T) {
 		"rules": `{"findings":[{"check_id":"a","path":"a"},{"check_id":"b","path":"a"},{"check_id":"c","path":"a"},{"check_id":"a","path":"b"}],` +
 			`"ignores":[{"check_id":"d","path":"a"}]}`,
 		"texts of rules": `{"findings":[{"check_id":"a","path":"a","metadata":{"x":"` + strings.Repeat("x", 300) + `"}}]}`,
+		"texts that come late": `{"findings":[{"check_id":"a","path":"a"},{"check_id":"b","path":"a"},` +
+			`{"check_id":"a","path":"a","metadata":{"x":"` + strings.Repeat("x", 160) + `"}},{"check_id":"b","path":"a","metadata":{"x":"` + strings.Repeat("x", 160) + `"}}]}`,
 	} {
 		if _, _, err := read(t, body, Options{Limits: limits}); !errors.As(err, &limit) {
 			t.Errorf("%s: %v", name, err)
