@@ -12,7 +12,7 @@ import (
 // PurgeCoverages is what a periodic job does.
 var PurgeCoverages = purgeCoverages
 
-// ForgetImports is a part of another.
+// ForgetImports is a part of what a periodic job does.
 var ForgetImports = forgetImports
 
 // UpgradeIdentities is what a job does after a start.

@@ -8,14 +8,15 @@ import (
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/scans/scanner"
 )
 
 // maxJournal is how many bytes of results stay in memory: those of 10,000 usual ones.
 const maxJournal = 8 << 20
 
-// maxRules is how many rules the results of a report may name, each in each group. What tools have is far less; what is known of them
-// stays in memory until the results are stored.
-const maxRules = 50_000
+// maxRules is how many rules the results of a report may name, each in each group: as many as are taken from a scanner, whose results a
+// job has to be able to store. What tools have is far less; what is known of them stays in memory until the results are stored.
+var maxRules = scanner.DefaultLimits().MaxRules
 
 // errManyRules refuses more.
 var errManyRules = apierr.TooLarge("the results name more than %d rules, the most that one report may: "+

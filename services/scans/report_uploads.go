@@ -243,8 +243,6 @@ func reportError(err error) error {
 		return apierr.MalformedReport("%v", err)
 	case errors.As(err, &limit):
 		return apierr.TooLarge("%v", err)
-	case errors.Is(err, errManyRules):
-		return errManyRules // without what was being done then
 	}
 	return err
 }

@@ -29,7 +29,7 @@ type Limits struct {
 	MaxRuleBytes int64
 }
 
-// DefaultLimits keep the memory for one document below 100 MB.
+// DefaultLimits keep the memory for one document at about 100 MB, nearly all of it for paths and ids of rules.
 func DefaultLimits() Limits {
 	return Limits{
 		MaxBytes: 1 << 30, MaxDepth: 256, MaxItemBytes: 4 << 20, MaxTextBytes: 8 << 20, MaxPathBytes: 32 << 20, MaxRules: 50_000, MaxRuleBytes: 64 << 20,
