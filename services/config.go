@@ -69,6 +69,7 @@ type Config struct {
 	RequestTimeout       time.Duration `name:"request-timeout" default:"60s" doc:"longest time for one request"`
 	UploadTimeout        time.Duration `name:"upload-timeout" default:"15m" doc:"longest time for one report upload"`
 	MaxBody              ByteSize      `name:"max-body" default:"16MiB" doc:"largest JSON body and largest gRPC message"`
+	ReceiveMemory        ByteSize      `name:"receive-memory" default:"0" doc:"memory for all requests that are being received and decoded, on both ports; 0 means eight times max-body, at least 64MiB"`
 	MaxUpload            ByteSize      `name:"max-upload" default:"1GiB" doc:"largest report, before and after decompression"`
 	MaxHeader            ByteSize      `name:"max-header" default:"64KiB" doc:"largest request header"`
 	MaxStreams           int           `name:"max-streams" default:"250" doc:"concurrent requests on one HTTP/2 or gRPC connection"`
@@ -128,6 +129,17 @@ func DefaultConfig() Config {
 
 // SQLitePath is the database file that is used when Database is empty.
 func (c Config) SQLitePath() string { return filepath.Join(c.Data, store.SQLiteFile) }
+
+// leastReceiveMemory is the smallest memory for requests that leaves room for callers without a credential.
+const leastReceiveMemory ByteSize = 32 << 20
+
+// receiveMemory is the memory for all requests that are being received and decoded, in bytes.
+func (c Config) receiveMemory() int64 {
+	if c.ReceiveMemory > 0 {
+		return int64(c.ReceiveMemory)
+	}
+	return int64(max(8*c.MaxBody, 2*leastReceiveMemory))
+}
 
 // KeyPath is the file of the sealing key: KeyFile, or palisade.key in the data directory.
 func (c Config) KeyPath() string {

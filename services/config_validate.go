@@ -181,6 +181,9 @@ func (c Config) validateLimits(p *problemList) {
 			p.add(s.key, "got %v, want %v to %v", s.value, s.least, s.max)
 		}
 	}
+	if least := max(4*c.MaxBody, leastReceiveMemory); c.ReceiveMemory != 0 && c.ReceiveMemory < least {
+		p.add("receive-memory", "got %v, want %v or more: four times max-body, at least %v", c.ReceiveMemory, least, leastReceiveMemory)
+	}
 	if c.MaxStreams < 1 || c.MaxStreams > 1_000_000 {
 		p.add("max-streams", "got %d, want 1 to 1000000", c.MaxStreams)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/certs"
 	"github.com/palisade/palisade/services/internal/chain"
+	"github.com/palisade/palisade/services/internal/intake"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
@@ -320,6 +321,7 @@ func (s *Server) makeChain(
 		},
 		RequestTimeout: s.config.RequestTimeout, UploadTimeout: s.config.UploadTimeout,
 		Draining: draining, Calls: &s.calls,
+		Intake: intake.New(s.config.receiveMemory()), MaxMessage: int64(s.config.MaxBody),
 	})
 	return rules, links, err
 }

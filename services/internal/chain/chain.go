@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/inprocess"
+	"github.com/palisade/palisade/services/internal/intake"
 	"github.com/palisade/palisade/services/internal/reply"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
@@ -41,6 +42,9 @@ type Deps struct {
 	// node; 0 means no limit.
 	RateLimit, DeploymentRateLimit float64
 	Uploads                        UploadLimits
+	// Intake is the memory for requests, and MaxMessage the largest message over gRPC in bytes.
+	Intake     *intake.Budget
+	MaxMessage int64
 	// Calls are told of every unary call that changes nothing.
 	Calls *traffic.Calls
 	// RequestTimeout bounds every unary call and UploadTimeout every upload, whatever the caller asks for; 0 means no
@@ -52,7 +56,7 @@ type Deps struct {
 }
 
 // New returns the links, outermost first. The order is part of the design: a caller without credentials learns nothing
-// else (401) and his request is not even read, a foreign deployment looks like an absent one (404) before roles are told
+// else (401) and the request is not even read, a foreign deployment looks like an absent one (404) before roles are told
 // (403), and only who may call learns what is wrong with the request (400).
 func New(d Deps) ([]Link, error) {
 	limits, err := newQuotas(d.RateLimit, d.DeploymentRateLimit, d.Metrics.RateLimited.Inc)
@@ -70,7 +74,7 @@ func New(d Deps) ([]Link, error) {
 		mapErrors(),
 		countRefusals(limits),
 		authenticate(d),
-		readRequest(limits),
+		readRequest(d, limits),
 		countCalls(d.Calls),
 		resolveTenant(d, auditor),
 		applyRule(auditor),

@@ -36,6 +36,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/chain"
 	"github.com/palisade/palisade/services/internal/inprocess"
+	"github.com/palisade/palisade/services/internal/intake"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
@@ -159,6 +160,7 @@ func newFixture(t testing.TB, change ...func(*chain.Deps)) *fixture {
 	d := chain.Deps{
 		Log: log, Metrics: f.metrics, Rules: rules, Authenticator: authenticator, Store: f.store, Trail: f.trail, Validator: validator,
 		RequestTimeout: time.Minute, UploadTimeout: time.Minute, Calls: new(traffic.Calls),
+		Intake: intake.New(128 << 20), MaxMessage: 16 << 20,
 	}
 	for _, fn := range change {
 		fn(&d)

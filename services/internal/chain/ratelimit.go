@@ -58,6 +58,7 @@ type limiter struct {
 	// Callers without a credential can come from any number of addresses; they must not drop the buckets of the others.
 	credentials buckets[credential]
 	addresses   buckets[string]
+	health      buckets[string]
 	refused     func()
 }
 
@@ -68,7 +69,10 @@ func newLimiter(perSecond float64, refused func()) (*limiter, error) {
 	if l.credentials, err = newBuckets[credential](perSecond); err != nil {
 		return nil, err
 	}
-	l.addresses, err = newBuckets[string](perSecond)
+	if l.addresses, err = newBuckets[string](perSecond); err != nil {
+		return nil, err
+	}
+	l.health, err = newBuckets[string](perSecond)
 	return l, err
 }
 
@@ -86,14 +90,17 @@ func (l *limiter) take(c *call, now time.Time) time.Duration {
 	return wait
 }
 
-// healthService is what load balancers ask. It has no limit: what strangers do must not make a node look broken.
+// healthService is what load balancers ask. Its calls have a limit of their own by address: what strangers do elsewhere must
+// not make a node look broken.
 const healthService = "/grpc.health.v1.Health/"
 
 // bucket is nil when there is no limit.
 func (l *limiter) bucket(c *call) *rate.Limiter {
 	switch {
-	case l.credentials.perSecond <= 0 || strings.HasPrefix(c.method, healthService):
+	case l.credentials.perSecond <= 0:
 		return nil
+	case strings.HasPrefix(c.method, healthService):
+		return l.health.of(network(c.remote))
 	case c.principal != nil:
 		return l.credentials.of(credential{kind: c.principal.Kind, id: c.principal.ID})
 	default:

@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"google.golang.org/grpc"
@@ -12,12 +13,13 @@ import (
 
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/intake"
 )
 
-// readRequest decodes the request, now that it is known who sends it. What is wrong with it is told further in, to who may
-// call; until then it counts as empty, but for what the path of an HTTP request says. Streams are read as they come.
-// A caller whose limit is used up is refused before.
-func readRequest(q *quotas) Link {
+// readRequest receives and decodes the request, now that it is known who sends it, within the memory that the caller may have.
+// What is wrong with it is told further in, to who may call; until then it counts as empty, but for what the path of an
+// HTTP request says. Streams are read as they come. A caller whose limit is used up is refused before.
+func readRequest(d Deps, q *quotas) Link {
 	return Link{
 		Name: "request",
 		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -28,7 +30,9 @@ func readRequest(q *quotas) Link {
 						return nil, err
 					}
 				}
-				err := c.read(ctx, req)
+				room := d.room(c)
+				defer room.Release()
+				err := c.read(ctx, req, room)
 				if apierr.ReasonOf(err) == errorsv1.Reason_REASON_RATE_LIMITED {
 					q.callers.refused()
 				}
@@ -39,19 +43,64 @@ func readRequest(q *quotas) Link {
 			return handler(ctx, req)
 		},
 		Stream: func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			return handler(srv, ss)
+			c := callFrom(ss.Context())
+			if c.transport != transportGRPC {
+				return handler(srv, ss) // its messages are not encoded, and the gateway bounds them
+			}
+			stream := &receivingStream{ServerStream: ss, open: d.room(c), message: d.room(c)}
+			defer stream.release()
+			if c.principal == nil {
+				if err := stream.open.Spend(streamCost); err != nil {
+					return err
+				}
+			}
+			return handler(srv, stream)
 		},
 	}
 }
 
+// streamCost is what an open stream of a caller without a credential counts, in bytes: its goroutines and buffers.
+const streamCost = 32 << 10
+
+// room begins the share of a call in the memory for requests.
+func (d Deps) room(c *call) *intake.Share {
+	limits := intake.Limits{Most: d.MaxMessage, Compressed: true, Timeout: d.RequestTimeout, Interruptible: c.stream != nil}
+	if c.principal == nil { // of anybody, so it must cost next to nothing
+		limits.Most, limits.Compressed = min(d.MaxMessage, intake.Small), false
+		return d.Intake.Share(intake.Caller{Address: network(c.remote)}, limits)
+	}
+	return d.Intake.Share(intake.Caller{Kind: c.principal.Kind, ID: c.principal.ID}, limits)
+}
+
+// receivingStream receives messages within the memory for requests. Each has its room until the next one is asked for.
+type receivingStream struct {
+	grpc.ServerStream
+	open, message *intake.Share
+}
+
+// RecvMsg receives the next message.
+func (s *receivingStream) RecvMsg(m any) error {
+	s.message.Release()
+	into, ok := m.(proto.Message)
+	if !ok {
+		return apierr.Internal(fmt.Errorf("a message of type %T, want one of protobuf", m))
+	}
+	return s.message.ReceiveGRPC(s.Context(), into)
+}
+
+func (s *receivingStream) release() {
+	s.message.Release()
+	s.open.Release()
+}
+
 // read decodes the request into req. It keeps what is wrong with it for later; the error that it returns is another: the
 // caller is gone, say, or was too slow, or there is no room.
-func (c *call) read(ctx context.Context, req any) error {
+func (c *call) read(ctx context.Context, req any, room *intake.Share) error {
 	message, ok := req.(proto.Message)
 	if !ok {
 		return apierr.Internal(errors.New("a request of something else than a protobuf message"))
 	}
-	err := c.unread(ctx, message)
+	err := c.unread(ctx, message, room)
 	if err == nil {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/chain"
+	"github.com/palisade/palisade/services/internal/intake"
 	"github.com/palisade/palisade/services/internal/unread"
 )
 
@@ -46,7 +47,7 @@ func TestRequestIsReadLate(t *testing.T) {
 				return nil
 			}
 			read := false
-			ctx := unread.NewContext(t.Context(), func(_ context.Context, into proto.Message) error {
+			ctx := unread.NewContext(t.Context(), func(_ context.Context, into proto.Message, _ *intake.Share) error {
 				if read = true; c.wrong == nil {
 					into.(*projectsv1.UpdateProjectRequest).Tags = []string{"red"}
 				}
@@ -68,12 +69,11 @@ func TestRequestIsReadLate(t *testing.T) {
 	}
 }
 
-// What comes over gRPC and is no message is answered by gRPC itself, but only to callers that are known; it counts as their
-// mistake.
+// What comes over gRPC and is no message is refused, but only to callers that are known; it counts as their mistake.
 func TestBrokenMessages(t *testing.T) {
 	f := newFixture(t, func(d *chain.Deps) { d.RateLimit = 0.001 })
 	broken := wrapperspb.Bytes([]byte("\xff")) // the first field is a string, and must be UTF-8
-	for token, want := range map[string]codes.Code{"": codes.Unauthenticated, f.admin: codes.Internal} {
+	for token, want := range map[string]codes.Code{"": codes.Unauthenticated, f.admin: codes.InvalidArgument} {
 		f.logs.take(t)
 		ctx := t.Context()
 		if token != "" {
@@ -81,7 +81,6 @@ func TestBrokenMessages(t *testing.T) {
 		}
 		err := f.conns["grpc"].Invoke(ctx, projectsv1.ProjectsService_GetProject_FullMethodName, broken, &projectsv1.GetProjectResponse{})
 		wantCode(t, err, want)
-		// gRPC answers by itself, before the call has ended here.
 		apitest.Eventually(t, "a record of the call", func() bool { return !f.logs.empty() })
 		if records, raw := f.logs.take(t); len(records) != 1 || records[0]["level"] != "INFO" {
 			t.Errorf("want one record at INFO, got %s", raw)

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/gateway"
 )
 
-// Large bodies are in work two at once, and all of them get their turn.
+// Large bodies are in work four at once, and all of them get their turn.
 func TestLargeBodiesTakeTurns(t *testing.T) {
 	var working, most atomic.Int64
 	s := &recorder{}
@@ -36,7 +36,7 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if most.Load() > 2 {
-		t.Errorf("%d were in work at once, want 2 at most", most.Load())
+	if most.Load() > 4 {
+		t.Errorf("%d were in work at once, want 4 at most", most.Load())
 	}
 }

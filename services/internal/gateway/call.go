@@ -18,6 +18,7 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
+	"github.com/palisade/palisade/services/internal/intake"
 	"github.com/palisade/palisade/services/internal/quota"
 	"github.com/palisade/palisade/services/internal/reply"
 	"github.com/palisade/palisade/services/internal/unread"
@@ -86,9 +87,6 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 			if request := g.prepare(w, r, c, control); request != nil {
 				r = r.WithContext(unread.NewContext(ctx, request))
 			}
-			if c.body != nil {
-				defer c.body.share.release()
-			}
 		}
 		// Over HTTP/1 the bytes of the answer are on their way when next returns. Over HTTP/2 a connection that breaks may still
 		// be writing them.
@@ -116,14 +114,14 @@ const maxKeptBuffer = 1 << 20
 func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, control *http.ResponseController) unread.Request {
 	most := g.config.MaxBody
 	if c.route.rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC {
-		most = min(most, smallBody) // of anybody, so it must cost nothing
+		most = min(most, intake.Small) // of anybody, so it must cost nothing
 	}
 	source := http.MaxBytesReader(w, r.Body, most)
 	r.Body = http.NoBody
 	r.PostForm = url.Values{} // keeps ParseForm away from the body
 	r.Form = url.Values{}
 	if c.route.hasBody {
-		c.body = &body{source: source, control: control, size: r.ContentLength, share: share{intake: g.intake}}
+		c.body = &body{source: source, control: control, size: r.ContentLength}
 	}
 	if r.ContentLength > most {
 		return wrong(bodyTooLarge(most))
@@ -132,7 +130,10 @@ func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, contr
 		return wrong(unsupportedEncoding(encoding, "identity"))
 	}
 	if c.route.hasBody {
-		return func(ctx context.Context, into proto.Message) error { return g.json.decode(ctx, c, into) }
+		return func(ctx context.Context, into proto.Message, room *intake.Share) error {
+			c.body.room = room
+			return g.json.decode(ctx, c, into)
+		}
 	}
 	values, err := lenient.Query(r.URL.RawQuery, c.route.method.Input(), lenient.Fields(c.route.pathFields...))
 	if err != nil {
@@ -144,7 +145,7 @@ func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, contr
 
 // wrong is a request of which it is known already that it cannot be decoded.
 func wrong(err error) unread.Request {
-	return func(context.Context, proto.Message) error { return err }
+	return func(context.Context, proto.Message, *intake.Share) error { return err }
 }
 
 // closeAfter ends the connection after an answer to a request whose body is not read to its end. HTTP/2 resets the
@@ -159,8 +160,8 @@ func closeAfter(w http.ResponseWriter, r *http.Request) {
 type body struct {
 	source  io.Reader
 	control *http.ResponseController
-	size    int64 // as announced; -1 when it is not
-	share   share
+	size    int64         // as announced; -1 when it is not
+	room    *intake.Share // set before it is read
 	read    int64
 	ended   bool
 }
@@ -174,7 +175,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.ended = true
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
-	if full := b.share.grow(b.read); full != nil {
+	if full := b.room.Receive(b.read); full != nil {
 		return 0, full
 	}
 	return n, err
@@ -194,7 +195,7 @@ func readError(err error) error {
 	case errors.Is(err, context.Canceled):
 		return apierr.Cancelled(err)
 	case apierr.ReasonOf(err) != errorsv1.Reason_REASON_UNSPECIFIED:
-		return err // of the intake
+		return err // there is no room
 	}
 	return apierr.InvalidArgument("body", "the body ended before its announced length")
 }

@@ -21,7 +21,6 @@ type gateway struct {
 	mux    *runtime.ServeMux
 	routes map[string]*route // by HTTP method, a blank and the pattern as grpc-gateway writes it
 	json   *marshaler
-	intake *intake
 	log    *slog.Logger
 	// uploadHeaders are the canonical names of the headers that uploads read. They never become metadata.
 	uploadHeaders map[string]bool
@@ -36,7 +35,6 @@ func New(config Config) (http.Handler, error) {
 	}
 	g := &gateway{config: config, routes: map[string]*route{}, log: config.Logger, uploadHeaders: map[string]bool{}}
 	g.json = &marshaler{unknown: config.UnknownFields}
-	g.intake = newIntake(config.MaxBody)
 	g.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, g.json),
 		// canonicalPath leaves no escaped slash, so this unescapes all; the mode for all characters looks for one by a regexp.

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
-	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
 	"github.com/palisade/palisade/services/internal/gateway/wirejson"
+	"github.com/palisade/palisade/services/internal/intake"
 )
 
 // appender is what protoc-gen-go-json gives every message of ours.
@@ -137,7 +137,7 @@ func (m *marshaler) Unmarshal(data []byte, value any) error {
 	if !ok {
 		return fmt.Errorf("gateway: cannot read JSON into a %T", value)
 	}
-	_, err := lenient.Body(data, message)
+	_, err := lenient.Body(data, message, nil)
 	return err
 }
 
@@ -162,20 +162,17 @@ func (m *marshaler) decode(ctx context.Context, c *call, message proto.Message) 
 	b := c.body
 	var data bytes.Buffer
 	if b.size > 0 {
-		data.Grow(int(min(b.size, 1<<20)) + bytes.MinRead)
-	}
-	if caller, ok := access.FromContext(ctx); ok {
-		b.share.caller = bodyCaller{caller.Kind, caller.ID}
+		data.Grow(int(min(b.size, intake.Small)) + bytes.MinRead)
 	}
 	if _, err := data.ReadFrom(b); err != nil {
 		return readError(err)
 	}
-	if err := b.share.turn(ctx); err != nil {
+	if err := b.room.Turn(ctx); err != nil {
 		return err
 	}
 	into := message.ProtoReflect()
 	read := into.New()
-	decoded, err := lenient.Body(data.Bytes(), read.Interface())
+	decoded, err := lenient.Body(data.Bytes(), read.Interface(), b.room.Spend)
 	if err != nil {
 		return err
 	}

@@ -22,9 +22,11 @@ import (
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway"
 	"github.com/palisade/palisade/services/internal/inprocess"
+	"github.com/palisade/palisade/services/internal/intake"
 	"github.com/palisade/palisade/services/internal/unread"
 )
 
@@ -50,6 +52,9 @@ type recorder struct {
 	upload func(stream grpc.ClientStreamingServer[scansv1.UploadReportRequest, scansv1.UploadReportResponse]) error
 }
 
+// received is the memory for bodies: of 250 KB, four are decoded at once.
+var received = intake.New(4 << 20)
+
 // intercept records, validates and answers every unary call.
 func (s *recorder) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	message := request.(proto.Message)
@@ -58,7 +63,9 @@ func (s *recorder) intercept(ctx context.Context, request any, info *grpc.UnaryS
 	s.metadata, _ = metadata.FromIncomingContext(ctx)
 	s.mu.Unlock()
 	if request := unread.FromContext(ctx); request != nil {
-		if err := request(ctx, message); err != nil {
+		room := received.Share(intake.Caller{Kind: access.KindUser, ID: 1}, intake.Limits{})
+		defer room.Release()
+		if err := request(ctx, message, room); err != nil {
 			return nil, apierr.Map(err)
 		}
 	}

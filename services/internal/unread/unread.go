@@ -7,11 +7,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/services/internal/inprocess"
+	"github.com/palisade/palisade/services/internal/intake"
 )
 
-// Request decodes the request of a call into the message that the interceptors have of it, which is empty but for what the
-// path of an HTTP request says, and stays so when it fails. It is called once at most, before the call ends.
-type Request func(ctx context.Context, into proto.Message) error
+// Request receives and decodes the request of a call, in the room that it has, into the message that the interceptors have
+// of it: empty, or with what the path of an HTTP request says. It stays so when this fails. It is called once at most,
+// before the call ends.
+type Request func(ctx context.Context, into proto.Message, room *intake.Share) error
 
 type key struct{}
 
@@ -30,7 +32,7 @@ func FromContext(ctx context.Context) Request {
 }
 
 // Service makes the unary RPCs of a service of a grpc.Server leave their requests to the interceptors, which must have one
-// that decodes them. Where the request is a single message, gRPC does not even receive it before.
+// that receives them.
 func Service(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	late := *desc
 	late.Methods = make([]grpc.MethodDesc, len(desc.Methods))
@@ -41,13 +43,9 @@ func Service(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 }
 
 func handler(decoded grpc.MethodHandler) grpc.MethodHandler {
-	return func(service any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
-		ctx = NewContext(ctx, func(_ context.Context, into proto.Message) error {
-			err := decode(into)
-			if err != nil {
-				proto.Reset(into)
-			}
-			return err
+	return func(service any, ctx context.Context, _ func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+		ctx = NewContext(ctx, func(ctx context.Context, into proto.Message, room *intake.Share) error {
+			return room.ReceiveGRPC(ctx, into)
 		})
 		return decoded(service, ctx, func(any) error { return nil }, interceptor)
 	}

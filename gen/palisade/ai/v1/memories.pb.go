@@ -1557,9 +1557,9 @@ const file_palisade_ai_v1_memories_proto_rawDesc = "" +
 	"\x12preanalysis_counts\x18\r \x01(\v2'.palisade.ai.v1.MemoryPreanalysisCountsR\x11preanalysisCounts\x12D\n" +
 	"\x13vulnerability_class\x18\x0e \x01(\tB\x13\xbaH\x10r\x0e(d2\n" +
 	"^[^\\x00]*$R\x12vulnerabilityClass\x123\n" +
-	"\x0eproject_tag_id\x18\x0f \x01(\x03B\r\xbaH\x04\"\x02(\x00\x92\xb5\x18\x02\b\x01R\fprojectTagId\"U\n" +
-	"\x19AiMemorySuggestionSources\x128\n" +
-	"\asources\x18\x01 \x03(\v2\x1e.palisade.ai.v1.AiMemorySourceR\asources\"\xf8\x01\n" +
+	"\x0eproject_tag_id\x18\x0f \x01(\x03B\r\xbaH\x04\"\x02(\x00\x92\xb5\x18\x02\b\x01R\fprojectTagId\"_\n" +
+	"\x19AiMemorySuggestionSources\x12B\n" +
+	"\asources\x18\x01 \x03(\v2\x1e.palisade.ai.v1.AiMemorySourceB\b\xbaH\x05\x92\x01\x02\x10dR\asources\"\xf8\x01\n" +
 	"\x0eAiMemorySource\x12\x12\n" +
 	"\x04note\x18\x01 \x01(\tR\x04note\x12\x1d\n" +
 	"\n" +

@@ -1988,7 +1988,7 @@ var File_palisade_findings_v1_findings_proto protoreflect.FileDescriptor
 
 const file_palisade_findings_v1_findings_proto_rawDesc = "" +
 	"\n" +
-	"#palisade/findings/v1/findings.proto\x12\x14palisade.findings.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xeb\n" +
+	"#palisade/findings/v1/findings.proto\x12\x14palisade.findings.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xf7\n" +
 	"\n" +
 	"\x13ListFindingsRequest\x12'\n" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12<\n" +
@@ -2002,14 +2002,14 @@ const file_palisade_findings_v1_findings_proto_rawDesc = "" +
 	"\xbaH\a\"\x05\x18\xb8\x17(dH\x00R\tpage_size\x88\x01\x01\x12\x1f\n" +
 	"\x05repos\x18\a \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x05repos\x121\n" +
 	"\x0erepository_ids\x18\b \x03(\x03B\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x0erepository_ids\x12`\n" +
-	"\x06status\x18\t \x01(\tBH\xbaHE\xd8\x01\x01r@R\x04openR\x05fixedR\aignoredR\treviewingR\x06fixingR\x15provisionally_ignoredR\x06status\x12y\n" +
+	"\x06status\x18\t \x01(\tBH\xbaHE\xd8\x01\x01r@R\x04openR\x05fixedR\aignoredR\treviewingR\x06fixingR\x15provisionally_ignoredR\x06status\x12{\n" +
 	"\x0etriage_reasons\x18\n" +
-	" \x03(\tBQ\xbaHN\x92\x01K\"IrGR\x0facceptable_riskR\x0efalse_positiveR\ano_timeR\x10no_triage_reasonR\tduplicateR\x0etriage_reasons\x12G\n" +
+	" \x03(\tBS\xbaHP\x92\x01M\x10d\"IrGR\x0facceptable_riskR\x0efalse_positiveR\ano_timeR\x10no_triage_reasonR\tduplicateR\x0etriage_reasons\x12I\n" +
 	"\n" +
-	"severities\x18\v \x03(\tB'\xbaH$\x92\x01!\"\x1fr\x1dR\x03lowR\x06mediumR\x04highR\bcriticalR\n" +
+	"severities\x18\v \x03(\tB)\xbaH&\x92\x01#\x10d\"\x1fr\x1dR\x03lowR\x06mediumR\x04highR\bcriticalR\n" +
 	"severities\x12\x1a\n" +
-	"\x03ref\x18\f \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x03ref\x12b\n" +
-	"\bpolicies\x18\r \x03(\tBF\xbaHC\x92\x01@\">r<R\x10rule-board-auditR\x16rule-board-pr-commentsR\x10rule-board-blockR\bpolicies\x12\x1f\n" +
+	"\x03ref\x18\f \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x03ref\x12d\n" +
+	"\bpolicies\x18\r \x03(\tBH\xbaHE\x92\x01B\x10d\">r<R\x10rule-board-auditR\x16rule-board-pr-commentsR\x10rule-board-blockR\bpolicies\x12\x1f\n" +
 	"\x05rules\x18\x0e \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x05rules\x12)\n" +
 	"\n" +
 	"categories\x18\x0f \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\n" +
@@ -2018,12 +2018,12 @@ const file_palisade_findings_v1_findings_proto_rawDesc = "" +
 	"confidence\x18\x10 \x01(\tB\x1b\xbaH\x18\xd8\x01\x01r\x13R\x03lowR\x06mediumR\x04highR\n" +
 	"confidence\x12W\n" +
 	"\x12autotriage_verdict\x18\x11 \x01(\tB'\xbaH$\xd8\x01\x01r\x1fR\rtrue_positiveR\x0efalse_positiveR\x12autotriage_verdict\x121\n" +
-	"\x0ecomponent_tags\x18\x12 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x0ecomponent_tags\x12t\n" +
-	"\texposures\x18\x13 \x03(\tBV\xbaHS\x92\x01P\"NrLR\treachableR\x10always_reachableR\x17conditionally_reachableR\vunreachableR\aunknownR\texposures\x12O\n" +
-	"\x0etransitivities\x18\x14 \x03(\tB'\xbaH$\x92\x01!\"\x1fr\x1dR\x06directR\n" +
+	"\x0ecomponent_tags\x18\x12 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x0ecomponent_tags\x12v\n" +
+	"\texposures\x18\x13 \x03(\tBX\xbaHU\x92\x01R\x10d\"NrLR\treachableR\x10always_reachableR\x17conditionally_reachableR\vunreachableR\aunknownR\texposures\x12Q\n" +
+	"\x0etransitivities\x18\x14 \x03(\tB)\xbaH&\x92\x01#\x10d\"\x1fr\x1dR\x06directR\n" +
 	"transitiveR\aunknownR\x0etransitivities\x12'\n" +
-	"\fis_malicious\x18\x15 \x01(\bH\x01R\fis_malicious\x88\x01\x01\x12N\n" +
-	"\x15click_to_fix_pr_state\x18\x16 \x03(\tB\x18\xbaH\x15\x92\x01\x12\"\x10r\x0eR\x04openR\x06mergedR\x15click_to_fix_pr_stateB\f\n" +
+	"\fis_malicious\x18\x15 \x01(\bH\x01R\fis_malicious\x88\x01\x01\x12P\n" +
+	"\x15click_to_fix_pr_state\x18\x16 \x03(\tB\x1a\xbaH\x17\x92\x01\x14\x10d\"\x10r\x0eR\x04openR\x06mergedR\x15click_to_fix_pr_stateB\f\n" +
 	"\n" +
 	"_page_sizeB\x0f\n" +
 	"\r_is_malicious\"Q\n" +

@@ -1261,18 +1261,16 @@ var File_palisade_findings_v1_secrets_proto protoreflect.FileDescriptor
 
 const file_palisade_findings_v1_secrets_proto_rawDesc = "" +
 	"\n" +
-	"\"palisade/findings/v1/secrets.proto\x12\x14palisade.findings.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xb7\x03\n" +
+	"\"palisade/findings/v1/secrets.proto\x12\x14palisade.findings.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xbb\x03\n" +
 	"\x12ListSecretsRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x16\n" +
 	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12 \n" +
 	"\x05limit\x18\x03 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\x05limit\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12_\n" +
-	"\x10validation_state\x18\x05 \x03(\x0e2%.palisade.findings.v1.ValidationStateB\r\xbaH\n" +
-	"\x92\x01\a\"\x05\x82\x01\x02\x10\x01R\x0fvalidationState\x12E\n" +
-	"\x06status\x18\x06 \x01(\x0e2#.palisade.findings.v1.FindingStatusB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06status\x12I\n" +
-	"\bseverity\x18\a \x03(\x0e2\x1e.palisade.findings.v1.SeverityB\r\xbaH\n" +
-	"\x92\x01\a\"\x05\x82\x01\x02\x10\x01R\bseverity\x12\x1d\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12a\n" +
+	"\x10validation_state\x18\x05 \x03(\x0e2%.palisade.findings.v1.ValidationStateB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\x0fvalidationState\x12E\n" +
+	"\x06status\x18\x06 \x01(\x0e2#.palisade.findings.v1.FindingStatusB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06status\x12K\n" +
+	"\bseverity\x18\a \x03(\x0e2\x1e.palisade.findings.v1.SeverityB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\bseverity\x12\x1d\n" +
 	"\x04repo\x18\b \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x04repo\"\x8b\x01\n" +
 	"\x13ListSecretsResponse\x12@\n" +
 	"\bfindings\x18\x01 \x03(\v2$.palisade.findings.v1.SecretsFindingR\bfindings\x12\x16\n" +

@@ -400,7 +400,7 @@ var File_palisade_findings_v1_triage_proto protoreflect.FileDescriptor
 
 const file_palisade_findings_v1_triage_proto_rawDesc = "" +
 	"\n" +
-	"!palisade/findings/v1/triage.proto\x12\x14palisade.findings.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a!palisade/options/v1/options.proto\"\xe6\x12\n" +
+	"!palisade/findings/v1/triage.proto\x12\x14palisade.findings.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a!palisade/options/v1/options.proto\"\xf8\x12\n" +
 	"\x11BulkTriageRequest\x12'\n" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x129\n" +
 	"\n" +
@@ -416,13 +416,13 @@ const file_palisade_findings_v1_triage_proto_rawDesc = "" +
 	"\x05since\x18\b \x01(\x01B\a\xbaH\x04\x12\x02@\x01R\x05since\x12\x1f\n" +
 	"\x05repos\x18\t \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x05repos\x12`\n" +
 	"\x06status\x18\n" +
-	" \x01(\tBH\xbaHE\xd8\x01\x01r@R\x04openR\x05fixedR\aignoredR\treviewingR\x06fixingR\x15provisionally_ignoredR\x06status\x12y\n" +
-	"\x0etriage_reasons\x18\v \x03(\tBQ\xbaHN\x92\x01K\"IrGR\x0facceptable_riskR\x0efalse_positiveR\ano_timeR\x10no_triage_reasonR\tduplicateR\x0etriage_reasons\x12G\n" +
+	" \x01(\tBH\xbaHE\xd8\x01\x01r@R\x04openR\x05fixedR\aignoredR\treviewingR\x06fixingR\x15provisionally_ignoredR\x06status\x12{\n" +
+	"\x0etriage_reasons\x18\v \x03(\tBS\xbaHP\x92\x01M\x10d\"IrGR\x0facceptable_riskR\x0efalse_positiveR\ano_timeR\x10no_triage_reasonR\tduplicateR\x0etriage_reasons\x12I\n" +
 	"\n" +
-	"severities\x18\f \x03(\tB'\xbaH$\x92\x01!\"\x1fr\x1dR\x03lowR\x06mediumR\x04highR\bcriticalR\n" +
+	"severities\x18\f \x03(\tB)\xbaH&\x92\x01#\x10d\"\x1fr\x1dR\x03lowR\x06mediumR\x04highR\bcriticalR\n" +
 	"severities\x12\x1a\n" +
-	"\x03ref\x18\r \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x03ref\x12b\n" +
-	"\bpolicies\x18\x0e \x03(\tBF\xbaHC\x92\x01@\">r<R\x10rule-board-auditR\x16rule-board-pr-commentsR\x10rule-board-blockR\bpolicies\x12\x1f\n" +
+	"\x03ref\x18\r \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x03ref\x12d\n" +
+	"\bpolicies\x18\x0e \x03(\tBH\xbaHE\x92\x01B\x10d\">r<R\x10rule-board-auditR\x16rule-board-pr-commentsR\x10rule-board-blockR\bpolicies\x12\x1f\n" +
 	"\x05rules\x18\x0f \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x05rules\x12)\n" +
 	"\n" +
 	"categories\x18\x10 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\n" +
@@ -431,18 +431,18 @@ const file_palisade_findings_v1_triage_proto_rawDesc = "" +
 	"confidence\x18\x11 \x01(\tB\x1b\xbaH\x18\xd8\x01\x01r\x13R\x03lowR\x06mediumR\x04highR\n" +
 	"confidence\x12W\n" +
 	"\x12autotriage_verdict\x18\x12 \x01(\tB'\xbaH$\xd8\x01\x01r\x1fR\rtrue_positiveR\x0efalse_positiveR\x12autotriage_verdict\x121\n" +
-	"\x0ecomponent_tags\x18\x13 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x0ecomponent_tags\x12t\n" +
-	"\texposures\x18\x14 \x03(\tBV\xbaHS\x92\x01P\"NrLR\treachableR\x10always_reachableR\x17conditionally_reachableR\vunreachableR\aunknownR\texposures\x12O\n" +
-	"\x0etransitivities\x18\x15 \x03(\tB'\xbaH$\x92\x01!\"\x1fr\x1dR\x06directR\n" +
+	"\x0ecomponent_tags\x18\x13 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x0ecomponent_tags\x12v\n" +
+	"\texposures\x18\x14 \x03(\tBX\xbaHU\x92\x01R\x10d\"NrLR\treachableR\x10always_reachableR\x17conditionally_reachableR\vunreachableR\aunknownR\texposures\x12Q\n" +
+	"\x0etransitivities\x18\x15 \x03(\tB)\xbaH&\x92\x01#\x10d\"\x1fr\x1dR\x06directR\n" +
 	"transitiveR\aunknownR\x0etransitivities\x12-\n" +
 	"\fdependencies\x18\x16 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\fdependencies\x12-\n" +
 	"\fproject_tags\x18\x17 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\fproject_tags\x12-\n" +
-	"\fsecret_types\x18\x18 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\fsecret_types\x12z\n" +
-	"\x10validation_state\x18\x19 \x03(\tBN\xbaHK\x92\x01H\"FrDR\x0fconfirmed_validR\x11confirmed_invalidR\x10validation_errorR\fno_validatorR\x10validation_state\x12Z\n" +
-	"\x15repository_visibility\x18\x1a \x03(\tB$\xbaH!\x92\x01\x1e\"\x1cr\x1aR\x06publicR\aprivateR\aunknownR\x15repository_visibility\x12h\n" +
-	"\vpolicy_mode\x18\x1b \x03(\tBF\xbaHC\x92\x01@\">r<R\x10rule-board-auditR\x16rule-board-pr-commentsR\x10rule-board-blockR\vpolicy_mode\x12.\n" +
-	"\x12include_historical\x18\x1c \x01(\bR\x12include_historical\x12O\n" +
-	"\x10epss_probability\x18\x1d \x03(\tB#\xbaH \x92\x01\x1d\"\x1br\x19R\x03lowR\x06mediumR\x04highR\x04noneR\x10epss_probability\x12\"\n" +
+	"\fsecret_types\x18\x18 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\fsecret_types\x12|\n" +
+	"\x10validation_state\x18\x19 \x03(\tBP\xbaHM\x92\x01J\x10d\"FrDR\x0fconfirmed_validR\x11confirmed_invalidR\x10validation_errorR\fno_validatorR\x10validation_state\x12\\\n" +
+	"\x15repository_visibility\x18\x1a \x03(\tB&\xbaH#\x92\x01 \x10d\"\x1cr\x1aR\x06publicR\aprivateR\aunknownR\x15repository_visibility\x12j\n" +
+	"\vpolicy_mode\x18\x1b \x03(\tBH\xbaHE\x92\x01B\x10d\">r<R\x10rule-board-auditR\x16rule-board-pr-commentsR\x10rule-board-blockR\vpolicy_mode\x12.\n" +
+	"\x12include_historical\x18\x1c \x01(\bR\x12include_historical\x12Q\n" +
+	"\x10epss_probability\x18\x1d \x03(\tB%\xbaH\"\x92\x01\x1f\x10d\"\x1br\x19R\x03lowR\x06mediumR\x04highR\x04noneR\x10epss_probability\x12\"\n" +
 	"\aruleset\x18\x1e \x03(\tB\b\xbaH\x05\x92\x01\x02\x10\x00R\aruleset\x12#\n" +
 	"\bpro_only\x18\x1f \x01(\bB\a\xbaH\x04j\x02\b\x00R\bpro_only:\xaa\x02\xbaH\xa6\x02\x1ay\n" +
 	"\x11new_state_or_note\x120one of new_triage_state and new_note is required\x1a2this.new_triage_state != '' || this.new_note != ''\x1a\xa8\x01\n" +

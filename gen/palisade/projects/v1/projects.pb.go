@@ -1142,11 +1142,11 @@ const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\x04tags\x18\x03 \x03(\tB\x10\xbaH\r\x92\x01\n" +
 	"\x10d\"\x06r\x04\x10\x01\x18dR\x04tags\"Q\n" +
 	"\x16AddProjectTagsResponse\x127\n" +
-	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"z\n" +
+	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"\x84\x01\n" +
 	"\x18DeleteProjectTagsRequest\x12'\n" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12!\n" +
-	"\fproject_name\x18\x02 \x01(\tR\vprojectName\x12\x12\n" +
-	"\x04tags\x18\x03 \x03(\tR\x04tags\"T\n" +
+	"\fproject_name\x18\x02 \x01(\tR\vprojectName\x12\x1c\n" +
+	"\x04tags\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10dR\x04tags\"T\n" +
 	"\x19DeleteProjectTagsResponse\x127\n" +
 	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"\xe9\x01\n" +
 	"\x1fToggleProjectManagedScanRequest\x12'\n" +

@@ -1028,20 +1028,18 @@ const file_palisade_scans_v1_scans_proto_rawDesc = "" +
 	"\x13commit_author_email\x18\r \x01(\tR\x13commit_author_email\x126\n" +
 	"\x16commit_author_username\x18\x0e \x01(\tR\x16commit_author_username\x12B\n" +
 	"\x1cpull_request_author_username\x18\x0f \x01(\tR\x1cpull_request_author_username\x12D\n" +
-	"\x1dpull_request_author_image_url\x18\x10 \x01(\tR\x1dpull_request_author_image_url\"\xd7\x03\n" +
+	"\x1dpull_request_author_image_url\x18\x10 \x01(\tR\x1dpull_request_author_image_url\"\xdb\x03\n" +
 	"\x12SearchScansRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x16\n" +
 	"\x06branch\x18\x02 \x01(\tR\x06branch\x12\x16\n" +
 	"\x06cursor\x18\x03 \x01(\tR\x06cursor\x12\"\n" +
 	"\fis_full_scan\x18\x04 \x01(\bR\fis_full_scan\x12 \n" +
 	"\x05limit\x18\x05 \x01(\x05B\n" +
-	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\x05limit\x12E\n" +
-	"\bproducts\x18\x06 \x03(\x0e2\x1a.palisade.scans.v1.ProductB\r\xbaH\n" +
-	"\x92\x01\a\"\x05\x82\x01\x02\x10\x01R\bproducts\x12$\n" +
+	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\x05limit\x12G\n" +
+	"\bproducts\x18\x06 \x03(\x0e2\x1a.palisade.scans.v1.ProductB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\bproducts\x12$\n" +
 	"\rrepository_id\x18\a \x01(\x03R\rrepository_id\x120\n" +
-	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12H\n" +
-	"\bstatuses\x18\t \x03(\x0e2\x1d.palisade.scans.v1.ScanStatusB\r\xbaH\n" +
-	"\x92\x01\a\"\x05\x82\x01\x02\x10\x01R\bstatuses\x12=\n" +
+	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12J\n" +
+	"\bstatuses\x18\t \x03(\x0e2\x1d.palisade.scans.v1.ScanStatusB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\bstatuses\x12=\n" +
 	"\n" +
 	"total_time\x18\n" +
 	" \x01(\v2\x1d.palisade.scans.v1.FloatRangeR\n" +

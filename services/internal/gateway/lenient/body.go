@@ -13,10 +13,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/bounds"
 )
 
-// MaxDepth is how deep the objects and lists of a body may nest. No message of ours comes near.
-const MaxDepth = 64
+// MaxDepth is how deep the objects and lists of a body may nest.
+const MaxDepth = bounds.MaxDepth
 
 // Decoded says what a body held beyond the values that are now in the message.
 type Decoded struct {
@@ -26,9 +27,10 @@ type Decoded struct {
 	Unknown int
 }
 
-// Body reads a JSON body into msg, which should be empty. An empty body and null leave it as it is. Errors are
-// apierr errors: MALFORMED_JSON with the position, INVALID_ARGUMENT with the path of the field.
-func Body(data []byte, msg proto.Message) (Decoded, error) {
+// Body reads a JSON body into msg, which should be empty. An empty body and null leave it as it is. Before anything is made
+// of the body, spend is told what it takes in memory, in bytes, and may refuse it; nil means that nobody counts. Errors are
+// apierr errors: MALFORMED_JSON with the position, INVALID_ARGUMENT with the path of the field, and the error of spend.
+func Body(data []byte, msg proto.Message, spend func(bytes int64) error) (Decoded, error) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))) // some editors put a byte order mark first
 	if len(data) == 0 {
 		return Decoded{}, nil
@@ -36,21 +38,18 @@ func Body(data []byte, msg proto.Message) (Decoded, error) {
 	if err := checkSyntax(data); err != nil {
 		return Decoded{}, err
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var tree any
-	if err := decoder.Decode(&tree); err != nil {
-		return Decoded{}, apierr.MalformedJSON("the body is not valid JSON")
-	}
-	switch object := tree.(type) {
-	case nil:
+	switch data[0] {
+	case 'n':
 		return Decoded{}, nil
-	case map[string]any:
-		r := &reader{}
-		present, err := r.message(msg.ProtoReflect(), object, "")
+	case '{':
+		if spend == nil {
+			spend = func(int64) error { return nil }
+		}
+		r := &reader{spend: spend}
+		present, err := r.message(msg.ProtoReflect(), data, "")
 		return Decoded{Present: present, Unknown: r.unknown}, err
 	}
-	return Decoded{}, apierr.InvalidArgument("body", "the body must be a JSON object, got %s", shown(tree))
+	return Decoded{}, apierr.InvalidArgument("body", "the body must be a JSON object, got %s", shown(word(data)))
 }
 
 // checkSyntax reports the position of what is wrong, and refuses bodies that nest too deep before anything
@@ -107,27 +106,55 @@ func tooDeepAt(data []byte) int {
 // reader carries what is counted while one body is read.
 type reader struct {
 	unknown int
+	spend   func(bytes int64) error
 }
 
-// message sets the fields of msg from object. path is where object stands, "" at the top.
-func (r *reader) message(msg protoreflect.Message, object map[string]any, path string) ([]protoreflect.FieldDescriptor, error) {
-	fields := fieldsOf(msg.Descriptor())
-	var present []protoreflect.FieldDescriptor
-	// Sorted, so that of two wrong fields it is always the same one that is reported.
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		value := object[name]
+// member is a known field of an object.
+type member struct {
+	name  string
+	field *bounds.Field
+	value []byte
+}
+
+// known returns the members of an object that are fields of the message, by name, so that of two wrong fields it is always
+// the same one that is reported. Of a name that is there twice the last value counts.
+func (r *reader) known(message protoreflect.MessageDescriptor, object []byte) []member {
+	fields, limits := fieldsOf(message), bounds.Of(message)
+	var found []member
+	for quoted, value := range members(object) {
+		name := unquote(quoted)
 		field := fields[name]
 		if field == nil {
 			r.unknown++
 			continue
 		}
-		if value == nil && !isJSONValue(field) {
+		m := member{name, limits.Field(field.Number()), value}
+		if i := slices.IndexFunc(found, func(other member) bool { return other.name == name }); i >= 0 {
+			found[i] = m
+		} else {
+			found = append(found, m)
+		}
+	}
+	slices.SortFunc(found, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	return found
+}
+
+// message sets the fields of msg from object. path is where object stands, "" at the top.
+func (r *reader) message(msg protoreflect.Message, object []byte, path string) ([]protoreflect.FieldDescriptor, error) {
+	if err := r.spend(bounds.Of(msg.Descriptor()).Size); err != nil {
+		return nil, err
+	}
+	var present []protoreflect.FieldDescriptor
+	for _, m := range r.known(msg.Descriptor(), object) {
+		field := m.field.Descriptor
+		if isNull(m.value) && !isJSONValue(field) {
 			continue
 		}
-		if err := checkOneof(msg, field, join(path, name)); err != nil {
+		at := join(path, m.name)
+		if err := checkOneof(msg, field, at); err != nil {
 			return nil, err
 		}
-		if err := r.field(msg, field, value, join(path, name)); err != nil {
+		if err := r.field(msg, m, at); err != nil {
 			return nil, err
 		}
 		if !slices.Contains(present, field) {
@@ -149,17 +176,18 @@ func checkOneof(msg protoreflect.Message, field protoreflect.FieldDescriptor, pa
 	return nil
 }
 
-func (r *reader) field(msg protoreflect.Message, field protoreflect.FieldDescriptor, value any, path string) error {
+func (r *reader) field(msg protoreflect.Message, m member, path string) error {
+	field := m.field.Descriptor
 	switch {
 	case field.IsMap():
-		return r.mapField(msg, field, value, path)
+		return r.mapField(msg, m, path)
 	case field.IsList():
-		return r.listField(msg, field, value, path)
+		return r.listField(msg, m, path)
 	}
-	if isUnsetZero(field, value) {
+	if isUnsetZero(field, m.value) {
 		return nil
 	}
-	decoded, ok, err := r.value(field, value, path)
+	decoded, ok, err := r.value(m.field, m.value, path)
 	if err != nil || !ok {
 		return err
 	}
@@ -169,8 +197,8 @@ func (r *reader) field(msg protoreflect.Message, field protoreflect.FieldDescrip
 
 // isUnsetZero reports a number 0 for a field that could tell it from "not given": clients in Go send their
 // whole structs, in which 0 means not given (contract, wire conventions).
-func isUnsetZero(field protoreflect.FieldDescriptor, value any) bool {
-	number, ok := value.(json.Number)
+func isUnsetZero(field protoreflect.FieldDescriptor, value []byte) bool {
+	number, ok := word(value).(json.Number)
 	if !ok || !field.HasPresence() || field.Kind() == protoreflect.BoolKind || field.Kind() == protoreflect.StringKind {
 		return false
 	}
@@ -178,20 +206,27 @@ func isUnsetZero(field protoreflect.FieldDescriptor, value any) bool {
 	return err == nil && float == 0
 }
 
-func (r *reader) listField(msg protoreflect.Message, field protoreflect.FieldDescriptor, value any, path string) error {
-	items, isList := value.([]any)
-	if !isList {
-		if text, isText := value.(string); isText && text == "" {
-			return nil
+func (r *reader) listField(msg protoreflect.Message, m member, path string) error {
+	field, isList := m.field.Descriptor, m.value[0] == '['
+	items := [][]byte{m.value} // a single value is a list of one
+	if isList {
+		n := count(m.value)
+		if n > m.field.Items {
+			return m.field.TooMany(path, n)
 		}
-		items = []any{value}
+		if err := r.spend(int64(n) * m.field.Cost()); err != nil {
+			return err
+		}
+		items = slices.AppendSeq(make([][]byte, 0, n), elements(m.value))
+	} else if string(m.value) == `""` {
+		return nil
 	}
 	list := msg.NewField(field).List()
 	for i, item := range items {
-		if item == nil && !isJSONValue(field) {
+		if isNull(item) && !isJSONValue(field) {
 			continue
 		}
-		decoded, ok, err := r.item(field, item, path, i, isList)
+		decoded, ok, err := r.item(m.field, item, path, i, isList)
 		if err != nil {
 			return err
 		}
@@ -210,9 +245,9 @@ func (r *reader) listField(msg protoreflect.Message, field protoreflect.FieldDes
 
 // item decodes one value of a list. Of a scalar the path is written only when something is wrong with it: written for each, the
 // paths of a long list would take more memory than its values.
-func (r *reader) item(field protoreflect.FieldDescriptor, item any, path string, i int, isList bool) (protoreflect.Value, bool, error) {
-	if field.Message() == nil {
-		if decoded, ok, err := scalar(field, item, path); err == nil {
+func (r *reader) item(field *bounds.Field, item []byte, path string, i int, isList bool) (protoreflect.Value, bool, error) {
+	if field.Descriptor.Message() == nil {
+		if decoded, ok, err := r.scalar(field, item, path); err == nil {
 			return decoded, ok, nil
 		}
 	}
@@ -222,12 +257,24 @@ func (r *reader) item(field protoreflect.FieldDescriptor, item any, path string,
 	return r.value(field, item, path)
 }
 
-func (r *reader) mapField(msg protoreflect.Message, field protoreflect.FieldDescriptor, value any, path string) error {
-	object, ok := value.(map[string]any)
-	if !ok {
-		return notObject(path, value)
+func (r *reader) mapField(msg protoreflect.Message, m member, path string) error {
+	field := m.field.Descriptor
+	if m.value[0] != '{' {
+		return notObject(path, word(m.value))
+	}
+	n := count(m.value)
+	if n > m.field.Items {
+		return m.field.TooMany(path, n)
+	}
+	if err := r.spend(int64(n)*m.field.Cost() + int64(len(m.value))); err != nil {
+		return err
+	}
+	object := make(map[string][]byte, n)
+	for name, value := range members(m.value) {
+		object[unquote(name)] = value
 	}
 	entries := msg.NewField(field).Map()
+	element := bounds.Of(field.Message()).Field(field.MapValue().Number())
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		item := object[name]
 		at := path + "[" + apierr.Quote(name) + "]"
@@ -238,10 +285,10 @@ func (r *reader) mapField(msg protoreflect.Message, field protoreflect.FieldDesc
 		if !ok {
 			key = field.MapKey().Default()
 		}
-		if item == nil && !isJSONValue(field.MapValue()) {
+		if isNull(item) && !isJSONValue(field.MapValue()) {
 			continue
 		}
-		decoded, ok, err := r.value(field.MapValue(), item, at)
+		decoded, ok, err := r.value(element, item, at)
 		if err != nil {
 			return err
 		}
@@ -257,20 +304,61 @@ func (r *reader) mapField(msg protoreflect.Message, field protoreflect.FieldDesc
 }
 
 // value decodes one value of the field's element type; false means "not given".
-func (r *reader) value(field protoreflect.FieldDescriptor, value any, path string) (protoreflect.Value, bool, error) {
-	if field.Message() == nil {
-		return scalar(field, value, path)
+func (r *reader) value(field *bounds.Field, value []byte, path string) (protoreflect.Value, bool, error) {
+	message := field.Descriptor.Message()
+	if message == nil {
+		return r.scalar(field, value, path)
 	}
-	if decode := wellKnown[field.Message().FullName()]; decode != nil {
-		return decode(field, value, path)
+	if decode := wellKnown[message.FullName()]; decode != nil {
+		tree, err := r.tree(value, path)
+		if err != nil {
+			return protoreflect.Value{}, false, err
+		}
+		return decode(field.Descriptor, tree, path)
 	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		return protoreflect.Value{}, false, notObject(path, value)
+	if value[0] != '{' {
+		return protoreflect.Value{}, false, notObject(path, word(value))
 	}
-	msg := newMessage(field)
-	_, err := r.message(msg, object, path)
+	msg := newMessage(field.Descriptor)
+	_, err := r.message(msg, value, path)
 	return protoreflect.ValueOfMessage(msg), err == nil, err
+}
+
+// scalar decodes one value of a scalar type.
+func (r *reader) scalar(field *bounds.Field, value []byte, path string) (protoreflect.Value, bool, error) {
+	kind := field.Descriptor.Kind()
+	if value[0] == '"' && (kind == protoreflect.StringKind || kind == protoreflect.BytesKind) {
+		if err := r.spend(int64(len(value))); err != nil {
+			return protoreflect.Value{}, false, err
+		}
+	}
+	return scalar(field.Descriptor, word(value), path)
+}
+
+const (
+	// maxFreeForm is how many values free-form JSON in one field may have, and freeFormCost what each takes in memory on
+	// its way into a google.protobuf.Struct, in bytes.
+	maxFreeForm  = 100_000
+	freeFormCost = 400
+)
+
+// tree decodes a value of free-form JSON as encoding/json does.
+func (r *reader) tree(value []byte, path string) (any, error) {
+	if value[0] != '{' && value[0] != '[' {
+		return word(value), nil
+	}
+	n := values(value)
+	if n > maxFreeForm {
+		return nil, apierr.InvalidArgument(path, "%s must have at most %d values, got %d", path, maxFreeForm, n)
+	}
+	if err := r.spend(int64(n)*freeFormCost + int64(len(value))); err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	decoder.UseNumber()
+	var tree any
+	err := decoder.Decode(&tree)
+	return tree, err
 }
 
 func join(path, name string) string {

@@ -73,7 +73,7 @@ var bodies = map[string]struct {
 func TestBody(t *testing.T) {
 	for name, test := range bodies {
 		t.Run(name, func(t *testing.T) {
-			decoded, err := lenient.Body([]byte(test.body), test.into)
+			decoded, err := lenient.Body([]byte(test.body), test.into, nil)
 			if want, isError := strings.CutPrefix(test.want, "error: "); isError {
 				if err == nil || !strings.HasPrefix(err.Error(), "INVALID_ARGUMENT: ") || strings.TrimPrefix(err.Error(), "INVALID_ARGUMENT: ") != want {
 					t.Fatalf("got %v, want %s", err, want)
@@ -96,24 +96,24 @@ func TestBody(t *testing.T) {
 
 func TestBodyTooDeep(t *testing.T) {
 	deep := `{"x":` + strings.Repeat("[", lenient.MaxDepth-1) + strings.Repeat("]", lenient.MaxDepth-1) + `}`
-	if _, err := lenient.Body([]byte(deep), &scansv1.SearchScansRequest{}); err != nil {
+	if _, err := lenient.Body([]byte(deep), &scansv1.SearchScansRequest{}, nil); err != nil {
 		t.Errorf("allowed depth: %v", err)
 	}
 	for _, body := range []string{strings.Repeat("[", 1<<20), `{"x":` + strings.Repeat(`{"x":`, 100)} {
-		_, err := lenient.Body([]byte(body), &scansv1.SearchScansRequest{})
+		_, err := lenient.Body([]byte(body), &scansv1.SearchScansRequest{}, nil)
 		if err == nil || !strings.Contains(err.Error(), "must nest at most 64 deep") || !strings.HasPrefix(err.Error(), "MALFORMED_JSON") {
 			t.Errorf("got %v", err)
 		}
 	}
 	brackets := `{"branch":"` + strings.Repeat("[{", 200) + `\"[["}`
-	if _, err := lenient.Body([]byte(brackets), &scansv1.SearchScansRequest{}); err != nil {
+	if _, err := lenient.Body([]byte(brackets), &scansv1.SearchScansRequest{}, nil); err != nil {
 		t.Errorf("brackets in a text: %v", err)
 	}
 }
 
 func TestPresent(t *testing.T) {
 	decoded, err := lenient.Body([]byte(`{"tags":[],"primaryBranch":"","primary_branch":"x","managed_scan_config":null,"nope":1,"projectName":"a"}`),
-		&projectsv1.UpdateProjectRequest{})
+		&projectsv1.UpdateProjectRequest{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestReadsWhatProtojsonWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := &findingsv1.ListFindingsRequest{}
-		if _, err := lenient.Body(encoded, got); err != nil {
+		if _, err := lenient.Body(encoded, got, nil); err != nil {
 			t.Fatal(err)
 		}
 		if !proto.Equal(got, request) {
@@ -203,7 +203,7 @@ func FuzzPosition(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		_, err := lenient.Body(body, &scansv1.SearchScansRequest{})
+		_, err := lenient.Body(body, &scansv1.SearchScansRequest{}, nil)
 		trimmed := strings.TrimSpace(strings.TrimPrefix(string(body), "\xef\xbb\xbf"))
 		malformed := err != nil && strings.HasPrefix(err.Error(), "MALFORMED_JSON")
 		if valid := trimmed == "" || json.Valid([]byte(trimmed)); valid == malformed && !strings.Contains(errText(err), "deep") {

@@ -1,0 +1,76 @@
+package intake_test
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/intake"
+)
+
+func TestBudget(t *testing.T) {
+	const total, body = 32 << 20, 4 << 20
+	budget := intake.New(total)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	share := func(caller int64) *intake.Share {
+		return budget.Share(intake.Caller{Kind: access.KindToken, ID: caller}, intake.Limits{})
+	}
+	stranger := func(address string) *intake.Share {
+		return budget.Share(intake.Caller{Address: address}, intake.Limits{})
+	}
+	full := func(what string, s *intake.Share, size int64) {
+		t.Helper()
+		if err := s.Receive(size); status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("too much %s: %v", what, err)
+		}
+	}
+	var shares []*intake.Share
+	for i := range int64(8) {
+		s := share(i / 4)
+		for _, here := range []int64{body / 2, body, body / 2} { // less than is here already costs nothing
+			if err := s.Receive(here); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if shares = append(shares, s); i == 3 {
+			full("of one caller", share(0), body)
+		}
+	}
+	full("of all", share(9), body)
+	if err := share(9).Receive(intake.Small); err != nil {
+		t.Errorf("large requests keep out a small one: %v", err)
+	}
+	full("of strangers, where there is no room", stranger("192.0.2.1"), 1)
+	for _, s := range shares[:2] {
+		if err := s.Turn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := shares[2].Turn(ended); err == nil {
+		t.Error("more is decoded at once than there should be")
+	}
+	shares[0].Release()
+	if err := shares[2].Turn(t.Context()); err != nil {
+		t.Errorf("a request that ended leaves no room: %v", err)
+	}
+	for _, s := range shares {
+		s.Release()
+		s.Release() // twice is as good as once
+	}
+	one := stranger("192.0.2.1")
+	if err := one.Receive(total / 32); err != nil {
+		t.Error(err)
+	}
+	full("of one address", stranger("192.0.2.1"), 1)
+	if err := stranger("192.0.2.2").Receive(1); err != nil {
+		t.Errorf("another address: %v", err)
+	}
+	one.Release()
+	if used := budget.Used(); used != intake.Small+1 { // of the small one, and of the other address
+		t.Errorf("%d bytes were not given back", used)
+	}
+}

@@ -1,0 +1,183 @@
+package intake
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/bounds"
+)
+
+// headerSize is the length of what precedes each message of gRPC: one byte of flags, four of length.
+const headerSize = 5
+
+// chunk is how much of a message is received at once, in bytes.
+const chunk = 64 << 10
+
+// source is what the messages of a call over gRPC are read from. It is the stream of grpc-go's own transport: the server's
+// RecvMsg has one limit for all callers, knows no budget, and decompresses before anybody can look. A test fails when a
+// version of grpc-go no longer has these methods.
+type source interface {
+	ReadMessageHeader(header []byte) error
+	Read(n int) (mem.BufferSlice, error)
+	RecvCompress() string
+}
+
+// ReceiveGRPC receives the next message of the call of ctx into a message, with room of the share. Errors: io.EOF at the end
+// of the messages; UNIMPLEMENTED for a compression that is not accepted; RESOURCE_EXHAUSTED without REASON_RATE_LIMITED for
+// a message that is too large, and with it where there is no room; INVALID_ARGUMENT as package bounds.
+func (s *Share) ReceiveGRPC(ctx context.Context, into proto.Message) error {
+	from, ok := grpc.ServerTransportStreamFromContext(ctx).(source)
+	if !ok {
+		return apierr.Internal(fmt.Errorf("a gRPC stream of type %T", grpc.ServerTransportStreamFromContext(ctx)))
+	}
+	var header [headerSize]byte
+	err := wait(ctx, s.limits.Interruptible, func() error { return from.ReadMessageHeader(header[:]) })
+	if err != nil {
+		return err
+	}
+	compressed := header[0] == 1
+	if compressed && (from.RecvCompress() != "gzip" || !s.limits.Compressed) {
+		return apierr.New(codes.Unimplemented, errorsv1.Reason_REASON_NOT_IMPLEMENTED,
+			"the message is compressed, which this call does not accept: send it as it is")
+	}
+	if header[0] > 1 {
+		return errNotGRPC()
+	}
+	size := int64(binary.BigEndian.Uint32(header[1:]))
+	if size > s.limits.Most {
+		return tooLarge(s.limits.Most)
+	}
+	data, err := s.receive(ctx, from, size)
+	if err == nil && compressed {
+		data, err = s.decompress(data)
+	}
+	if err != nil {
+		return err
+	}
+	return s.decode(ctx, data, into)
+}
+
+// receive reads so many bytes.
+func (s *Share) receive(ctx context.Context, from source, size int64) ([]byte, error) {
+	if s.limits.Timeout > 0 && size > chunk {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.limits.Timeout)
+		defer cancel()
+	}
+	data := make([]byte, 0, min(size, chunk))
+	for int64(len(data)) < size {
+		next := min(chunk, size-int64(len(data)))
+		if err := s.Receive(s.received + next); err != nil {
+			return nil, err
+		}
+		var more []byte
+		err := wait(ctx, s.limits.Interruptible || size > chunk, func() (err error) {
+			more, err = read(from, data, int(next))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		data = more
+	}
+	return data, nil
+}
+
+// wait runs a read. One that is interruptible is waited for until ctx ends at the latest, which nothing below knows: what it
+// reads must not be used then, and it ends with the call.
+func wait(ctx context.Context, interruptible bool, read func() error) error {
+	if !interruptible {
+		return read()
+	}
+	done := make(chan error, 1)
+	go func() { done <- read() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// read appends the next n bytes to data.
+func read(from source, data []byte, n int) ([]byte, error) {
+	buffers, err := from.Read(n)
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errNotGRPC()
+		}
+		return data, err
+	}
+	defer buffers.Free()
+	for _, b := range buffers {
+		data = append(data, b.ReadOnlyData()...)
+	}
+	return data, nil
+}
+
+// decompress takes room for what comes out of the data, as it does.
+func (s *Share) decompress(data []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, errNotGRPC()
+	}
+	var out bytes.Buffer
+	for {
+		if err := s.Receive(s.received + chunk); err != nil {
+			return nil, err
+		}
+		n, err := io.CopyN(&out, reader, chunk)
+		switch {
+		case int64(out.Len()) > s.limits.Most:
+			return nil, tooLarge(s.limits.Most)
+		case errors.Is(err, io.EOF):
+			return out.Bytes(), nil
+		case err != nil || n == 0:
+			return nil, errNotGRPC()
+		}
+	}
+}
+
+// decode decodes data, when it is its turn, where what it becomes has room.
+func (s *Share) decode(ctx context.Context, data []byte, into proto.Message) error {
+	options := proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: bounds.MaxDepth + 1}
+	cost, err := bounds.Wire(data, into.ProtoReflect().Descriptor())
+	if err != nil {
+		// What the caller may do is told before what is wrong with the request, and needs the deployment that it names.
+		if options.Unmarshal(bounds.Scalars(data, into.ProtoReflect().Descriptor()), into) != nil {
+			proto.Reset(into)
+		}
+		return err
+	}
+	if err := s.Spend(cost); err != nil {
+		return err
+	}
+	if err := s.Turn(ctx); err != nil {
+		return err
+	}
+	if err := options.Unmarshal(data, into); err != nil {
+		proto.Reset(into)
+		return errNotGRPC()
+	}
+	return nil
+}
+
+func tooLarge(most int64) error {
+	return apierr.TooLarge("the message must have at most %d bytes", most)
+}
+
+func errNotGRPC() error {
+	return apierr.InvalidArgument("request", "the request is not a message of this RPC")
+}
