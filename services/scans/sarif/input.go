@@ -10,6 +10,7 @@ import (
 // nesting follows strings and brackets.
 type nesting struct {
 	depth, deepest    int
+	opened            int64 // arrays and objects
 	inString, escaped bool
 }
 
@@ -35,6 +36,7 @@ func (n *nesting) pass(b []byte) int {
 			n.inString = true
 		case c == '{' || c == '[':
 			n.depth++
+			n.opened++
 			n.deepest = max(n.deepest, n.depth)
 		case c == '}' || c == ']':
 			if n.depth--; n.depth <= 0 {
@@ -63,6 +65,8 @@ type meter struct {
 	src      io.Reader
 	maxBytes int64
 	maxDepth int
+	// maxValues bounds arrays and objects: compressed, nothing else is as cheap to send for what it costs to read.
+	maxValues int64
 
 	read int64
 	nesting
@@ -79,6 +83,9 @@ func (m *meter) Read(p []byte) (int, error) {
 	}
 	if !m.scan(p[:n]) {
 		return 0, &LimitError{What: fmt.Sprintf("arrays and objects are nested too deeply near byte %d", m.read), Max: int64(m.maxDepth)}
+	}
+	if m.opened > m.maxValues {
+		return 0, &LimitError{What: "more arrays and objects than a report may have", Max: m.maxValues}
 	}
 	return n, err
 }

@@ -6,6 +6,8 @@ type Limits struct {
 	MaxBytes int64
 	// MaxDepth is the deepest nesting of JSON arrays and objects. More refuses the report.
 	MaxDepth int
+	// MaxValues is the number of JSON arrays and objects. More refuses the report.
+	MaxValues int64
 	// MaxRuns is the number of runs. More refuses the report.
 	MaxRuns int
 	// MaxRules is the number of rules of one run, those of extensions included. More rejects the run.
@@ -33,6 +35,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		MaxBytes:         1 << 30,
 		MaxDepth:         256,
+		MaxValues:        20_000_000,
 		MaxRuns:          256,
 		MaxRules:         50_000,
 		MaxResults:       5_000_000,
@@ -49,6 +52,7 @@ func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	fill(&l.MaxBytes, d.MaxBytes)
 	fill(&l.MaxDepth, d.MaxDepth)
+	fill(&l.MaxValues, d.MaxValues)
 	fill(&l.MaxRuns, d.MaxRuns)
 	fill(&l.MaxRules, d.MaxRules)
 	fill(&l.MaxResults, d.MaxResults)

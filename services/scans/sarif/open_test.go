@@ -219,10 +219,11 @@ func TestLimits(t *testing.T) {
 		doc    string
 		limits sarif.Limits
 	}{
-		"bytes": {driver("t", ""), sarif.Limits{MaxBytes: 20}},
-		"depth": {`{"version":"2.1.0","x":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, sarif.Limits{}},
-		"runs":  {`{"version":"2.1.0","runs":[{},{},{}]}`, sarif.Limits{MaxRuns: 2}},
-		"token": {driver(strings.Repeat("x", 200), ""), sarif.Limits{MaxTokenBytes: 100}},
+		"bytes":         {driver("t", ""), sarif.Limits{MaxBytes: 20}},
+		"depth":         {`{"version":"2.1.0","x":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, sarif.Limits{}},
+		"empty objects": {`{"version":"2.1.0","runs":[{"results":[` + strings.Repeat("{},", 200) + `{}]}]}`, sarif.Limits{MaxValues: 100}},
+		"runs":          {`{"version":"2.1.0","runs":[{},{},{}]}`, sarif.Limits{MaxRuns: 2}},
+		"token":         {driver(strings.Repeat("x", 200), ""), sarif.Limits{MaxTokenBytes: 100}},
 	} {
 		if _, err := open(c.doc, c.limits); !errors.As(err, &limit) || !strings.Contains(err.Error(), fmt.Sprint(limit.Max)) {
 			t.Errorf("%s: %v, want a LimitError", name, err)

@@ -65,7 +65,7 @@ func Open(ctx context.Context, src io.ReadSeeker, limits Limits, opts ...Option)
 	if _, err := src.Seek(base, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("rewind the report: %w", err)
 	}
-	in := &meter{ctx: ctx, src: src, maxBytes: report.limits.MaxBytes, maxDepth: report.limits.MaxDepth}
+	in := &meter{ctx: ctx, src: src, maxBytes: report.limits.MaxBytes, maxDepth: report.limits.MaxDepth, maxValues: report.limits.MaxValues}
 	r := &reader{stream: newStream(in, report.limits), report: report, base: base}
 	if err := r.document(); err != nil {
 		return nil, locate(err, src, base, r.offset(), report.limits)

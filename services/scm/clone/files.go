@@ -3,6 +3,7 @@ package clone
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -14,6 +15,7 @@ import (
 const (
 	maxEntries = 1_000_000
 	maxDepth   = 200
+	maxPath    = 4096 // bytes
 )
 
 // File is one regular file of a commit.
@@ -50,6 +52,9 @@ func (w *walk) directory(ctx context.Context, tree *object.Tree, prefix string, 
 			return &Error{Text: "the repository has too many files", Permanent: true}
 		}
 		path := prefix + entry.Name
+		if len(path) > maxPath {
+			return &Error{Text: fmt.Sprintf("the repository has a path of more than %d bytes", maxPath), Permanent: true}
+		}
 		switch entry.Mode {
 		case filemode.Dir:
 			inside, err := object.GetTree(w.checkout.storage, entry.Hash)

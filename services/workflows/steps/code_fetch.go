@@ -179,10 +179,21 @@ type reader struct {
 	skipped    map[string]int
 }
 
+// maxFiles bounds the files that one step keeps in memory: a few small trees that name each other make a million of them. The
+// result of so many is too large in any case.
+const maxFiles = 50_000
+
+func tooManyFiles(n int) error {
+	return step.Permanent("the repository has too many files (%d) for one run: choose some with include, or leave some out with exclude", n)
+}
+
 func (r *reader) read(ctx context.Context, f clone.File) error {
 	chosen, err := r.set.holds(f.Path)
 	if err != nil || !chosen {
 		return err
+	}
+	if len(r.files) == maxFiles {
+		return tooManyFiles(maxFiles)
 	}
 	switch {
 	case !showable(f.Path):
@@ -236,7 +247,7 @@ func (r *reader) result(call step.Call, checkout *clone.Checkout) (step.Result, 
 		return result, err
 	}
 	if len(result.Output) > step.MaxOutput {
-		return step.Result{}, step.Permanent("the repository has too many files (%d) for one run: choose some with include, or leave some out with exclude", len(r.files))
+		return step.Result{}, tooManyFiles(len(r.files))
 	}
 	result.Artifacts = artifacts
 	return result, nil

@@ -105,6 +105,20 @@ func TestCodeFetchRefs(t *testing.T) {
 	})
 }
 
+// nestedTrees are files in trees of two entries, both the same one: Git stores a tree for each level, and a checkout has a file
+// for each path.
+func nestedTrees(levels int) map[string]string {
+	files := map[string]string{}
+	for i := range 1 << levels {
+		path := make([]string, levels)
+		for level := range path {
+			path[level] = string(rune('a' + i>>level&1))
+		}
+		files[strings.Join(path, "/")+"/x.go"] = "x\n"
+	}
+	return files
+}
+
 func TestCodeFetchFailures(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w world) {
@@ -115,6 +129,7 @@ func TestCodeFetchFailures(t *testing.T) {
 		}
 		host.Commit(t, "acme/web", "refs/heads/main", map[string]string{"a": "b"})
 		host.Commit(t, "acme/wide", "refs/heads/main", files)
+		host.Commit(t, "acme/bomb", "refs/heads/main", nestedTrees(16))
 		other := w.AddTenant(t, "globex")
 		w.connect(t, other, "SCM_TYPE_GITHUB_ENTERPRISE", host.URL, "globex", host.Password)
 		for name, c := range map[string]struct {
@@ -132,6 +147,7 @@ func TestCodeFetchFailures(t *testing.T) {
 			"dots in the path":  {w.call(w.project(t, w.Tenant, "acme/dots", host.URL+"/acme/../globex/web"), nil), nil, true, "no source-code host is configured"},
 			"no such ref":       {w.call(web, with{"ref": "gone"}), nil, true, `no ref "gone"`},
 			"too many files":    {w.call(w.project(t, w.Tenant, "acme/wide", host.URL+"/acme/wide"), nil), nil, true, "too many files (12000)"},
+			"nested trees":      {w.call(w.project(t, w.Tenant, "acme/bomb", host.URL+"/acme/bomb"), nil), nil, true, "too many files (50000)"},
 			"refused": {w.call(web, nil), func(w http.ResponseWriter, _ *http.Request) bool {
 				http.Error(w, "pw-4711-canary", http.StatusUnauthorized)
 				return true
