@@ -687,6 +687,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			membership.FieldDeploymentID: {Type: field.TypeInt64, Column: membership.FieldDeploymentID},
 			membership.FieldUserID:       {Type: field.TypeInt64, Column: membership.FieldUserID},
 			membership.FieldRole:         {Type: field.TypeString, Column: membership.FieldRole},
+			membership.FieldFromClaims:   {Type: field.TypeBool, Column: membership.FieldFromClaims},
 			membership.FieldCreatedAt:    {Type: field.TypeInt64, Column: membership.FieldCreatedAt},
 			membership.FieldUpdatedAt:    {Type: field.TypeInt64, Column: membership.FieldUpdatedAt},
 		},
@@ -1368,6 +1369,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			user.FieldName:      {Type: field.TypeString, Column: user.FieldName},
 			user.FieldIssuer:    {Type: field.TypeString, Column: user.FieldIssuer},
 			user.FieldSubject:   {Type: field.TypeString, Column: user.FieldSubject},
+			user.FieldClaimsAt:  {Type: field.TypeInt64, Column: user.FieldClaimsAt},
 			user.FieldSettings:  {Type: field.TypeBytes, Column: user.FieldSettings},
 			user.FieldCreatedAt: {Type: field.TypeInt64, Column: user.FieldCreatedAt},
 		},
@@ -3973,6 +3975,11 @@ func (f *MembershipFilter) WhereRole(p entql.StringP) {
 	f.Where(p.Field(membership.FieldRole))
 }
 
+// WhereFromClaims applies the entql bool predicate on the from_claims field.
+func (f *MembershipFilter) WhereFromClaims(p entql.BoolP) {
+	f.Where(p.Field(membership.FieldFromClaims))
+}
+
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.
 func (f *MembershipFilter) WhereCreatedAt(p entql.Int64P) {
 	f.Where(p.Field(membership.FieldCreatedAt))
@@ -6576,6 +6583,11 @@ func (f *UserFilter) WhereIssuer(p entql.StringP) {
 // WhereSubject applies the entql string predicate on the subject field.
 func (f *UserFilter) WhereSubject(p entql.StringP) {
 	f.Where(p.Field(user.FieldSubject))
+}
+
+// WhereClaimsAt applies the entql int64 predicate on the claims_at field.
+func (f *UserFilter) WhereClaimsAt(p entql.Int64P) {
+	f.Where(p.Field(user.FieldClaimsAt))
 }
 
 // WhereSettings applies the entql []byte predicate on the settings field.

@@ -22,6 +22,8 @@ type Membership struct {
 	UserID int64 `json:"user_id,omitempty"`
 	// ORG_ROLE_*
 	Role string `json:"role,omitempty"`
+	// made by claims of the user's ID tokens, which keep it up to date
+	FromClaims bool `json:"from_claims,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`
 	// of the role; null before its first change
@@ -34,6 +36,8 @@ func (*Membership) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case membership.FieldFromClaims:
+			values[i] = new(sql.NullBool)
 		case membership.FieldID, membership.FieldDeploymentID, membership.FieldUserID, membership.FieldCreatedAt, membership.FieldUpdatedAt:
 			values[i] = new(sql.NullInt64)
 		case membership.FieldRole:
@@ -76,6 +80,12 @@ func (_m *Membership) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field role", values[i])
 			} else if value.Valid {
 				_m.Role = value.String
+			}
+		case membership.FieldFromClaims:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field from_claims", values[i])
+			} else if value.Valid {
+				_m.FromClaims = value.Bool
 			}
 		case membership.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -134,6 +144,9 @@ func (_m *Membership) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("role=")
 	builder.WriteString(_m.Role)
+	builder.WriteString(", ")
+	builder.WriteString("from_claims=")
+	builder.WriteString(fmt.Sprintf("%v", _m.FromClaims))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))

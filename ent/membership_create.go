@@ -39,6 +39,20 @@ func (_c *MembershipCreate) SetRole(v string) *MembershipCreate {
 	return _c
 }
 
+// SetFromClaims sets the "from_claims" field.
+func (_c *MembershipCreate) SetFromClaims(v bool) *MembershipCreate {
+	_c.mutation.SetFromClaims(v)
+	return _c
+}
+
+// SetNillableFromClaims sets the "from_claims" field if the given value is not nil.
+func (_c *MembershipCreate) SetNillableFromClaims(v *bool) *MembershipCreate {
+	if v != nil {
+		_c.SetFromClaims(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *MembershipCreate) SetCreatedAt(v int64) *MembershipCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -156,6 +170,10 @@ func (_c *MembershipCreate) createSpec() (*Membership, *sqlgraph.CreateSpec) {
 		_spec.SetField(membership.FieldRole, field.TypeString, value)
 		_node.Role = value
 	}
+	if value, ok := _c.mutation.FromClaims(); ok {
+		_spec.SetField(membership.FieldFromClaims, field.TypeBool, value)
+		_node.FromClaims = value
+	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(membership.FieldCreatedAt, field.TypeInt64, value)
 		_node.CreatedAt = value
@@ -225,6 +243,24 @@ func (u *MembershipUpsert) SetRole(v string) *MembershipUpsert {
 // UpdateRole sets the "role" field to the value that was provided on create.
 func (u *MembershipUpsert) UpdateRole() *MembershipUpsert {
 	u.SetExcluded(membership.FieldRole)
+	return u
+}
+
+// SetFromClaims sets the "from_claims" field.
+func (u *MembershipUpsert) SetFromClaims(v bool) *MembershipUpsert {
+	u.Set(membership.FieldFromClaims, v)
+	return u
+}
+
+// UpdateFromClaims sets the "from_claims" field to the value that was provided on create.
+func (u *MembershipUpsert) UpdateFromClaims() *MembershipUpsert {
+	u.SetExcluded(membership.FieldFromClaims)
+	return u
+}
+
+// ClearFromClaims clears the value of the "from_claims" field.
+func (u *MembershipUpsert) ClearFromClaims() *MembershipUpsert {
+	u.SetNull(membership.FieldFromClaims)
 	return u
 }
 
@@ -320,6 +356,27 @@ func (u *MembershipUpsertOne) SetRole(v string) *MembershipUpsertOne {
 func (u *MembershipUpsertOne) UpdateRole() *MembershipUpsertOne {
 	return u.Update(func(s *MembershipUpsert) {
 		s.UpdateRole()
+	})
+}
+
+// SetFromClaims sets the "from_claims" field.
+func (u *MembershipUpsertOne) SetFromClaims(v bool) *MembershipUpsertOne {
+	return u.Update(func(s *MembershipUpsert) {
+		s.SetFromClaims(v)
+	})
+}
+
+// UpdateFromClaims sets the "from_claims" field to the value that was provided on create.
+func (u *MembershipUpsertOne) UpdateFromClaims() *MembershipUpsertOne {
+	return u.Update(func(s *MembershipUpsert) {
+		s.UpdateFromClaims()
+	})
+}
+
+// ClearFromClaims clears the value of the "from_claims" field.
+func (u *MembershipUpsertOne) ClearFromClaims() *MembershipUpsertOne {
+	return u.Update(func(s *MembershipUpsert) {
+		s.ClearFromClaims()
 	})
 }
 
@@ -584,6 +641,27 @@ func (u *MembershipUpsertBulk) SetRole(v string) *MembershipUpsertBulk {
 func (u *MembershipUpsertBulk) UpdateRole() *MembershipUpsertBulk {
 	return u.Update(func(s *MembershipUpsert) {
 		s.UpdateRole()
+	})
+}
+
+// SetFromClaims sets the "from_claims" field.
+func (u *MembershipUpsertBulk) SetFromClaims(v bool) *MembershipUpsertBulk {
+	return u.Update(func(s *MembershipUpsert) {
+		s.SetFromClaims(v)
+	})
+}
+
+// UpdateFromClaims sets the "from_claims" field to the value that was provided on create.
+func (u *MembershipUpsertBulk) UpdateFromClaims() *MembershipUpsertBulk {
+	return u.Update(func(s *MembershipUpsert) {
+		s.UpdateFromClaims()
+	})
+}
+
+// ClearFromClaims clears the value of the "from_claims" field.
+func (u *MembershipUpsertBulk) ClearFromClaims() *MembershipUpsertBulk {
+	return u.Update(func(s *MembershipUpsert) {
+		s.ClearFromClaims()
 	})
 }
 

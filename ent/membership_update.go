@@ -42,6 +42,26 @@ func (_u *MembershipUpdate) SetNillableRole(v *string) *MembershipUpdate {
 	return _u
 }
 
+// SetFromClaims sets the "from_claims" field.
+func (_u *MembershipUpdate) SetFromClaims(v bool) *MembershipUpdate {
+	_u.mutation.SetFromClaims(v)
+	return _u
+}
+
+// SetNillableFromClaims sets the "from_claims" field if the given value is not nil.
+func (_u *MembershipUpdate) SetNillableFromClaims(v *bool) *MembershipUpdate {
+	if v != nil {
+		_u.SetFromClaims(*v)
+	}
+	return _u
+}
+
+// ClearFromClaims clears the value of the "from_claims" field.
+func (_u *MembershipUpdate) ClearFromClaims() *MembershipUpdate {
+	_u.mutation.ClearFromClaims()
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *MembershipUpdate) SetUpdatedAt(v int64) *MembershipUpdate {
 	_u.mutation.ResetUpdatedAt()
@@ -119,6 +139,12 @@ func (_u *MembershipUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if value, ok := _u.mutation.Role(); ok {
 		_spec.SetField(membership.FieldRole, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.FromClaims(); ok {
+		_spec.SetField(membership.FieldFromClaims, field.TypeBool, value)
+	}
+	if _u.mutation.FromClaimsCleared() {
+		_spec.ClearField(membership.FieldFromClaims, field.TypeBool)
+	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(membership.FieldUpdatedAt, field.TypeInt64, value)
 	}
@@ -161,6 +187,26 @@ func (_u *MembershipUpdateOne) SetNillableRole(v *string) *MembershipUpdateOne {
 	if v != nil {
 		_u.SetRole(*v)
 	}
+	return _u
+}
+
+// SetFromClaims sets the "from_claims" field.
+func (_u *MembershipUpdateOne) SetFromClaims(v bool) *MembershipUpdateOne {
+	_u.mutation.SetFromClaims(v)
+	return _u
+}
+
+// SetNillableFromClaims sets the "from_claims" field if the given value is not nil.
+func (_u *MembershipUpdateOne) SetNillableFromClaims(v *bool) *MembershipUpdateOne {
+	if v != nil {
+		_u.SetFromClaims(*v)
+	}
+	return _u
+}
+
+// ClearFromClaims clears the value of the "from_claims" field.
+func (_u *MembershipUpdateOne) ClearFromClaims() *MembershipUpdateOne {
+	_u.mutation.ClearFromClaims()
 	return _u
 }
 
@@ -270,6 +316,12 @@ func (_u *MembershipUpdateOne) sqlSave(ctx context.Context) (_node *Membership, 
 	}
 	if value, ok := _u.mutation.Role(); ok {
 		_spec.SetField(membership.FieldRole, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.FromClaims(); ok {
+		_spec.SetField(membership.FieldFromClaims, field.TypeBool, value)
+	}
+	if _u.mutation.FromClaimsCleared() {
+		_spec.ClearField(membership.FieldFromClaims, field.TypeBool)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(membership.FieldUpdatedAt, field.TypeInt64, value)

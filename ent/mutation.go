@@ -26302,6 +26302,7 @@ type MembershipMutation struct {
 	user_id          *int64
 	adduser_id       *int64
 	role             *string
+	from_claims      *bool
 	created_at       *int64
 	addcreated_at    *int64
 	updated_at       *int64
@@ -26564,6 +26565,55 @@ func (m *MembershipMutation) ResetRole() {
 	m.role = nil
 }
 
+// SetFromClaims sets the "from_claims" field.
+func (m *MembershipMutation) SetFromClaims(b bool) {
+	m.from_claims = &b
+}
+
+// FromClaims returns the value of the "from_claims" field in the mutation.
+func (m *MembershipMutation) FromClaims() (r bool, exists bool) {
+	v := m.from_claims
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFromClaims returns the old "from_claims" field's value of the Membership entity.
+// If the Membership object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MembershipMutation) OldFromClaims(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFromClaims is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFromClaims requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFromClaims: %w", err)
+	}
+	return oldValue.FromClaims, nil
+}
+
+// ClearFromClaims clears the value of the "from_claims" field.
+func (m *MembershipMutation) ClearFromClaims() {
+	m.from_claims = nil
+	m.clearedFields[membership.FieldFromClaims] = struct{}{}
+}
+
+// FromClaimsCleared returns if the "from_claims" field was cleared in this mutation.
+func (m *MembershipMutation) FromClaimsCleared() bool {
+	_, ok := m.clearedFields[membership.FieldFromClaims]
+	return ok
+}
+
+// ResetFromClaims resets all changes to the "from_claims" field.
+func (m *MembershipMutation) ResetFromClaims() {
+	m.from_claims = nil
+	delete(m.clearedFields, membership.FieldFromClaims)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *MembershipMutation) SetCreatedAt(i int64) {
 	m.created_at = &i
@@ -26724,7 +26774,7 @@ func (m *MembershipMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *MembershipMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 6)
 	if m.deployment_id != nil {
 		fields = append(fields, membership.FieldDeploymentID)
 	}
@@ -26733,6 +26783,9 @@ func (m *MembershipMutation) Fields() []string {
 	}
 	if m.role != nil {
 		fields = append(fields, membership.FieldRole)
+	}
+	if m.from_claims != nil {
+		fields = append(fields, membership.FieldFromClaims)
 	}
 	if m.created_at != nil {
 		fields = append(fields, membership.FieldCreatedAt)
@@ -26754,6 +26807,8 @@ func (m *MembershipMutation) Field(name string) (ent.Value, bool) {
 		return m.UserID()
 	case membership.FieldRole:
 		return m.Role()
+	case membership.FieldFromClaims:
+		return m.FromClaims()
 	case membership.FieldCreatedAt:
 		return m.CreatedAt()
 	case membership.FieldUpdatedAt:
@@ -26773,6 +26828,8 @@ func (m *MembershipMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldUserID(ctx)
 	case membership.FieldRole:
 		return m.OldRole(ctx)
+	case membership.FieldFromClaims:
+		return m.OldFromClaims(ctx)
 	case membership.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case membership.FieldUpdatedAt:
@@ -26806,6 +26863,13 @@ func (m *MembershipMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetRole(v)
+		return nil
+	case membership.FieldFromClaims:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFromClaims(v)
 		return nil
 	case membership.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -26902,6 +26966,9 @@ func (m *MembershipMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *MembershipMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(membership.FieldFromClaims) {
+		fields = append(fields, membership.FieldFromClaims)
+	}
 	if m.FieldCleared(membership.FieldUpdatedAt) {
 		fields = append(fields, membership.FieldUpdatedAt)
 	}
@@ -26919,6 +26986,9 @@ func (m *MembershipMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *MembershipMutation) ClearField(name string) error {
 	switch name {
+	case membership.FieldFromClaims:
+		m.ClearFromClaims()
+		return nil
 	case membership.FieldUpdatedAt:
 		m.ClearUpdatedAt()
 		return nil
@@ -26938,6 +27008,9 @@ func (m *MembershipMutation) ResetField(name string) error {
 		return nil
 	case membership.FieldRole:
 		m.ResetRole()
+		return nil
+	case membership.FieldFromClaims:
+		m.ResetFromClaims()
 		return nil
 	case membership.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -54278,6 +54351,8 @@ type UserMutation struct {
 	name          *string
 	issuer        *string
 	subject       *string
+	claims_at     *int64
+	addclaims_at  *int64
 	settings      *[]byte
 	created_at    *int64
 	addcreated_at *int64
@@ -54561,6 +54636,76 @@ func (m *UserMutation) ResetSubject() {
 	delete(m.clearedFields, user.FieldSubject)
 }
 
+// SetClaimsAt sets the "claims_at" field.
+func (m *UserMutation) SetClaimsAt(i int64) {
+	m.claims_at = &i
+	m.addclaims_at = nil
+}
+
+// ClaimsAt returns the value of the "claims_at" field in the mutation.
+func (m *UserMutation) ClaimsAt() (r int64, exists bool) {
+	v := m.claims_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClaimsAt returns the old "claims_at" field's value of the User entity.
+// If the User object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *UserMutation) OldClaimsAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClaimsAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClaimsAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClaimsAt: %w", err)
+	}
+	return oldValue.ClaimsAt, nil
+}
+
+// AddClaimsAt adds i to the "claims_at" field.
+func (m *UserMutation) AddClaimsAt(i int64) {
+	if m.addclaims_at != nil {
+		*m.addclaims_at += i
+	} else {
+		m.addclaims_at = &i
+	}
+}
+
+// AddedClaimsAt returns the value that was added to the "claims_at" field in this mutation.
+func (m *UserMutation) AddedClaimsAt() (r int64, exists bool) {
+	v := m.addclaims_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearClaimsAt clears the value of the "claims_at" field.
+func (m *UserMutation) ClearClaimsAt() {
+	m.claims_at = nil
+	m.addclaims_at = nil
+	m.clearedFields[user.FieldClaimsAt] = struct{}{}
+}
+
+// ClaimsAtCleared returns if the "claims_at" field was cleared in this mutation.
+func (m *UserMutation) ClaimsAtCleared() bool {
+	_, ok := m.clearedFields[user.FieldClaimsAt]
+	return ok
+}
+
+// ResetClaimsAt resets all changes to the "claims_at" field.
+func (m *UserMutation) ResetClaimsAt() {
+	m.claims_at = nil
+	m.addclaims_at = nil
+	delete(m.clearedFields, user.FieldClaimsAt)
+}
+
 // SetSettings sets the "settings" field.
 func (m *UserMutation) SetSettings(b []byte) {
 	m.settings = &b
@@ -54700,7 +54845,7 @@ func (m *UserMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *UserMutation) Fields() []string {
-	fields := make([]string, 0, 6)
+	fields := make([]string, 0, 7)
 	if m.email != nil {
 		fields = append(fields, user.FieldEmail)
 	}
@@ -54712,6 +54857,9 @@ func (m *UserMutation) Fields() []string {
 	}
 	if m.subject != nil {
 		fields = append(fields, user.FieldSubject)
+	}
+	if m.claims_at != nil {
+		fields = append(fields, user.FieldClaimsAt)
 	}
 	if m.settings != nil {
 		fields = append(fields, user.FieldSettings)
@@ -54735,6 +54883,8 @@ func (m *UserMutation) Field(name string) (ent.Value, bool) {
 		return m.Issuer()
 	case user.FieldSubject:
 		return m.Subject()
+	case user.FieldClaimsAt:
+		return m.ClaimsAt()
 	case user.FieldSettings:
 		return m.Settings()
 	case user.FieldCreatedAt:
@@ -54756,6 +54906,8 @@ func (m *UserMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldIssuer(ctx)
 	case user.FieldSubject:
 		return m.OldSubject(ctx)
+	case user.FieldClaimsAt:
+		return m.OldClaimsAt(ctx)
 	case user.FieldSettings:
 		return m.OldSettings(ctx)
 	case user.FieldCreatedAt:
@@ -54797,6 +54949,13 @@ func (m *UserMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetSubject(v)
 		return nil
+	case user.FieldClaimsAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClaimsAt(v)
+		return nil
 	case user.FieldSettings:
 		v, ok := value.([]byte)
 		if !ok {
@@ -54819,6 +54978,9 @@ func (m *UserMutation) SetField(name string, value ent.Value) error {
 // this mutation.
 func (m *UserMutation) AddedFields() []string {
 	var fields []string
+	if m.addclaims_at != nil {
+		fields = append(fields, user.FieldClaimsAt)
+	}
 	if m.addcreated_at != nil {
 		fields = append(fields, user.FieldCreatedAt)
 	}
@@ -54830,6 +54992,8 @@ func (m *UserMutation) AddedFields() []string {
 // was not set, or was not defined in the schema.
 func (m *UserMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
+	case user.FieldClaimsAt:
+		return m.AddedClaimsAt()
 	case user.FieldCreatedAt:
 		return m.AddedCreatedAt()
 	}
@@ -54841,6 +55005,13 @@ func (m *UserMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *UserMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case user.FieldClaimsAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddClaimsAt(v)
+		return nil
 	case user.FieldCreatedAt:
 		v, ok := value.(int64)
 		if !ok {
@@ -54861,6 +55032,9 @@ func (m *UserMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(user.FieldSubject) {
 		fields = append(fields, user.FieldSubject)
+	}
+	if m.FieldCleared(user.FieldClaimsAt) {
+		fields = append(fields, user.FieldClaimsAt)
 	}
 	if m.FieldCleared(user.FieldSettings) {
 		fields = append(fields, user.FieldSettings)
@@ -54885,6 +55059,9 @@ func (m *UserMutation) ClearField(name string) error {
 	case user.FieldSubject:
 		m.ClearSubject()
 		return nil
+	case user.FieldClaimsAt:
+		m.ClearClaimsAt()
+		return nil
 	case user.FieldSettings:
 		m.ClearSettings()
 		return nil
@@ -54907,6 +55084,9 @@ func (m *UserMutation) ResetField(name string) error {
 		return nil
 	case user.FieldSubject:
 		m.ResetSubject()
+		return nil
+	case user.FieldClaimsAt:
+		m.ResetClaimsAt()
 		return nil
 	case user.FieldSettings:
 		m.ResetSettings()

@@ -24,6 +24,8 @@ type User struct {
 	Issuer *string `json:"issuer,omitempty"`
 	// the user's id at the issuer
 	Subject *string `json:"subject,omitempty"`
+	// when the newest ID token was issued whose claims said what the user may do; null: none has
+	ClaimsAt *int64 `json:"claims_at,omitempty"`
 	// palisade.identity.v1.UserSettings; empty: the defaults
 	Settings []byte `json:"settings,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -38,7 +40,7 @@ func (*User) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case user.FieldSettings:
 			values[i] = new([]byte)
-		case user.FieldID, user.FieldCreatedAt:
+		case user.FieldID, user.FieldClaimsAt, user.FieldCreatedAt:
 			values[i] = new(sql.NullInt64)
 		case user.FieldEmail, user.FieldName, user.FieldIssuer, user.FieldSubject:
 			values[i] = new(sql.NullString)
@@ -88,6 +90,13 @@ func (_m *User) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Subject = new(string)
 				*_m.Subject = value.String
+			}
+		case user.FieldClaimsAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field claims_at", values[i])
+			} else if value.Valid {
+				_m.ClaimsAt = new(int64)
+				*_m.ClaimsAt = value.Int64
 			}
 		case user.FieldSettings:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -151,6 +160,11 @@ func (_m *User) String() string {
 	if v := _m.Subject; v != nil {
 		builder.WriteString("subject=")
 		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.ClaimsAt; v != nil {
+		builder.WriteString("claims_at=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")
 	builder.WriteString("settings=")

@@ -61,6 +61,20 @@ func (_c *UserCreate) SetNillableSubject(v *string) *UserCreate {
 	return _c
 }
 
+// SetClaimsAt sets the "claims_at" field.
+func (_c *UserCreate) SetClaimsAt(v int64) *UserCreate {
+	_c.mutation.SetClaimsAt(v)
+	return _c
+}
+
+// SetNillableClaimsAt sets the "claims_at" field if the given value is not nil.
+func (_c *UserCreate) SetNillableClaimsAt(v *int64) *UserCreate {
+	if v != nil {
+		_c.SetClaimsAt(*v)
+	}
+	return _c
+}
+
 // SetSettings sets the "settings" field.
 func (_c *UserCreate) SetSettings(v []byte) *UserCreate {
 	_c.mutation.SetSettings(v)
@@ -175,6 +189,10 @@ func (_c *UserCreate) createSpec() (*User, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Subject(); ok {
 		_spec.SetField(user.FieldSubject, field.TypeString, value)
 		_node.Subject = &value
+	}
+	if value, ok := _c.mutation.ClaimsAt(); ok {
+		_spec.SetField(user.FieldClaimsAt, field.TypeInt64, value)
+		_node.ClaimsAt = &value
 	}
 	if value, ok := _c.mutation.Settings(); ok {
 		_spec.SetField(user.FieldSettings, field.TypeBytes, value)
@@ -293,6 +311,30 @@ func (u *UserUpsert) UpdateSubject() *UserUpsert {
 // ClearSubject clears the value of the "subject" field.
 func (u *UserUpsert) ClearSubject() *UserUpsert {
 	u.SetNull(user.FieldSubject)
+	return u
+}
+
+// SetClaimsAt sets the "claims_at" field.
+func (u *UserUpsert) SetClaimsAt(v int64) *UserUpsert {
+	u.Set(user.FieldClaimsAt, v)
+	return u
+}
+
+// UpdateClaimsAt sets the "claims_at" field to the value that was provided on create.
+func (u *UserUpsert) UpdateClaimsAt() *UserUpsert {
+	u.SetExcluded(user.FieldClaimsAt)
+	return u
+}
+
+// AddClaimsAt adds v to the "claims_at" field.
+func (u *UserUpsert) AddClaimsAt(v int64) *UserUpsert {
+	u.Add(user.FieldClaimsAt, v)
+	return u
+}
+
+// ClearClaimsAt clears the value of the "claims_at" field.
+func (u *UserUpsert) ClearClaimsAt() *UserUpsert {
+	u.SetNull(user.FieldClaimsAt)
 	return u
 }
 
@@ -432,6 +474,34 @@ func (u *UserUpsertOne) UpdateSubject() *UserUpsertOne {
 func (u *UserUpsertOne) ClearSubject() *UserUpsertOne {
 	return u.Update(func(s *UserUpsert) {
 		s.ClearSubject()
+	})
+}
+
+// SetClaimsAt sets the "claims_at" field.
+func (u *UserUpsertOne) SetClaimsAt(v int64) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.SetClaimsAt(v)
+	})
+}
+
+// AddClaimsAt adds v to the "claims_at" field.
+func (u *UserUpsertOne) AddClaimsAt(v int64) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.AddClaimsAt(v)
+	})
+}
+
+// UpdateClaimsAt sets the "claims_at" field to the value that was provided on create.
+func (u *UserUpsertOne) UpdateClaimsAt() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateClaimsAt()
+	})
+}
+
+// ClearClaimsAt clears the value of the "claims_at" field.
+func (u *UserUpsertOne) ClearClaimsAt() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearClaimsAt()
 	})
 }
 
@@ -739,6 +809,34 @@ func (u *UserUpsertBulk) UpdateSubject() *UserUpsertBulk {
 func (u *UserUpsertBulk) ClearSubject() *UserUpsertBulk {
 	return u.Update(func(s *UserUpsert) {
 		s.ClearSubject()
+	})
+}
+
+// SetClaimsAt sets the "claims_at" field.
+func (u *UserUpsertBulk) SetClaimsAt(v int64) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.SetClaimsAt(v)
+	})
+}
+
+// AddClaimsAt adds v to the "claims_at" field.
+func (u *UserUpsertBulk) AddClaimsAt(v int64) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.AddClaimsAt(v)
+	})
+}
+
+// UpdateClaimsAt sets the "claims_at" field to the value that was provided on create.
+func (u *UserUpsertBulk) UpdateClaimsAt() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateClaimsAt()
+	})
+}
+
+// ClearClaimsAt clears the value of the "claims_at" field.
+func (u *UserUpsertBulk) ClearClaimsAt() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearClaimsAt()
 	})
 }
 

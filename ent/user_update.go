@@ -96,6 +96,33 @@ func (_u *UserUpdate) ClearSubject() *UserUpdate {
 	return _u
 }
 
+// SetClaimsAt sets the "claims_at" field.
+func (_u *UserUpdate) SetClaimsAt(v int64) *UserUpdate {
+	_u.mutation.ResetClaimsAt()
+	_u.mutation.SetClaimsAt(v)
+	return _u
+}
+
+// SetNillableClaimsAt sets the "claims_at" field if the given value is not nil.
+func (_u *UserUpdate) SetNillableClaimsAt(v *int64) *UserUpdate {
+	if v != nil {
+		_u.SetClaimsAt(*v)
+	}
+	return _u
+}
+
+// AddClaimsAt adds value to the "claims_at" field.
+func (_u *UserUpdate) AddClaimsAt(v int64) *UserUpdate {
+	_u.mutation.AddClaimsAt(v)
+	return _u
+}
+
+// ClearClaimsAt clears the value of the "claims_at" field.
+func (_u *UserUpdate) ClearClaimsAt() *UserUpdate {
+	_u.mutation.ClearClaimsAt()
+	return _u
+}
+
 // SetSettings sets the "settings" field.
 func (_u *UserUpdate) SetSettings(v []byte) *UserUpdate {
 	_u.mutation.SetSettings(v)
@@ -185,6 +212,15 @@ func (_u *UserUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.SubjectCleared() {
 		_spec.ClearField(user.FieldSubject, field.TypeString)
+	}
+	if value, ok := _u.mutation.ClaimsAt(); ok {
+		_spec.SetField(user.FieldClaimsAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedClaimsAt(); ok {
+		_spec.AddField(user.FieldClaimsAt, field.TypeInt64, value)
+	}
+	if _u.mutation.ClaimsAtCleared() {
+		_spec.ClearField(user.FieldClaimsAt, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.Settings(); ok {
 		_spec.SetField(user.FieldSettings, field.TypeBytes, value)
@@ -279,6 +315,33 @@ func (_u *UserUpdateOne) SetNillableSubject(v *string) *UserUpdateOne {
 // ClearSubject clears the value of the "subject" field.
 func (_u *UserUpdateOne) ClearSubject() *UserUpdateOne {
 	_u.mutation.ClearSubject()
+	return _u
+}
+
+// SetClaimsAt sets the "claims_at" field.
+func (_u *UserUpdateOne) SetClaimsAt(v int64) *UserUpdateOne {
+	_u.mutation.ResetClaimsAt()
+	_u.mutation.SetClaimsAt(v)
+	return _u
+}
+
+// SetNillableClaimsAt sets the "claims_at" field if the given value is not nil.
+func (_u *UserUpdateOne) SetNillableClaimsAt(v *int64) *UserUpdateOne {
+	if v != nil {
+		_u.SetClaimsAt(*v)
+	}
+	return _u
+}
+
+// AddClaimsAt adds value to the "claims_at" field.
+func (_u *UserUpdateOne) AddClaimsAt(v int64) *UserUpdateOne {
+	_u.mutation.AddClaimsAt(v)
+	return _u
+}
+
+// ClearClaimsAt clears the value of the "claims_at" field.
+func (_u *UserUpdateOne) ClearClaimsAt() *UserUpdateOne {
+	_u.mutation.ClearClaimsAt()
 	return _u
 }
 
@@ -401,6 +464,15 @@ func (_u *UserUpdateOne) sqlSave(ctx context.Context) (_node *User, err error) {
 	}
 	if _u.mutation.SubjectCleared() {
 		_spec.ClearField(user.FieldSubject, field.TypeString)
+	}
+	if value, ok := _u.mutation.ClaimsAt(); ok {
+		_spec.SetField(user.FieldClaimsAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedClaimsAt(); ok {
+		_spec.AddField(user.FieldClaimsAt, field.TypeInt64, value)
+	}
+	if _u.mutation.ClaimsAtCleared() {
+		_spec.ClearField(user.FieldClaimsAt, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.Settings(); ok {
 		_spec.SetField(user.FieldSettings, field.TypeBytes, value)

@@ -30,7 +30,7 @@ type MigrationStatus struct {
 type CreateTokenRequest struct {
 	Name       string
 	Scopes     []string      // web-api, agent
-	Role       string        // ORG_ROLE_*, or the word after it in any case; empty means the deployment's default role
+	Role       string        // ORG_ROLE_*, or the word after it in any case; empty means the least with which the scopes are of use
 	ExpiresIn  time.Duration // 0 means never
 	Deployment string        // slug
 }
@@ -162,17 +162,20 @@ func CreateToken(ctx context.Context, cfg Config, req CreateTokenRequest) (Token
 }
 
 func tokenSpec(req CreateTokenRequest, deployment *ent.Deployment) (access.TokenSpec, error) {
-	role := req.Role
-	if role == "" {
-		role = deployment.DefaultRole
-	}
-	parsed, err := access.ParseRole(role)
-	if err != nil {
-		return access.TokenSpec{}, err
-	}
-	spec := access.TokenSpec{DeploymentID: deployment.ID, Name: req.Name, Role: parsed}
+	spec := access.TokenSpec{DeploymentID: deployment.ID, Name: req.Name}
 	for _, scope := range req.Scopes {
 		spec.Scopes = append(spec.Scopes, access.Scope(scope))
+	}
+	spec.Role = access.LeastRole(spec.Scopes)
+	if req.Role != "" {
+		role, err := access.ParseRole(req.Role)
+		if err != nil {
+			return access.TokenSpec{}, err
+		}
+		if err := access.CheckAgentRole(spec.Scopes, role); err != nil {
+			return access.TokenSpec{}, err
+		}
+		spec.Role = role
 	}
 	if req.ExpiresIn != 0 {
 		spec.ExpiresAt = time.Now().Add(req.ExpiresIn)

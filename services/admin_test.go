@@ -1,11 +1,15 @@
 package services
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
 )
 
 func TestTokensOfTheCommandLine(t *testing.T) {
@@ -61,9 +65,28 @@ func TestTokenErrorsArePlain(t *testing.T) {
 	if err := RevokeToken(ctx, cfg, "default", 99); err == nil || err.Error() != "token 99 not found" {
 		t.Errorf("got %v", err)
 	}
-	// Without a role: the default role of the deployment.
-	if made, _, err := CreateToken(ctx, cfg, CreateTokenRequest{Name: "x", Scopes: scopes, Deployment: "default"}); err != nil || made.Role != "ORG_ROLE_ADMIN" {
-		t.Errorf("got %+v, %v", made, err)
+	_, value, err := CreateToken(ctx, cfg, CreateTokenRequest{Name: "x", Scopes: []string{"agent"}, Role: "admin", Deployment: "default"})
+	if err == nil || !strings.HasPrefix(err.Error(), "role must be at most ORG_ROLE_MEMBER") || value != "" {
+		t.Errorf("an agent that is administrator: %v", err)
+	}
+}
+
+// Without a role a token gets the least with which its scopes are of use, whatever new members of the deployment get.
+func TestTokenWithoutRole(t *testing.T) {
+	cfg := testConfig(t)
+	ctx := t.Context()
+	s, _ := startServer(t, cfg, domains)
+	err := s.store.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Deployment.Update().SetDefaultRole("ORG_ROLE_ADMIN").Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for scopes, want := range map[string]string{"web-api": "ORG_ROLE_READONLY", "agent": "ORG_ROLE_MEMBER", "web-api,agent": "ORG_ROLE_MEMBER"} {
+		made, _, err := CreateToken(ctx, cfg, CreateTokenRequest{Name: "x", Scopes: strings.Split(scopes, ","), Deployment: "default"})
+		if err != nil || made.Role != want {
+			t.Errorf("%s: got %+v, %v", scopes, made, err)
+		}
 	}
 }
 

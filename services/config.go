@@ -42,6 +42,11 @@ type Config struct {
 	OIDCIssuer   string `name:"oidc-issuer" doc:"URL of the OpenID Connect issuer whose user tokens are accepted beside those of this server"`
 	OIDCAudience string `name:"oidc-audience" doc:"audience (aud) that those tokens must carry"`
 
+	OIDCMembership string `name:"oidc-membership" default:"invited" doc:"who becomes a member at the first sign-in through oidc-issuer: invited (people with an invitation to their verified e-mail address), domain, claim or any (everybody whom the issuer knows); those who were invited may join in all of them, and members stay members"`
+	OIDCDomains    string `name:"oidc-domains" doc:"with oidc-membership domain: domains of verified e-mail addresses whose people join, separated by commas; a domain is not good for those below it"`
+	OIDCClaim      string `name:"oidc-claim" doc:"with oidc-membership claim: name of the claim of the ID token, such as groups, whose values say who joins"`
+	OIDCClaimMap   string `name:"oidc-claim-map" doc:"with oidc-membership claim: what values of oidc-claim give, as value=role:team:team separated by semicolons, such as security=admin;developers=member:web-team"`
+
 	EgressAllow string `name:"egress-allow" doc:"hosts, host:port pairs and CIDR ranges, separated by commas, that Palisade may call although they are private or loopback addresses (a source-code host or a webhook receiver inside your network)"`
 	SMTP        string `name:"smtp" secret:"url" doc:"smtp://user:password@host:587 (STARTTLS) or smtps://user:password@host:465: the server that sends e-mail; empty means that Palisade sends none"`
 	SMTPFrom    string `name:"smtp-from" doc:"address that e-mail is sent from"`

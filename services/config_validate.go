@@ -129,6 +129,7 @@ func (c Config) validateIdentity(p *problemList) {
 			p.add("oidc-issuer", "got %q, %s", redactURL(c.OIDCIssuer), problem)
 		}
 	}
+	c.validateSignIn(p)
 }
 
 func (c Config) validateOutgoing(p *problemList) {

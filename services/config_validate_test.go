@@ -18,13 +18,23 @@ func TestValidateAccepts(t *testing.T) {
 		"PostgreSQL, socket": func(c *Config) { c.Database = "postgresql:///d?host=/run/postgresql" },
 		"bootstrap token":    func(c *Config) { c.BootstrapToken = "sgp_" + strings.Repeat("a", 40) },
 		"OIDC":               func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "https://id.example.com/realm", "palisade" },
-		"OIDC on loopback":   func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://127.0.0.1:5556", "palisade" },
-		"public URL":         func(c *Config) { c.PublicURL = "https://palisade.example.com/sec/" },
-		"egress":             func(c *Config) { c.EgressAllow = "git.internal, hooks.internal:8443,10.1.0.0/16, [fd00::1]:443" },
-		"mail":               func(c *Config) { c.SMTP, c.SMTPFrom = "smtp://u:p%40@mail.internal", "palisade@example.com" },
-		"mail over TLS":      func(c *Config) { c.SMTP, c.SMTPFrom = "smtps://[::1]:1465", "Palisade <palisade@example.com>" },
-		"no rate limit":      func(c *Config) { c.RateLimit = 0 },
-		"model":              func(c *Config) { c.AIURL, c.AIModel, c.AIKey = "https://api.openai.com/v1", "small", "k" },
+		"OIDC by domain": func(c *Config) {
+			c.OIDCIssuer, c.OIDCAudience, c.OIDCMembership, c.OIDCDomains = "https://id.example.com", "palisade", "domain", "acme.example, acme.test"
+		},
+		"OIDC by claim": func(c *Config) {
+			c.OIDCIssuer, c.OIDCAudience, c.OIDCMembership, c.OIDCClaim = "https://id.example.com", "palisade", "claim", "groups"
+			c.OIDCClaimMap = "security=admin;developers=member:web-team"
+		},
+		"OIDC for all": func(c *Config) {
+			c.OIDCIssuer, c.OIDCAudience, c.OIDCMembership = "https://id.example.com", "palisade", "any"
+		},
+		"OIDC on loopback": func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://127.0.0.1:5556", "palisade" },
+		"public URL":       func(c *Config) { c.PublicURL = "https://palisade.example.com/sec/" },
+		"egress":           func(c *Config) { c.EgressAllow = "git.internal, hooks.internal:8443,10.1.0.0/16, [fd00::1]:443" },
+		"mail":             func(c *Config) { c.SMTP, c.SMTPFrom = "smtp://u:p%40@mail.internal", "palisade@example.com" },
+		"mail over TLS":    func(c *Config) { c.SMTP, c.SMTPFrom = "smtps://[::1]:1465", "Palisade <palisade@example.com>" },
+		"no rate limit":    func(c *Config) { c.RateLimit = 0 },
+		"model":            func(c *Config) { c.AIURL, c.AIModel, c.AIKey = "https://api.openai.com/v1", "small", "k" },
 		"local model": func(c *Config) {
 			c.AIURL, c.AIModel, c.EgressAllow, c.AIInputPrice, c.AIOutputPrice, c.AIMonthlyRuns = "http://127.0.0.1:11434/v1", "small", "127.0.0.1:11434", 0.15, 0.6, 0
 		},
@@ -59,6 +69,18 @@ func TestValidateRefuses(t *testing.T) {
 		"issuer alone":         {func(c *Config) { c.OIDCIssuer = "https://i" }, []string{"oidc-issuer, oidc-audience"}},
 		"audience alone":       {func(c *Config) { c.OIDCAudience = "a" }, []string{"oidc-issuer, oidc-audience"}},
 		"issuer over HTTP":     {func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://i.example.com", "a" }, []string{"oidc-issuer", "https"}},
+		"unknown membership":   {func(c *Config) { oidcBy(c, "all") }, []string{`oidc-membership: got "all"`, "invited, domain, claim or any"}},
+		"empty membership":     {func(c *Config) { oidcBy(c, "") }, []string{`oidc-membership: got ""`}},
+		"any, but no issuer":   {func(c *Config) { c.OIDCMembership = "any" }, []string{"oidc-membership, oidc-issuer", "set oidc-issuer"}},
+		"domain without any":   {func(c *Config) { oidcBy(c, "domain") }, []string{"oidc-domains: is empty"}},
+		"domain that is none":  {func(c *Config) { oidcBy(c, "domain"); c.OIDCDomains = "@acme.example" }, []string{"oidc-domains: got", "without @"}},
+		"domains not read":     {func(c *Config) { c.OIDCDomains = "acme.example" }, []string{"oidc-domains: is set", "set oidc-membership to domain"}},
+		"claim without both":   {func(c *Config) { oidcBy(c, "claim") }, []string{"oidc-claim: is empty", "oidc-claim-map: is empty"}},
+		"claim without map":    {func(c *Config) { oidcBy(c, "claim"); c.OIDCClaim = "groups" }, []string{"oidc-claim-map: is empty"}},
+		"map without claim":    {func(c *Config) { oidcBy(c, "claim"); c.OIDCClaimMap = "a=admin" }, []string{"oidc-claim: is empty"}},
+		"map of no role":       {func(c *Config) { oidcBy(c, "claim"); c.OIDCClaim, c.OIDCClaimMap = "g", "a=king" }, []string{"oidc-claim-map", "role must be one of"}},
+		"claim not read":       {func(c *Config) { oidcBy(c, "any"); c.OIDCClaim = "g" }, []string{"oidc-claim: is set", "oidc-membership is any"}},
+		"map not read":         {func(c *Config) { c.OIDCClaimMap = "a=admin" }, []string{"oidc-claim-map: is set", "oidc-membership is invited"}},
 		"model without URL":    {func(c *Config) { c.AIModel = "small" }, []string{"ai-url, ai-model", "only ai-model", "set ai-url"}},
 		"URL without model":    {func(c *Config) { c.AIURL = "https://m.example.com/v1" }, []string{"ai-url, ai-model", "set ai-model"}},
 		"key of no model":      {func(c *Config) { c.AIKey = "hunter22" }, []string{"ai-url, ai-key", "only ai-key"}},
@@ -150,4 +172,9 @@ func TestDerivedValues(t *testing.T) {
 			t.Errorf("got %q, want %q", got[0], got[1])
 		}
 	}
+}
+
+// oidcBy sets an issuer, and whom it may bring.
+func oidcBy(c *Config, membership string) {
+	c.OIDCIssuer, c.OIDCAudience, c.OIDCMembership = "https://id.example.com", "palisade", membership
 }

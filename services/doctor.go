@@ -109,6 +109,7 @@ func checkStore(ctx context.Context, cfg Config) []Check {
 	checks = append(checks, schema)
 	if migrated {
 		checks = append(checks, checkKey(ctx, cfg, st))
+		checks = append(checks, checkSignIn(ctx, cfg, st)...)
 	}
 	return checks
 }

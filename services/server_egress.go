@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -18,7 +19,7 @@ func openGuard(cfg Config, log *slog.Logger) (*egress.Guard, error) {
 }
 
 // openOIDC makes the verifier of the issuer that the operator named; nil without one.
-func openOIDC(cfg Config, st *store.Store, log *slog.Logger) (*access.OIDC, error) {
+func openOIDC(cfg Config, st *store.Store, trail *audit.Trail, log *slog.Logger) (*access.OIDC, error) {
 	if cfg.OIDCIssuer == "" {
 		return nil, nil
 	}
@@ -26,7 +27,13 @@ func openOIDC(cfg Config, st *store.Store, log *slog.Logger) (*access.OIDC, erro
 	if err != nil {
 		return nil, err
 	}
-	return access.NewOIDC(st, access.OIDCOptions{Issuer: cfg.OIDCIssuer, Audience: cfg.OIDCAudience, Transport: client.Transport, Log: log})
+	signIn, err := cfg.signIn()
+	if err != nil {
+		return nil, err
+	}
+	return access.NewOIDC(st, access.OIDCOptions{
+		Issuer: cfg.OIDCIssuer, Audience: cfg.OIDCAudience, SignIn: signIn, Trail: trail, Transport: client.Transport, Log: log,
+	})
 }
 
 // issuerClient reaches the OpenID Connect issuer, which may be inside: the operator named its host. Keys that it keeps on

@@ -256,7 +256,7 @@ func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writ
 	if err != nil {
 		return nil, err
 	}
-	oidc, err := openOIDC(cfg, st, s.log)
+	oidc, err := openOIDC(cfg, st, trail, s.log)
 	if err != nil {
 		return nil, err
 	}
@@ -271,6 +271,9 @@ func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writ
 		if err := printFirstToken(stderr, cfg.BaseURL(), first.TokenValue); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.warnOfSignIn(ctx, st); err != nil {
+		return nil, err
 	}
 	authenticator := access.NewAuthenticator(st, issuer, oidc, s.log)
 	s.onClose("authenticator", authenticator.Close)

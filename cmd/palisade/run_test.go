@@ -163,7 +163,8 @@ func TestVersion(t *testing.T) {
 // Every command teaches with an example, and its help names no setting without its environment variable.
 func TestHelpTeaches(t *testing.T) {
 	for _, args := range []string{"serve", "migrate up", "migrate status", "token create", "token list", "token revoke", "jwt",
-		"jwt rotate", "upload", "findings", "doctor", "version", "listen", "audit verify", "audit list", "audit export"} {
+		"jwt rotate", "upload", "findings", "doctor", "version", "listen", "audit verify", "audit list", "audit export",
+		"user list", "user link", "user unlink"} {
 		got := palisade(t, "", nil, append(strings.Fields(args), "--help")...)
 		if got.status != exitOK {
 			t.Errorf("%s: status %d", args, got.status)

@@ -33,9 +33,9 @@ func newTokenCreate(std streams) *cobra.Command {
 		Short: "Create an API token and print its value, once",
 		Long: `Create an API token. Its value is the only thing on standard output and is shown only now: the store
 keeps a hash.`,
-		Example: `  palisade token create --name ci
-  PALISADE_TOKEN=$(palisade token create --name nightly --expires-in 90d)
-  palisade token create --name agents --scopes agent`,
+		Example: `  palisade token create --name ci --scopes agent                 # may upload reports, nothing else
+  palisade token create --name dashboard                         # may read
+  PALISADE_TOKEN=$(palisade token create --name nightly --role admin --expires-in 90d)`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadStore(cmd, std)
@@ -55,15 +55,15 @@ keeps a hash.`,
 			if _, err := fmt.Fprintln(std.out, value); err != nil {
 				return fmt.Errorf("token %d was created, but its value could not be printed (%w); revoke it: palisade token revoke %d", token.ID, err, token.ID)
 			}
-			_, _ = fmt.Fprintf(std.err, "Token %d (%s) created; %s. This value is not shown again.\n",
-				token.ID, printable(token.Name), expiry(token.ExpiresAt))
+			_, _ = fmt.Fprintf(std.err, "Token %d (%s) created with the role %s; %s. This value is not shown again.\n",
+				token.ID, printable(token.Name), token.Role, expiry(token.ExpiresAt))
 			return nil
 		},
 	}
 	services.AddFlags(cmd.Flags(), storeKeys...)
 	cmd.Flags().StringVar(&req.Name, "name", "", "what the token is for")
 	cmd.Flags().StringSliceVar(&req.Scopes, "scopes", []string{"web-api"}, "what it may be used for: web-api, agent")
-	cmd.Flags().StringVar(&req.Role, "role", "", "role of its holder: admin, member or readonly; empty means the deployment's default role")
+	cmd.Flags().StringVar(&req.Role, "role", "", "role of its holder: admin, member or readonly; empty means the least that its scopes need: readonly for web-api, member for agent")
 	cmd.Flags().StringVar(&expires, "expires-in", "", "time until it expires, such as 12h or 90d; empty means never")
 	_ = cmd.MarkFlagRequired("name")
 	return cmd

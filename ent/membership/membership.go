@@ -18,6 +18,8 @@ const (
 	FieldUserID = "user_id"
 	// FieldRole holds the string denoting the role field in the database.
 	FieldRole = "role"
+	// FieldFromClaims holds the string denoting the from_claims field in the database.
+	FieldFromClaims = "from_claims"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -32,6 +34,7 @@ var Columns = []string{
 	FieldDeploymentID,
 	FieldUserID,
 	FieldRole,
+	FieldFromClaims,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }
@@ -77,6 +80,11 @@ func ByUserID(opts ...sql.OrderTermOption) OrderOption {
 // ByRole orders the results by the role field.
 func ByRole(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRole, opts...).ToFunc()
+}
+
+// ByFromClaims orders the results by the from_claims field.
+func ByFromClaims(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFromClaims, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

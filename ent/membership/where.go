@@ -67,6 +67,11 @@ func Role(v string) predicate.Membership {
 	return predicate.Membership(sql.FieldEQ(FieldRole, v))
 }
 
+// FromClaims applies equality check predicate on the "from_claims" field. It's identical to FromClaimsEQ.
+func FromClaims(v bool) predicate.Membership {
+	return predicate.Membership(sql.FieldEQ(FieldFromClaims, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v int64) predicate.Membership {
 	return predicate.Membership(sql.FieldEQ(FieldCreatedAt, v))
@@ -220,6 +225,26 @@ func RoleEqualFold(v string) predicate.Membership {
 // RoleContainsFold applies the ContainsFold predicate on the "role" field.
 func RoleContainsFold(v string) predicate.Membership {
 	return predicate.Membership(sql.FieldContainsFold(FieldRole, v))
+}
+
+// FromClaimsEQ applies the EQ predicate on the "from_claims" field.
+func FromClaimsEQ(v bool) predicate.Membership {
+	return predicate.Membership(sql.FieldEQ(FieldFromClaims, v))
+}
+
+// FromClaimsNEQ applies the NEQ predicate on the "from_claims" field.
+func FromClaimsNEQ(v bool) predicate.Membership {
+	return predicate.Membership(sql.FieldNEQ(FieldFromClaims, v))
+}
+
+// FromClaimsIsNil applies the IsNil predicate on the "from_claims" field.
+func FromClaimsIsNil() predicate.Membership {
+	return predicate.Membership(sql.FieldIsNull(FieldFromClaims))
+}
+
+// FromClaimsNotNil applies the NotNil predicate on the "from_claims" field.
+func FromClaimsNotNil() predicate.Membership {
+	return predicate.Membership(sql.FieldNotNull(FieldFromClaims))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -1071,6 +1071,7 @@ var (
 		{Name: "deployment_id", Type: field.TypeInt64},
 		{Name: "user_id", Type: field.TypeInt64},
 		{Name: "role", Type: field.TypeString},
+		{Name: "from_claims", Type: field.TypeBool, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 		{Name: "updated_at", Type: field.TypeInt64, Nullable: true},
 	}
@@ -2030,6 +2031,7 @@ var (
 		{Name: "name", Type: field.TypeString},
 		{Name: "issuer", Type: field.TypeString, Nullable: true},
 		{Name: "subject", Type: field.TypeString, Nullable: true},
+		{Name: "claims_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "settings", Type: field.TypeBytes, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 	}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 )
@@ -15,7 +16,10 @@ func (Deployment) Fields() []ent.Field {
 		field.Int64("id"),
 		field.String("slug").NotEmpty().Immutable(),
 		field.String("name").NotEmpty(),
-		field.String("default_role").Default("ORG_ROLE_ADMIN").Comment("ORG_ROLE_* of users who join"),
+		// The default of the column itself stays what it was: to change it, SQLite would have to build the table anew. Nothing relies
+		// on it, since every INSERT names the role.
+		field.String("default_role").Default("ORG_ROLE_MEMBER").Annotations(entsql.Default("ORG_ROLE_ADMIN")).
+			Comment("ORG_ROLE_* of users who join"),
 		field.Bool("triage_via_comment").Default(false).Comment("replies to review comments triage findings"),
 		field.Bool("cross_file_analysis").Default(false).Comment("has_deepsemgrep in the contract"),
 		field.Bool("dependency_query").Default(false),

@@ -18,6 +18,7 @@ func (Membership) Fields() []ent.Field {
 		field.Int64("id"),
 		field.Int64("user_id").Immutable(),
 		field.String("role").Comment("ORG_ROLE_*"),
+		field.Bool("from_claims").Optional().Comment("made by claims of the user's ID tokens, which keep it up to date"),
 		timestamp("created_at").Immutable(),
 		timestamp("updated_at").Optional().Nillable().Comment("of the role; null before its first change"),
 	}

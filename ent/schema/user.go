@@ -18,6 +18,7 @@ func (User) Fields() []ent.Field {
 		field.String("name"),
 		field.String("issuer").Optional().Nillable().Comment("OIDC issuer that vouches for the user"),
 		field.String("subject").Optional().Nillable().Comment("the user's id at the issuer"),
+		timestamp("claims_at").Optional().Nillable().Comment("when the newest ID token was issued whose claims said what the user may do; null: none has"),
 		field.Bytes("settings").Optional().Comment("palisade.identity.v1.UserSettings; empty: the defaults"),
 		timestamp("created_at").Immutable(),
 	}

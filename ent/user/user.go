@@ -20,6 +20,8 @@ const (
 	FieldIssuer = "issuer"
 	// FieldSubject holds the string denoting the subject field in the database.
 	FieldSubject = "subject"
+	// FieldClaimsAt holds the string denoting the claims_at field in the database.
+	FieldClaimsAt = "claims_at"
 	// FieldSettings holds the string denoting the settings field in the database.
 	FieldSettings = "settings"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -35,6 +37,7 @@ var Columns = []string{
 	FieldName,
 	FieldIssuer,
 	FieldSubject,
+	FieldClaimsAt,
 	FieldSettings,
 	FieldCreatedAt,
 }
@@ -87,6 +90,11 @@ func ByIssuer(opts ...sql.OrderTermOption) OrderOption {
 // BySubject orders the results by the subject field.
 func BySubject(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSubject, opts...).ToFunc()
+}
+
+// ByClaimsAt orders the results by the claims_at field.
+func ByClaimsAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldClaimsAt, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

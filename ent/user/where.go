@@ -72,6 +72,11 @@ func Subject(v string) predicate.User {
 	return predicate.User(sql.FieldEQ(FieldSubject, v))
 }
 
+// ClaimsAt applies equality check predicate on the "claims_at" field. It's identical to ClaimsAtEQ.
+func ClaimsAt(v int64) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldClaimsAt, v))
+}
+
 // Settings applies equality check predicate on the "settings" field. It's identical to SettingsEQ.
 func Settings(v []byte) predicate.User {
 	return predicate.User(sql.FieldEQ(FieldSettings, v))
@@ -360,6 +365,56 @@ func SubjectEqualFold(v string) predicate.User {
 // SubjectContainsFold applies the ContainsFold predicate on the "subject" field.
 func SubjectContainsFold(v string) predicate.User {
 	return predicate.User(sql.FieldContainsFold(FieldSubject, v))
+}
+
+// ClaimsAtEQ applies the EQ predicate on the "claims_at" field.
+func ClaimsAtEQ(v int64) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldClaimsAt, v))
+}
+
+// ClaimsAtNEQ applies the NEQ predicate on the "claims_at" field.
+func ClaimsAtNEQ(v int64) predicate.User {
+	return predicate.User(sql.FieldNEQ(FieldClaimsAt, v))
+}
+
+// ClaimsAtIn applies the In predicate on the "claims_at" field.
+func ClaimsAtIn(vs ...int64) predicate.User {
+	return predicate.User(sql.FieldIn(FieldClaimsAt, vs...))
+}
+
+// ClaimsAtNotIn applies the NotIn predicate on the "claims_at" field.
+func ClaimsAtNotIn(vs ...int64) predicate.User {
+	return predicate.User(sql.FieldNotIn(FieldClaimsAt, vs...))
+}
+
+// ClaimsAtGT applies the GT predicate on the "claims_at" field.
+func ClaimsAtGT(v int64) predicate.User {
+	return predicate.User(sql.FieldGT(FieldClaimsAt, v))
+}
+
+// ClaimsAtGTE applies the GTE predicate on the "claims_at" field.
+func ClaimsAtGTE(v int64) predicate.User {
+	return predicate.User(sql.FieldGTE(FieldClaimsAt, v))
+}
+
+// ClaimsAtLT applies the LT predicate on the "claims_at" field.
+func ClaimsAtLT(v int64) predicate.User {
+	return predicate.User(sql.FieldLT(FieldClaimsAt, v))
+}
+
+// ClaimsAtLTE applies the LTE predicate on the "claims_at" field.
+func ClaimsAtLTE(v int64) predicate.User {
+	return predicate.User(sql.FieldLTE(FieldClaimsAt, v))
+}
+
+// ClaimsAtIsNil applies the IsNil predicate on the "claims_at" field.
+func ClaimsAtIsNil() predicate.User {
+	return predicate.User(sql.FieldIsNull(FieldClaimsAt))
+}
+
+// ClaimsAtNotNil applies the NotNil predicate on the "claims_at" field.
+func ClaimsAtNotNil() predicate.User {
+	return predicate.User(sql.FieldNotNull(FieldClaimsAt))
 }
 
 // SettingsEQ applies the EQ predicate on the "settings" field.

@@ -4,9 +4,7 @@ import (
 	"context"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/membership"
-	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/tenant"
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
@@ -19,9 +17,6 @@ import (
 
 // auditUser is a member in the audit trail.
 const auditUser = "deployment_user"
-
-// joinTeamRole is what users who join a deployment are in the teams that they join with it.
-const joinTeamRole = "TEAM_ROLE_MEMBER"
 
 // AddDeploymentUser lets the caller join. The rule of the RPC keeps nobody out: the invitation does, and without one the
 // deployment does not exist for him.
@@ -57,27 +52,14 @@ func (s *Deployment) AddDeploymentUser(ctx context.Context, r *deploymentsv1.Add
 // join takes up the invitation of a user. A user's name is his e-mail address in lower case, which the issuer of his
 // credential vouches for.
 func join(ctx context.Context, tx *ent.Tx, row *ent.Deployment, who *access.Principal) error {
-	now := store.Now()
-	taken, err := tx.Invitation.Update().Where(invitation.Email(who.Name), invitation.AcceptedAtIsNil()).SetAcceptedAt(now).Save(ctx)
+	taken, err := access.TakeInvitation(ctx, tx, row.ID, who.Name)
 	if err != nil {
 		return err
 	}
-	if taken == 0 {
+	if !taken {
 		return errNoDeployment()
 	}
-	err = tx.Membership.Create().SetUserID(who.UserID).SetRole(row.DefaultRole).SetCreatedAt(now).Exec(ctx)
-	if err != nil {
-		return err
-	}
-	teams, err := tx.Team.Query().Where(team.IsUserDefault(true)).IDs(ctx)
-	if err != nil {
-		return err
-	}
-	joined := make([]*ent.TeamMemberCreate, len(teams))
-	for i, id := range teams {
-		joined[i] = tx.TeamMember.Create().SetTeamID(id).SetUserID(who.UserID).SetRole(joinTeamRole).SetCreatedAt(now)
-	}
-	if err := tx.TeamMember.CreateBulk(joined...).Exec(ctx); err != nil {
+	if err := access.Join(ctx, tx, row.ID, who.UserID, access.Role(row.DefaultRole), false); err != nil {
 		return err
 	}
 	after, err := member(ctx, tx.Client(), who.UserID)

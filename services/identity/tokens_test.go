@@ -238,6 +238,7 @@ func TestBadTokens(t *testing.T) {
 			`{"name":"x"}`:                "role must be one of ORG_ROLE_ADMIN",
 			`{"name":"x","role":"owner"}`: "role must be one of ORG_ROLE_ADMIN",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","scopes":["root"]}`:                         "scopes[0] must be one of web-api, agent",
+			`{"name":"x","role":"ORG_ROLE_ADMIN","scopes":["agent"]}`:                        "role must be at most ORG_ROLE_MEMBER for a token whose only scope is agent, got ORG_ROLE_ADMIN",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","scopes":["agent","agent"]}`:                "scopes",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","limitedScopes":[""]}`:                      "limitedScopes[0] must not be empty",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","expiresAt":"2020-01-01T00:00:00Z"}`:        "expiresAt must be in the future, got 2020-01-01T00:00:00Z",

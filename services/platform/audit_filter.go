@@ -71,7 +71,7 @@ func inTime(r *platformv1.ListAuditEntriesRequest) (where []predicate.AuditEntry
 func actorIs(text string) predicate.AuditEntry {
 	kind, number, numbered := strings.Cut(text, ":")
 	switch kind {
-	case string(access.KindUser), string(access.KindToken), audit.KindJob, audit.KindHost:
+	case string(access.KindUser), string(access.KindToken), audit.KindJob, audit.KindHost, audit.KindOperator:
 		if !numbered {
 			return auditentry.Or(auditentry.ActorKind(kind), auditentry.ActorName(text))
 		}

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,11 +14,17 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// oidcTimeout is how long one request to the issuer may take.
-const oidcTimeout = 10 * time.Second
+const (
+	// oidcTimeout is how long one request to the issuer may take.
+	oidcTimeout = 10 * time.Second
+	// maxIDTokenLife is the longest time from iat to exp of an ID token. What an issuer takes away from a user holds when
+	// the last token ends that was made before.
+	maxIDTokenLife = 24 * time.Hour
+)
 
 // oidcAlgorithms are the signatures that are accepted, whatever the issuer announces: none with a shared secret, which
 // would make every holder of the client secret an issuer, and never "none".
@@ -31,6 +38,8 @@ type OIDC struct {
 	st       *store.Store
 	issuer   string
 	audience string
+	signIn   SignIn
+	trail    *audit.Trail
 	keys     *remoteKeys
 	log      *slog.Logger
 	now      func() time.Time
@@ -42,6 +51,10 @@ type OIDCOptions struct {
 	Issuer string
 	// Audience must be among the aud of a token: the id of the client that the issuer knows this server by.
 	Audience string
+	// SignIn says whom of the issuer's users the server takes in.
+	SignIn SignIn
+	// Trail gets an entry for every membership that a sign-in changes; nil means that none is kept.
+	Trail *audit.Trail
 	// Transport carries the requests to the issuer; nil means http.DefaultTransport.
 	Transport http.RoundTripper
 	// Log gets the failures to reach the issuer; nil means slog.Default().
@@ -59,7 +72,7 @@ func NewOIDC(st *store.Store, o OIDCOptions) (*OIDC, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	p := &OIDC{st: st, issuer: o.Issuer, audience: o.Audience, log: o.Log, now: time.Now}
+	p := &OIDC{st: st, issuer: o.Issuer, audience: o.Audience, signIn: o.SignIn, trail: o.Trail, log: o.Log, now: time.Now}
 	client := &http.Client{Timeout: oidcTimeout, Transport: o.Transport}
 	p.keys = newRemoteKeys(o.Issuer, client, o.Log, func() time.Time { return p.now() })
 	return p, nil
@@ -88,10 +101,14 @@ func (p *OIDC) Check(ctx context.Context) error {
 
 // identity is what a verified ID token says about its user.
 type identity struct {
-	Subject       string    `json:"sub"`
-	Email         string    `json:"email"`
-	EmailVerified looseBool `json:"email_verified"`
-	Name          string    `json:"name"`
+	Subject         string    `json:"sub"`
+	Email           string    `json:"email"`
+	EmailVerified   looseBool `json:"email_verified"`
+	Name            string    `json:"name"`
+	AuthorizedParty string    `json:"azp"`
+
+	issuedAt time.Time
+	claims   map[string]json.RawMessage // all of them
 }
 
 // looseBool reads true and "true": some issuers quote it.
@@ -103,7 +120,7 @@ func (b *looseBool) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// authenticate verifies an ID token and returns its user, who is taken in when he is new.
+// authenticate verifies an ID token and returns its user. A new one is taken in, or refused, as SignIn says.
 func (p *OIDC) authenticate(ctx context.Context, raw, keyID string) (*Principal, error) {
 	who, err := p.verify(ctx, raw, keyID)
 	if err != nil {
@@ -128,9 +145,21 @@ func (p *OIDC) verify(ctx context.Context, raw, keyID string) (*identity, error)
 	if err != nil {
 		return nil, errBadCredential()
 	}
-	var who identity
-	if err := token.Claims(&who); err != nil || who.Subject == "" || token.IssuedAt.After(p.now().Add(leeway)) {
+	who := identity{issuedAt: token.IssuedAt}
+	if token.Claims(&who) != nil || token.Claims(&who.claims) != nil || who.Subject == "" || !p.fits(token, who.AuthorizedParty) {
 		return nil, errBadCredential()
 	}
 	return &who, nil
+}
+
+// fits checks what the library leaves to its callers: the lifetime, and that the token was made for this server and not
+// for another client of the issuer that names this one as an audience, too (OpenID Connect Core, 3.1.3.7, 3 to 5).
+func (p *OIDC) fits(token *oidc.IDToken, authorizedParty string) bool {
+	if token.IssuedAt.After(p.now().Add(leeway)) || token.Expiry.Sub(token.IssuedAt) > maxIDTokenLife {
+		return false // a token without iat has the longest life of all
+	}
+	if authorizedParty == "" {
+		return len(token.Audience) == 1
+	}
+	return authorizedParty == p.audience
 }

@@ -5,29 +5,50 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/invitation"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/user"
+	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// usersLock names the row that serializes the taking in of users; see [serialize]. The first requests of a new user come
-// together, and each of the queries below must see what the others did.
-const usersLock = "users_lock"
+const (
+	// usersLock names the row that serializes the taking in of users; see [serialize]. The first requests of a new user come
+	// together, and each of the queries below must see what the others did.
+	usersLock = "users_lock"
+	// maxEmail is the longest e-mail address in bytes (RFC 5321).
+	maxEmail = 254
+	// auditMember is a member in the audit trail, auditSignIn the event.
+	auditMember = "deployment_user"
+	auditSignIn = "oidc/sign-in"
+)
 
-// user finds the user of a verified ID token, or takes him in at his first visit.
+// user finds the user of a verified ID token by issuer and subject, or takes in a new one. Nothing else makes an identity
+// a user: an e-mail address, even a verified one, belongs to another person tomorrow.
 func (p *OIDC) user(ctx context.Context, who *identity) (*Principal, error) {
 	known := user.And(user.Issuer(p.issuer), user.Subject(who.Subject))
 	found, err := findUser(ctx, p.st, known)
-	if err != nil || found != nil {
-		return found, err
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil:
+		err = p.takeIn(ctx, who, known)
+	case p.signIn.Admission != AdmitClaim || found.claimsAt >= store.Micros(who.issuedAt):
+		return found, nil
+	default:
+		err = p.refresh(ctx, found, who)
 	}
-	if err := p.takeIn(ctx, who, known); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	found, err = findUser(ctx, p.st, known)
@@ -37,9 +58,24 @@ func (p *OIDC) user(ctx context.Context, who *identity) (*Principal, error) {
 	return found, err
 }
 
-// takeIn links the identity to the user of its verified e-mail address, or makes a user who joins the server's first
-// deployment with that deployment's default role (contract facts, 3.15).
+// entry is a deployment that a new user joins.
+type entry struct {
+	deployment *ent.Deployment
+	role       Role
+	invited    bool
+	claims     *Entitlement // that made it; nil for others
+}
+
+// takeIn makes a user of an identity that may join, in the deployments that it may join.
 func (p *OIDC) takeIn(ctx context.Context, who *identity, known predicate.User) error {
+	// Strangers are refused before they make anybody wait for the lock; but another request may just have taken them in.
+	if _, refused := p.entries(tenant.System(ctx), p.st.Reader, who); refused != nil {
+		exists, err := p.st.Reader.User.Query().Where(known).Exist(tenant.System(ctx))
+		if err != nil || exists {
+			return err
+		}
+		return refused
+	}
 	return p.st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		if err := serialize(ctx, tx, usersLock); err != nil {
 			return err
@@ -48,51 +84,175 @@ func (p *OIDC) takeIn(ctx context.Context, who *identity, known predicate.User) 
 		if err != nil || exists {
 			return err
 		}
-		email := p.email(who)
-		row, err := tx.User.Query().Where(user.Email(email)).Only(ctx)
-		switch {
-		case ent.IsNotFound(err):
-			return p.create(ctx, tx, who, email)
-		case err != nil:
+		entries, err := p.entries(ctx, tx.Client(), who)
+		if err != nil {
 			return err
 		}
-		// The condition decides, not the row read above: of two identities with one address, the first is linked.
-		linked, err := tx.User.Update().Where(user.ID(row.ID), user.SubjectIsNil()).
-			SetIssuer(p.issuer).SetSubject(who.Subject).Save(ctx)
-		if err == nil && linked == 0 {
-			// An address that was given to a new person must not open the old one's account.
-			return apierr.PermissionDenied("the e-mail address of this identity belongs to a user with another identity: ask an administrator")
+		row, err := p.create(ctx, tx, who)
+		if err != nil {
+			return err
 		}
-		return err
+		for _, e := range entries {
+			if err := p.enter(ctx, tx, row, who, e); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
-func (p *OIDC) create(ctx context.Context, tx *ent.Tx, who *identity, email string) error {
-	now := store.Micros(p.now())
+// entries are the deployments that an unknown identity may join, at least one. Errors: PERMISSION_DENIED saying why there
+// is none.
+func (p *OIDC) entries(ctx context.Context, db *ent.Client, who *identity) ([]entry, error) {
+	email, verified := who.verifiedEmail()
+	if verified {
+		taken, err := db.User.Query().Where(user.Email(email)).Exist(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if taken {
+			// A local user, or one with another identity. An address that was given to a new person must not open the old one's account.
+			return nil, apierr.PermissionDenied("the e-mail address %s belongs to a user with another identity: an administrator of the server "+
+				"links the two with palisade user link --email ADDRESS --subject SUBJECT; the subject is %s", email, apierr.Quote(who.Subject))
+		}
+	}
+	var entries []entry
+	if verified {
+		inviting, err := db.Invitation.Query().Where(invitation.Email(email), invitation.AcceptedAtIsNil()).Select(invitation.FieldDeploymentID).All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range inviting {
+			d, err := db.Deployment.Query().Where(deployment.ID(row.DeploymentID)).Only(ctx)
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, entry{deployment: d, role: Role(d.DefaultRole), invited: true})
+		}
+	}
+	first, err := db.Deployment.Query().Order(deployment.ByID()).First(ctx)
+	if err != nil && !ent.IsNotFound(err) {
+		return nil, err
+	}
+	if err == nil {
+		entries = p.admit(entries, first, who)
+	}
+	if len(entries) == 0 {
+		return nil, p.refusal(email, verified)
+	}
+	return entries, nil
+}
+
+// admit adds the first deployment, if the identity may join it without an invitation (contract facts, 3.15). What a claim
+// says goes before the role of those who are invited.
+func (p *OIDC) admit(entries []entry, first *ent.Deployment, who *identity) []entry {
+	e := entry{deployment: first, role: Role(first.DefaultRole)}
+	switch p.signIn.Admission {
+	case AdmitAny:
+	case AdmitDomain:
+		email, verified := who.verifiedEmail()
+		if !verified || !slices.Contains(p.signIn.Domains, email[strings.LastIndexByte(email, '@')+1:]) {
+			return entries
+		}
+	case AdmitClaim:
+		given, ok := p.signIn.entitlement(who.claims)
+		if !ok {
+			return entries
+		}
+		e.role, e.claims = given.Role, &given
+	default:
+		return entries
+	}
+	at := slices.IndexFunc(entries, func(other entry) bool { return other.deployment.ID == first.ID })
+	if at < 0 {
+		return append(entries, e)
+	}
+	e.invited, entries[at] = true, e
+	return entries
+}
+
+func (p *OIDC) refusal(email string, verified bool) error {
+	if !verified {
+		email = "the e-mail address of this account, which the identity provider must first have verified (email_verified)"
+	}
+	invite := "ask an administrator to invite " + email
+	switch p.signIn.Admission {
+	case AdmitDomain:
+		return apierr.PermissionDenied("this account is no member, and has no verified e-mail address of a domain that may join: %s", invite)
+	case AdmitClaim:
+		return apierr.PermissionDenied("this account is no member, and its token has no value in the claim %s that lets it join: "+
+			"ask an administrator of the identity provider, or %s", p.signIn.Claim, invite)
+	default:
+		return apierr.PermissionDenied("this account is no member: %s", invite)
+	}
+}
+
+func (p *OIDC) create(ctx context.Context, tx *ent.Tx, who *identity) (*ent.User, error) {
+	email := p.email(who)
 	name := who.Name
 	if name == "" {
 		name = email
 	}
-	row, err := tx.User.Create().SetEmail(email).SetName(name).
-		SetIssuer(p.issuer).SetSubject(who.Subject).SetCreatedAt(now).Save(ctx)
-	if err != nil {
+	create := tx.User.Create().SetEmail(email).SetName(name).SetIssuer(p.issuer).SetSubject(who.Subject).SetCreatedAt(store.Micros(p.now()))
+	if p.signIn.Admission == AdmitClaim {
+		create.SetClaimsAt(store.Micros(who.issuedAt))
+	}
+	return create.Save(ctx)
+}
+
+// enter makes a new user a member.
+func (p *OIDC) enter(ctx context.Context, tx *ent.Tx, row *ent.User, who *identity, e entry) error {
+	ctx = p.recorded(tenant.NewContext(ctx, e.deployment.ID), row.ID, row.Email)
+	if e.invited {
+		if _, err := TakeInvitation(ctx, tx, e.deployment.ID, row.Email); err != nil {
+			return err
+		}
+	}
+	if err := Join(ctx, tx, e.deployment.ID, row.ID, e.role, e.claims != nil); err != nil {
 		return err
 	}
-	first, err := tx.Deployment.Query().Order(deployment.ByID()).First(ctx)
-	if ent.IsNotFound(err) {
-		return nil
+	if e.claims != nil {
+		if err := p.syncTeams(ctx, tx, row.ID, *e.claims); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
+	audit.Change(ctx, auditMember, row.ID, nil, p.shown(row.ID, row.Email, e.role))
+	return nil
+}
+
+// recorded lets the user be responsible for what sign-in changes. Authentication comes before the recorder of the call.
+func (p *OIDC) recorded(ctx context.Context, userID int64, email string) context.Context {
+	if p.trail == nil {
+		return ctx
 	}
-	return tx.Membership.Create().SetDeploymentID(first.ID).SetUserID(row.ID).
-		SetRole(first.DefaultRole).SetCreatedAt(now).Exec(ctx)
+	ctx, _ = p.trail.Record(ctx, audit.Call{
+		Actor: audit.Actor{Kind: string(KindUser), ID: userID, Name: email, UserID: userID}, Method: auditSignIn,
+	})
+	return ctx
+}
+
+// shown is a member in the audit trail.
+func (p *OIDC) shown(userID int64, email string, role Role) *deploymentsv1.DeploymentUser {
+	return &deploymentsv1.DeploymentUser{
+		Id: userID, OrgRole: deploymentsv1.OrgRole(deploymentsv1.OrgRole_value[string(role)]), Email: email,
+		Login: email, Authentication: []string{p.issuer}, LastUpdatedAt: timestamppb.New(p.now()), Active: true,
+	}
+}
+
+// verifiedEmail is the address of an identity, if the issuer has verified it. That of the local administrator is nobody's.
+func (who *identity) verifiedEmail() (email string, ok bool) {
+	email = normalEmail(who.Email)
+	at := strings.LastIndexByte(email, '@')
+	if !bool(who.EmailVerified) || at < 1 || at == len(email)-1 || len(email) > maxEmail || !visibleASCII(email) || email == AdminEmail {
+		return "", false
+	}
+	return email, true
 }
 
 // email is the address by which an identity is known. One that the issuer has not verified proves nothing and could be
 // somebody else's, so a name that nobody can have (RFC 2606) takes its place.
 func (p *OIDC) email(who *identity) string {
-	if email := normalEmail(who.Email); bool(who.EmailVerified) && strings.Contains(email, "@") {
+	if email, ok := who.verifiedEmail(); ok {
 		return email
 	}
 	sum := sha256.Sum256([]byte(p.issuer + "\x00" + who.Subject))

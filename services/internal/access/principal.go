@@ -81,6 +81,8 @@ type Principal struct {
 	Grants []Grant
 	// WithoutTeams is true when the look-up of an API token saw that its deployment has no teams; false means unknown.
 	WithoutTeams bool
+
+	claimsAt int64 // of users: when the newest ID token was issued whose claims were looked at; 0 for none
 }
 
 type principalKey struct{}

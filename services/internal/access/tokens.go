@@ -45,6 +45,25 @@ type TokenSpec struct {
 	ExpiresAt time.Time
 }
 
+// LeastRole is the least role with which scopes are of use: a token that may upload needs that of a member, one that may
+// use the Web API can read with the lowest of all.
+func LeastRole(scopes []Scope) Role {
+	if slices.Contains(scopes, ScopeAgent) {
+		return RoleMember
+	}
+	return RoleReadOnly
+}
+
+// CheckAgentRole refuses an administrator whose only scope is that of agents: nothing that it opens needs more than the
+// role of a member, and tokens in pipelines are the ones that leak. Errors: INVALID_ARGUMENT.
+func CheckAgentRole(scopes []Scope, role Role) error {
+	if role != RoleAdmin || len(scopes) != 1 || scopes[0] != ScopeAgent {
+		return nil
+	}
+	return apierr.InvalidArgument("role", "role must be at most %s for a token whose only scope is %s, got %s: name a lower role, or add the scope %s",
+		RoleMember, ScopeAgent, role, ScopeWebAPI)
+}
+
 // DeploymentBySlug finds a deployment for the server's own commands, which act outside the walls between tenants.
 // Errors: NOT_FOUND.
 func (t *Tokens) DeploymentBySlug(ctx context.Context, slug string) (*ent.Deployment, error) {
@@ -95,6 +114,9 @@ func (t *Tokens) CreateAs(ctx context.Context, tx *ent.Tx, caller *Principal, ro
 		if err := t.withinToken(ctx, tx, caller, spec); err != nil {
 			return nil, "", err
 		}
+	}
+	if err := CheckAgentRole(spec.Scopes, spec.Role); err != nil {
+		return nil, "", err
 	}
 	spec.UserID = caller.UserID
 	value := newTokenValue()

@@ -12,15 +12,17 @@ const (
 	KindJob = "job"
 	// KindHost is a source-code host whose webhook arrived.
 	KindHost = "host"
+	// KindOperator is who runs a command of the server on its machine.
+	KindOperator = "operator"
 )
 
 // Actor is who acts.
 type Actor struct {
-	// Kind is user, token, job or host.
+	// Kind is user, token, job, host or operator.
 	Kind string
-	// ID is that of the user, token or job; 0 for hosts.
+	// ID is that of the user, token or job; 0 for hosts and operators.
 	ID int64
-	// Name is for people: e-mail address, name of the token, kind of the job, name of the host.
+	// Name is for people: e-mail address, name of the token, kind of the job, name of the host, account of the operator.
 	Name string
 	// UserID is the user, or the creator of the token; 0 for others.
 	UserID int64

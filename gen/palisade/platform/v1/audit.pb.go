@@ -174,11 +174,11 @@ func (x *AuditEntry) GetHash() string {
 // Who acted.
 type AuditActor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it is: user, token, job or host (a source-code host's webhook).
+	// What it is: user, token, job, host (a source-code host's webhook) or operator (a command on the server).
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Id of the user, token or job; 0 for hosts.
+	// Id of the user, token or job; 0 for hosts and operators.
 	Id int64 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
-	// E-mail address of the user, name of the token, kind of the job, name of the host.
+	// E-mail address of the user, name of the token, kind of the job, name of the host, account of the operator.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// Id of the user, or of the creator of the token; 0 when there is none.
 	UserId        int64 `protobuf:"varint,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`

@@ -1,0 +1,112 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os/user"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/membership"
+	"github.com/palisade/palisade/ent/tenant"
+	entuser "github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// User is a user of the server with the role in one deployment.
+type User struct {
+	ID              int64
+	Email, Name     string
+	Issuer, Subject string // empty for a local user
+	Role            string // empty for one who is no member
+}
+
+// ListUsers returns all users of the server, and their roles in a deployment.
+func ListUsers(ctx context.Context, cfg Config, deployment string) ([]User, error) {
+	var list []User
+	err := plainText(withStore(ctx, cfg, func(st *store.Store) error {
+		of, err := access.NewTokens(st).DeploymentBySlug(ctx, deployment)
+		if err != nil {
+			return err
+		}
+		members, err := st.Reader.Membership.Query().Select(membership.FieldUserID, membership.FieldRole).All(tenant.NewContext(ctx, of.ID))
+		if err != nil {
+			return err
+		}
+		roles := make(map[int64]string, len(members))
+		for _, m := range members {
+			roles[m.UserID] = m.Role
+		}
+		rows, err := st.Reader.User.Query().Order(entuser.ByID()).All(tenant.System(ctx))
+		for _, row := range rows {
+			list = append(list, userOf(row, roles[row.ID]))
+		}
+		return err
+	}))
+	return list, err
+}
+
+// LinkUser lets the user with an e-mail address sign in as a subject of the OpenID Connect issuer of the configuration.
+func LinkUser(ctx context.Context, cfg Config, email, subject string) (User, error) {
+	if cfg.OIDCIssuer == "" {
+		return User{}, errors.New("oidc-issuer is not set: name the issuer that the subject is of (--oidc-issuer, as the server has it)")
+	}
+	return changeUser(ctx, cfg, "user.link", func(ctx context.Context, tx *ent.Tx, fallback int64) (*ent.User, error) {
+		return access.Link(ctx, tx, email, cfg.OIDCIssuer, subject, fallback)
+	})
+}
+
+// UnlinkUser takes the identity of an issuer from the user with an e-mail address.
+func UnlinkUser(ctx context.Context, cfg Config, email string) (User, error) {
+	return changeUser(ctx, cfg, "user.unlink", func(ctx context.Context, tx *ent.Tx, fallback int64) (*ent.User, error) {
+		return access.Unlink(ctx, tx, email, fallback)
+	})
+}
+
+// changeUser writes the audit trail of a change, whose actor is who runs the command. The deployment of the configuration
+// gets the entry where the user has none.
+func changeUser(ctx context.Context, cfg Config, method string, change func(context.Context, *ent.Tx, int64) (*ent.User, error)) (User, error) {
+	var changed User
+	err := plainText(withStore(ctx, cfg, func(st *store.Store) error {
+		of, err := access.NewTokens(st).DeploymentBySlug(ctx, cfg.Deployment)
+		if err != nil {
+			return err
+		}
+		keyring, err := secret.OpenFor(ctx, st, cfg.KeyPath())
+		if err != nil {
+			return err
+		}
+		trail, err := audit.Open(ctx, st, keyring, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		ctx, _ = trail.Record(tenant.System(ctx), audit.Call{Actor: audit.Actor{Kind: audit.KindOperator, Name: operator()}, Method: method})
+		return st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			row, err := change(ctx, tx, of.ID)
+			if err == nil {
+				changed = userOf(row, "")
+			}
+			return err
+		})
+	}))
+	return changed, err
+}
+
+// operator is the account of the machine that runs the command, as far as it says.
+func operator() string {
+	if account, err := user.Current(); err == nil && account.Username != "" {
+		return account.Username
+	}
+	return "operator"
+}
+
+func userOf(row *ent.User, role string) User {
+	out := User{ID: row.ID, Email: row.Email, Name: row.Name, Role: role}
+	if row.Subject != nil && row.Issuer != nil {
+		out.Issuer, out.Subject = *row.Issuer, *row.Subject
+	}
+	return out
+}

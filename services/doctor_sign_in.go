@@ -1,0 +1,85 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/team"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// makesAdmins lists the deployments whose new members are administrators, by slug.
+func makesAdmins(ctx context.Context, st *store.Store) ([]string, error) {
+	return st.Reader.Deployment.Query().Where(deployment.DefaultRole(string(access.RoleAdmin))).
+		Order(deployment.ByID()).Select(deployment.FieldSlug).Strings(tenant.System(ctx))
+}
+
+// warnOfSignIn tells the operator of a store that an earlier version filled what its default role means together with an
+// issuer. The role may be meant, so the server starts.
+func (s *Server) warnOfSignIn(ctx context.Context, st *store.Store) error {
+	if s.config.OIDCIssuer == "" {
+		return nil
+	}
+	slugs, err := makesAdmins(ctx, st)
+	if err != nil {
+		return err
+	}
+	if len(slugs) > 0 {
+		s.log.Warn("everybody who joins through oidc-issuer becomes an administrator: the default role of these deployments is ORG_ROLE_ADMIN; "+
+			"set defaultUserRole to ORG_ROLE_MEMBER and look through the members, as docs/sign-in.md says",
+			"deployments", strings.Join(slugs, ","), "oidc_membership", s.config.OIDCMembership)
+	}
+	return nil
+}
+
+// checkSignIn looks at what the store and the settings of sign-in make of each other. Without an issuer nobody signs in.
+func checkSignIn(ctx context.Context, cfg Config, st *store.Store) []Check {
+	const role, teams = "role of new members", "teams of oidc-claim-map"
+	if cfg.OIDCIssuer == "" {
+		return nil
+	}
+	var checks []Check
+	slugs, err := makesAdmins(ctx, st)
+	switch {
+	case err != nil:
+		return []Check{failed(role, err.Error(), "look into the database's log")}
+	case len(slugs) > 0:
+		checks = append(checks, failed(role, "everybody who joins through the issuer becomes an administrator of "+strings.Join(slugs, ", "),
+			"set defaultUserRole to ORG_ROLE_MEMBER (docs/sign-in.md) and look through the members who joined so far"))
+	default:
+		checks = append(checks, passed(role, "no deployment makes those who join administrators"))
+	}
+	signIn, err := cfg.signIn()
+	if err != nil || len(signIn.Claims.Teams()) == 0 { // what is wrong with the settings is said where they are checked
+		return checks
+	}
+	absent, err := absentTeams(ctx, st, signIn.Claims.Teams())
+	switch {
+	case err != nil:
+		return append(checks, failed(teams, err.Error(), "look into the database's log"))
+	case len(absent) > 0:
+		return append(checks, failed(teams, fmt.Sprintf("the first deployment has no team %s", strings.Join(absent, ", ")),
+			"create it, or correct --oidc-claim-map, which names teams by their slugs"))
+	}
+	return append(checks, passed(teams, "all exist"))
+}
+
+// absentTeams are the slugs that no team of the first deployment has.
+func absentTeams(ctx context.Context, st *store.Store, slugs []string) ([]string, error) {
+	ctx = tenant.System(ctx)
+	first, err := st.Reader.Deployment.Query().Order(deployment.ByID()).FirstID(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil // the first start makes it
+	}
+	if err != nil {
+		return nil, err
+	}
+	known, err := st.Reader.Team.Query().Where(team.DeploymentID(first), team.SlugIn(slugs...)).Select(team.FieldSlug).Strings(ctx)
+	return slices.DeleteFunc(slices.Clone(slugs), func(slug string) bool { return slices.Contains(known, slug) }), err
+}

@@ -1,0 +1,71 @@
+package services
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+)
+
+// signInFailures are the findings of the doctor about sign-in, of a server that ran with the configuration before.
+func signInFailures(t *testing.T, cfg Config) string {
+	t.Helper()
+	var found []string
+	for _, c := range Doctor(t.Context(), cfg) {
+		if !c.OK && slices.Contains([]string{"role of new members", "teams of oidc-claim-map"}, c.Name) {
+			found = append(found, c.Name+": "+c.Detail)
+		}
+	}
+	return strings.Join(found, "; ")
+}
+
+// A store of an earlier version has the default role of its time: the server says so at the start, and the doctor.
+func TestDefaultRoleOfAnOldDeployment(t *testing.T) {
+	cfg := testConfig(t)
+	run := func(want bool) {
+		t.Helper()
+		s, out := startServer(t, cfg, domains)
+		s.Stop()
+		if err := s.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), "becomes an administrator"); got != want {
+			t.Errorf("warned: %v, want %v: %s", got, want, out.String())
+		}
+	}
+	oidcBy(&cfg, "invited")
+	cfg.OIDCIssuer = "http://127.0.0.1:1"
+	run(false)
+	if got := signInFailures(t, cfg); got != "" {
+		t.Errorf("of a new deployment: %s", got)
+	}
+	st, err := openStore(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = st.Write(tenant.System(t.Context()), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Deployment.Update().SetDefaultRole("ORG_ROLE_ADMIN").Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	run(true)
+	if got := signInFailures(t, cfg); !strings.Contains(got, "administrator of default") {
+		t.Errorf("got %q", got)
+	}
+	cfg.OIDCMembership, cfg.OIDCClaim, cfg.OIDCClaimMap = "claim", "groups", "a=member:web:api"
+	if got := signInFailures(t, cfg); !strings.Contains(got, "no team api, web") {
+		t.Errorf("got %q", got)
+	}
+	cfg.OIDCIssuer, cfg.OIDCAudience, cfg.OIDCMembership, cfg.OIDCClaim, cfg.OIDCClaimMap = "", "", "invited", "", ""
+	run(false)
+	if got := signInFailures(t, cfg); got != "" {
+		t.Errorf("without an issuer: %s", got)
+	}
+}

@@ -1,0 +1,110 @@
+package access
+
+import (
+	"context"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/membership"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/user"
+	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+)
+
+// maxSubject is the longest subject in characters (OpenID Connect Core, 2).
+const maxSubject = 255
+
+// Link lets a user sign in with an identity of an OpenID Connect issuer, in the transaction of tx, whose context acts for
+// the server itself. It is an act of who runs the server; no sign-in does it. The audit trails of all deployments of the
+// user tell of it, or of fallback when there is none.
+//
+// Errors: NOT_FOUND for the user; INVALID_ARGUMENT; FAILED_PRECONDITION for the local administrator, for a user who has
+// another identity, and for an identity that another user has.
+func Link(ctx context.Context, tx *ent.Tx, email, issuer, subject string, fallback int64) (*ent.User, error) {
+	if subject == "" || len(subject) > maxSubject {
+		return nil, apierr.InvalidArgument("subject", "subject must have 1 to %d characters, got %d", maxSubject, len(subject))
+	}
+	if err := serialize(ctx, tx, usersLock); err != nil {
+		return nil, err
+	}
+	row, err := userByEmail(ctx, tx, email)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case row.Email == AdminEmail:
+		return nil, apierr.FailedPrecondition("%s is the way in that depends on no issuer and cannot be linked: link a user of your own", AdminEmail)
+	case row.Subject != nil && *row.Issuer == issuer && *row.Subject == subject:
+		return row, nil
+	case row.Subject != nil:
+		return nil, apierr.FailedPrecondition("user %s signs in with subject %s of %s: unlink that first (palisade user unlink)", row.Email, apierr.Quote(*row.Subject), *row.Issuer)
+	}
+	other, err := tx.User.Query().Where(user.Issuer(issuer), user.Subject(subject)).Only(ctx)
+	if err == nil {
+		return nil, apierr.FailedPrecondition("subject %s is user %s: unlink that one first (palisade user unlink)", apierr.Quote(subject), other.Email)
+	}
+	if !ent.IsNotFound(err) {
+		return nil, err
+	}
+	after, err := tx.User.UpdateOneID(row.ID).SetIssuer(issuer).SetSubject(subject).ClearClaimsAt().Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return after, auditLink(ctx, tx, row, after, fallback)
+}
+
+// Unlink takes the identity from a user, who then signs in through no issuer. Whoever has the identity is a stranger from
+// the next call on. Errors: NOT_FOUND for the user; FAILED_PRECONDITION for one without an identity.
+func Unlink(ctx context.Context, tx *ent.Tx, email string, fallback int64) (*ent.User, error) {
+	if err := serialize(ctx, tx, usersLock); err != nil {
+		return nil, err
+	}
+	row, err := userByEmail(ctx, tx, email)
+	if err != nil {
+		return nil, err
+	}
+	if row.Subject == nil {
+		return nil, apierr.FailedPrecondition("user %s has no identity of an issuer", row.Email)
+	}
+	after, err := tx.User.UpdateOneID(row.ID).ClearIssuer().ClearSubject().ClearClaimsAt().Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return after, auditLink(ctx, tx, row, after, fallback)
+}
+
+func userByEmail(ctx context.Context, tx *ent.Tx, email string) (*ent.User, error) {
+	row, err := tx.User.Query().Where(user.Email(normalEmail(email))).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, apierr.NotFound("user %s not found", apierr.Quote(email))
+	}
+	return row, err
+}
+
+func auditLink(ctx context.Context, tx *ent.Tx, before, after *ent.User, fallback int64) error {
+	rows, err := tx.Membership.Query().Where(membership.UserID(before.ID)).Order(membership.ByDeploymentID()).All(ctx)
+	if err != nil {
+		return err
+	}
+	deployments := []int64{fallback}
+	if len(rows) > 0 {
+		deployments = deployments[:0]
+	}
+	for _, row := range rows {
+		deployments = append(deployments, row.DeploymentID)
+	}
+	for _, id := range deployments {
+		audit.Change(tenant.NewContext(ctx, id), auditMember, before.ID, identityOf(before), identityOf(after))
+	}
+	return nil
+}
+
+// identityOf shows who vouches for a user: the issuer, and the subject there.
+func identityOf(row *ent.User) *deploymentsv1.DeploymentUser {
+	out := &deploymentsv1.DeploymentUser{Id: row.ID, Email: row.Email, Login: row.Email, Name: row.Name}
+	if row.Subject != nil {
+		out.Authentication = []string{*row.Issuer, *row.Subject}
+	}
+	return out
+}
