@@ -47,7 +47,8 @@ func Open(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *sl
 	if errors.Is(err, ErrNoKey) {
 		var fresh bool
 		if fresh, err = isFresh(ctx, st); err == nil && !fresh {
-			err = ErrNoKey
+			// Once more: another node may have begun meanwhile. It makes the key before anything else.
+			t, err = Read(ctx, st, keyring, log)
 		}
 	}
 	if err != nil {

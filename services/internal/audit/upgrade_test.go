@@ -1,12 +1,27 @@
 package audit_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/tink-crypto/tink-go/v2/aead"
+	"github.com/tink-crypto/tink-go/v2/insecurecleartextkeyset"
+	"github.com/tink-crypto/tink-go/v2/keyset"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 const oldEntry = "INSERT INTO audit_entries (deployment_id, actor_kind, actor_id, method, code, request, request_id, remote, at) VALUES (1, 'user', 7, '/x/Y', 'OK', '{}', 'r', '', 1)"
@@ -121,6 +136,71 @@ func TestKeyIsNotReplaced(t *testing.T) {
 		}
 		if _, err := audit.Open(t.Context(), n.store, n.keyring, slog.New(slog.DiscardHandler)); !errors.Is(err, audit.ErrKey) {
 			t.Errorf("got %v, want %v", err, audit.ErrKey)
+		}
+	})
+}
+
+// TestKeyFileWithANewKey: a key that is added to the file, and used from then on, leaves what was sealed before valid.
+func TestKeyFileWithANewKey(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, n, _ *node) {
+		n.tags(acme, "a", "b")
+		anchor, err := n.trail.Anchor(t.Context(), acme, "acme")
+		must(t, err)
+		text, err := os.ReadFile(n.keyring.Path())
+		must(t, err)
+		handle, err := insecurecleartextkeyset.Read(keyset.NewJSONReader(bytes.NewReader(text)))
+		must(t, err)
+		manager := keyset.NewManagerFromHandle(handle)
+		id, err := manager.Add(aead.AES256GCMKeyTemplate())
+		must(t, err)
+		must(t, manager.SetPrimary(id))
+		handle, err = manager.Handle()
+		must(t, err)
+		var out bytes.Buffer
+		must(t, insecurecleartextkeyset.Write(handle, keyset.NewJSONWriter(&out)))
+		must(t, os.WriteFile(n.keyring.Path(), out.Bytes(), 0o600))
+		n.keyring, err = secret.Open(n.keyring.Path(), false)
+		must(t, err)
+		n.reopen()
+		n.tags(acme, "c")
+		n.wantWhole(acme, 3)
+		if !n.trail.Genuine(anchor) {
+			t.Error("an anchor from before is not genuine any more")
+		}
+	})
+}
+
+// TestNodesBeginAtOnce: nodes that start together on an empty store share one key, whoever is first.
+func TestNodesBeginAtOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		keyring, err := secret.Open(filepath.Join(t.TempDir(), "key"), true)
+		must(t, err)
+		const nodes = 6
+		trails, errs := make([]*audit.Trail, nodes), make([]error, nodes)
+		stores := make([]*store.Store, nodes)
+		for i := range stores {
+			stores[i] = storetest.Open(t, o)
+		}
+		var done sync.WaitGroup
+		for i := range nodes {
+			done.Go(func() {
+				if trails[i], errs[i] = audit.Open(t.Context(), stores[i], keyring, slog.New(slog.DiscardHandler)); errs[i] != nil {
+					return
+				}
+				errs[i] = stores[i].Write(tenant.System(t.Context()), func(ctx context.Context, tx *ent.Tx) error {
+					slug := fmt.Sprintf("d%d", i)
+					return tx.Deployment.Create().SetSlug(slug).SetName(slug).SetCreatedAt(store.Now()).Exec(ctx)
+				})
+			})
+		}
+		done.Wait()
+		must(t, errors.Join(errs...))
+		for id := range int64(nodes) {
+			if found, err := trails[0].Verify(t.Context(), id+1, nil, nil); err != nil || len(found.Broken) > 0 {
+				t.Errorf("deployment %d: %v, %v", id+1, found.Broken, err)
+			}
 		}
 	})
 }
