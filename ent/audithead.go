@@ -23,7 +23,9 @@ type AuditHead struct {
 	// of the last entry
 	Hash []byte `json:"hash,omitempty"`
 	// HMAC-SHA256 over deployment, sequence and hash: a cut end is found
-	Seal         []byte `json:"seal,omitempty"`
+	Seal []byte `json:"seal,omitempty"`
+	// since when there is a chain, and what was before it, as JSON behind an HMAC-SHA256 of it; made with the deployment
+	Origin       []byte `json:"origin,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -32,7 +34,7 @@ func (*AuditHead) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case audithead.FieldHash, audithead.FieldSeal:
+		case audithead.FieldHash, audithead.FieldSeal, audithead.FieldOrigin:
 			values[i] = new([]byte)
 		case audithead.FieldID, audithead.FieldDeploymentID, audithead.FieldSequence:
 			values[i] = new(sql.NullInt64)
@@ -81,6 +83,12 @@ func (_m *AuditHead) assignValues(columns []string, values []any) error {
 			} else if value != nil {
 				_m.Seal = *value
 			}
+		case audithead.FieldOrigin:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field origin", values[i])
+			} else if value != nil {
+				_m.Origin = *value
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -128,6 +136,9 @@ func (_m *AuditHead) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("seal=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Seal))
+	builder.WriteString(", ")
+	builder.WriteString("origin=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Origin))
 	builder.WriteByte(')')
 	return builder.String()
 }

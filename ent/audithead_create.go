@@ -53,6 +53,12 @@ func (_c *AuditHeadCreate) SetSeal(v []byte) *AuditHeadCreate {
 	return _c
 }
 
+// SetOrigin sets the "origin" field.
+func (_c *AuditHeadCreate) SetOrigin(v []byte) *AuditHeadCreate {
+	_c.mutation.SetOrigin(v)
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *AuditHeadCreate) SetID(v int64) *AuditHeadCreate {
 	_c.mutation.SetID(v)
@@ -160,6 +166,10 @@ func (_c *AuditHeadCreate) createSpec() (*AuditHead, *sqlgraph.CreateSpec) {
 		_spec.SetField(audithead.FieldSeal, field.TypeBytes, value)
 		_node.Seal = value
 	}
+	if value, ok := _c.mutation.Origin(); ok {
+		_spec.SetField(audithead.FieldOrigin, field.TypeBytes, value)
+		_node.Origin = value
+	}
 	return _node, _spec
 }
 
@@ -263,6 +273,24 @@ func (u *AuditHeadUpsert) UpdateSeal() *AuditHeadUpsert {
 // ClearSeal clears the value of the "seal" field.
 func (u *AuditHeadUpsert) ClearSeal() *AuditHeadUpsert {
 	u.SetNull(audithead.FieldSeal)
+	return u
+}
+
+// SetOrigin sets the "origin" field.
+func (u *AuditHeadUpsert) SetOrigin(v []byte) *AuditHeadUpsert {
+	u.Set(audithead.FieldOrigin, v)
+	return u
+}
+
+// UpdateOrigin sets the "origin" field to the value that was provided on create.
+func (u *AuditHeadUpsert) UpdateOrigin() *AuditHeadUpsert {
+	u.SetExcluded(audithead.FieldOrigin)
+	return u
+}
+
+// ClearOrigin clears the value of the "origin" field.
+func (u *AuditHeadUpsert) ClearOrigin() *AuditHeadUpsert {
+	u.SetNull(audithead.FieldOrigin)
 	return u
 }
 
@@ -377,6 +405,27 @@ func (u *AuditHeadUpsertOne) UpdateSeal() *AuditHeadUpsertOne {
 func (u *AuditHeadUpsertOne) ClearSeal() *AuditHeadUpsertOne {
 	return u.Update(func(s *AuditHeadUpsert) {
 		s.ClearSeal()
+	})
+}
+
+// SetOrigin sets the "origin" field.
+func (u *AuditHeadUpsertOne) SetOrigin(v []byte) *AuditHeadUpsertOne {
+	return u.Update(func(s *AuditHeadUpsert) {
+		s.SetOrigin(v)
+	})
+}
+
+// UpdateOrigin sets the "origin" field to the value that was provided on create.
+func (u *AuditHeadUpsertOne) UpdateOrigin() *AuditHeadUpsertOne {
+	return u.Update(func(s *AuditHeadUpsert) {
+		s.UpdateOrigin()
+	})
+}
+
+// ClearOrigin clears the value of the "origin" field.
+func (u *AuditHeadUpsertOne) ClearOrigin() *AuditHeadUpsertOne {
+	return u.Update(func(s *AuditHeadUpsert) {
+		s.ClearOrigin()
 	})
 }
 
@@ -657,6 +706,27 @@ func (u *AuditHeadUpsertBulk) UpdateSeal() *AuditHeadUpsertBulk {
 func (u *AuditHeadUpsertBulk) ClearSeal() *AuditHeadUpsertBulk {
 	return u.Update(func(s *AuditHeadUpsert) {
 		s.ClearSeal()
+	})
+}
+
+// SetOrigin sets the "origin" field.
+func (u *AuditHeadUpsertBulk) SetOrigin(v []byte) *AuditHeadUpsertBulk {
+	return u.Update(func(s *AuditHeadUpsert) {
+		s.SetOrigin(v)
+	})
+}
+
+// UpdateOrigin sets the "origin" field to the value that was provided on create.
+func (u *AuditHeadUpsertBulk) UpdateOrigin() *AuditHeadUpsertBulk {
+	return u.Update(func(s *AuditHeadUpsert) {
+		s.UpdateOrigin()
+	})
+}
+
+// ClearOrigin clears the value of the "origin" field.
+func (u *AuditHeadUpsertBulk) ClearOrigin() *AuditHeadUpsertBulk {
+	return u.Update(func(s *AuditHeadUpsert) {
+		s.ClearOrigin()
 	})
 }
 

@@ -73,6 +73,18 @@ func (_u *AuditHeadUpdate) ClearSeal() *AuditHeadUpdate {
 	return _u
 }
 
+// SetOrigin sets the "origin" field.
+func (_u *AuditHeadUpdate) SetOrigin(v []byte) *AuditHeadUpdate {
+	_u.mutation.SetOrigin(v)
+	return _u
+}
+
+// ClearOrigin clears the value of the "origin" field.
+func (_u *AuditHeadUpdate) ClearOrigin() *AuditHeadUpdate {
+	_u.mutation.ClearOrigin()
+	return _u
+}
+
 // Mutation returns the AuditHeadMutation object of the builder.
 func (_u *AuditHeadUpdate) Mutation() *AuditHeadMutation {
 	return _u.mutation
@@ -138,6 +150,12 @@ func (_u *AuditHeadUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.SealCleared() {
 		_spec.ClearField(audithead.FieldSeal, field.TypeBytes)
 	}
+	if value, ok := _u.mutation.Origin(); ok {
+		_spec.SetField(audithead.FieldOrigin, field.TypeBytes, value)
+	}
+	if _u.mutation.OriginCleared() {
+		_spec.ClearField(audithead.FieldOrigin, field.TypeBytes)
+	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -202,6 +220,18 @@ func (_u *AuditHeadUpdateOne) SetSeal(v []byte) *AuditHeadUpdateOne {
 // ClearSeal clears the value of the "seal" field.
 func (_u *AuditHeadUpdateOne) ClearSeal() *AuditHeadUpdateOne {
 	_u.mutation.ClearSeal()
+	return _u
+}
+
+// SetOrigin sets the "origin" field.
+func (_u *AuditHeadUpdateOne) SetOrigin(v []byte) *AuditHeadUpdateOne {
+	_u.mutation.SetOrigin(v)
+	return _u
+}
+
+// ClearOrigin clears the value of the "origin" field.
+func (_u *AuditHeadUpdateOne) ClearOrigin() *AuditHeadUpdateOne {
+	_u.mutation.ClearOrigin()
 	return _u
 }
 
@@ -299,6 +329,12 @@ func (_u *AuditHeadUpdateOne) sqlSave(ctx context.Context) (_node *AuditHead, er
 	}
 	if _u.mutation.SealCleared() {
 		_spec.ClearField(audithead.FieldSeal, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.Origin(); ok {
+		_spec.SetField(audithead.FieldOrigin, field.TypeBytes, value)
+	}
+	if _u.mutation.OriginCleared() {
+		_spec.ClearField(audithead.FieldOrigin, field.TypeBytes)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &AuditHead{config: _u.config}

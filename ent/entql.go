@@ -382,6 +382,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			audithead.FieldSequence:     {Type: field.TypeInt64, Column: audithead.FieldSequence},
 			audithead.FieldHash:         {Type: field.TypeBytes, Column: audithead.FieldHash},
 			audithead.FieldSeal:         {Type: field.TypeBytes, Column: audithead.FieldSeal},
+			audithead.FieldOrigin:       {Type: field.TypeBytes, Column: audithead.FieldOrigin},
 		},
 	}
 	graph.Nodes[14] = &sqlgraph.Node{
@@ -2773,6 +2774,11 @@ func (f *AuditHeadFilter) WhereHash(p entql.BytesP) {
 // WhereSeal applies the entql []byte predicate on the seal field.
 func (f *AuditHeadFilter) WhereSeal(p entql.BytesP) {
 	f.Where(p.Field(audithead.FieldSeal))
+}
+
+// WhereOrigin applies the entql []byte predicate on the origin field.
+func (f *AuditHeadFilter) WhereOrigin(p entql.BytesP) {
+	f.Where(p.Field(audithead.FieldOrigin))
 }
 
 // addPredicate implements the predicateAdder interface.

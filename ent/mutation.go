@@ -12554,6 +12554,7 @@ type AuditHeadMutation struct {
 	addsequence      *int64
 	hash             *[]byte
 	seal             *[]byte
+	origin           *[]byte
 	clearedFields    map[string]struct{}
 	done             bool
 	oldValue         func(context.Context) (*AuditHead, error)
@@ -12874,6 +12875,55 @@ func (m *AuditHeadMutation) ResetSeal() {
 	delete(m.clearedFields, audithead.FieldSeal)
 }
 
+// SetOrigin sets the "origin" field.
+func (m *AuditHeadMutation) SetOrigin(b []byte) {
+	m.origin = &b
+}
+
+// Origin returns the value of the "origin" field in the mutation.
+func (m *AuditHeadMutation) Origin() (r []byte, exists bool) {
+	v := m.origin
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOrigin returns the old "origin" field's value of the AuditHead entity.
+// If the AuditHead object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditHeadMutation) OldOrigin(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOrigin is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOrigin requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOrigin: %w", err)
+	}
+	return oldValue.Origin, nil
+}
+
+// ClearOrigin clears the value of the "origin" field.
+func (m *AuditHeadMutation) ClearOrigin() {
+	m.origin = nil
+	m.clearedFields[audithead.FieldOrigin] = struct{}{}
+}
+
+// OriginCleared returns if the "origin" field was cleared in this mutation.
+func (m *AuditHeadMutation) OriginCleared() bool {
+	_, ok := m.clearedFields[audithead.FieldOrigin]
+	return ok
+}
+
+// ResetOrigin resets all changes to the "origin" field.
+func (m *AuditHeadMutation) ResetOrigin() {
+	m.origin = nil
+	delete(m.clearedFields, audithead.FieldOrigin)
+}
+
 // Where appends a list predicates to the AuditHeadMutation builder.
 func (m *AuditHeadMutation) Where(ps ...predicate.AuditHead) {
 	m.predicates = append(m.predicates, ps...)
@@ -12908,7 +12958,7 @@ func (m *AuditHeadMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AuditHeadMutation) Fields() []string {
-	fields := make([]string, 0, 4)
+	fields := make([]string, 0, 5)
 	if m.deployment_id != nil {
 		fields = append(fields, audithead.FieldDeploymentID)
 	}
@@ -12920,6 +12970,9 @@ func (m *AuditHeadMutation) Fields() []string {
 	}
 	if m.seal != nil {
 		fields = append(fields, audithead.FieldSeal)
+	}
+	if m.origin != nil {
+		fields = append(fields, audithead.FieldOrigin)
 	}
 	return fields
 }
@@ -12937,6 +12990,8 @@ func (m *AuditHeadMutation) Field(name string) (ent.Value, bool) {
 		return m.Hash()
 	case audithead.FieldSeal:
 		return m.Seal()
+	case audithead.FieldOrigin:
+		return m.Origin()
 	}
 	return nil, false
 }
@@ -12954,6 +13009,8 @@ func (m *AuditHeadMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldHash(ctx)
 	case audithead.FieldSeal:
 		return m.OldSeal(ctx)
+	case audithead.FieldOrigin:
+		return m.OldOrigin(ctx)
 	}
 	return nil, fmt.Errorf("unknown AuditHead field %s", name)
 }
@@ -12990,6 +13047,13 @@ func (m *AuditHeadMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSeal(v)
+		return nil
+	case audithead.FieldOrigin:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOrigin(v)
 		return nil
 	}
 	return fmt.Errorf("unknown AuditHead field %s", name)
@@ -13054,6 +13118,9 @@ func (m *AuditHeadMutation) ClearedFields() []string {
 	if m.FieldCleared(audithead.FieldSeal) {
 		fields = append(fields, audithead.FieldSeal)
 	}
+	if m.FieldCleared(audithead.FieldOrigin) {
+		fields = append(fields, audithead.FieldOrigin)
+	}
 	return fields
 }
 
@@ -13074,6 +13141,9 @@ func (m *AuditHeadMutation) ClearField(name string) error {
 	case audithead.FieldSeal:
 		m.ClearSeal()
 		return nil
+	case audithead.FieldOrigin:
+		m.ClearOrigin()
+		return nil
 	}
 	return fmt.Errorf("unknown AuditHead nullable field %s", name)
 }
@@ -13093,6 +13163,9 @@ func (m *AuditHeadMutation) ResetField(name string) error {
 		return nil
 	case audithead.FieldSeal:
 		m.ResetSeal()
+		return nil
+	case audithead.FieldOrigin:
+		m.ResetOrigin()
 		return nil
 	}
 	return fmt.Errorf("unknown AuditHead field %s", name)

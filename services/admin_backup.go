@@ -96,13 +96,14 @@ func Restore(ctx context.Context, cfg Config, req RestoreRequest, progress func(
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	staged := cfg
 	staged.Data, staged.KeyFile = dir, cfg.KeyPath()
+	staged.AuditAnchor = "" // a backup is older than what is known; only the operator can tell whether that is meant
 	report.Database = cfg.SQLitePath()
 	if report.Migrated, err = Migrate(ctx, staged); err != nil {
 		return RestoreReport{}, err
 	}
 	whole := true
-	err = VerifyAudit(ctx, staged, "", AuditAnchor{}, progress, func(found AuditReport) error {
-		whole = whole && found.Broken == ""
+	err = VerifyAudit(ctx, staged, "", KnownAudit{}, progress, func(found AuditReport) error {
+		whole = whole && len(found.Broken) == 0
 		report.Audit = append(report.Audit, found)
 		return nil
 	})

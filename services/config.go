@@ -51,6 +51,9 @@ type Config struct {
 	SMTP        string `name:"smtp" secret:"url" doc:"smtp://user:password@host:587 (STARTTLS) or smtps://user:password@host:465: the server that sends e-mail; empty means that Palisade sends none"`
 	SMTPFrom    string `name:"smtp-from" doc:"address that e-mail is sent from"`
 
+	AuditAnchor      string        `name:"audit-anchor" secret:"url" doc:"where the ends of the audit trails are kept outside of the database, so that one that was put back from an older copy is found: file:///path, syslog://host:514 (TCP), syslog+udp://host:514 or an https:// URL; empty means nowhere. See docs/audit.md"`
+	AuditAnchorEvery time.Duration `name:"audit-anchor-every" default:"1h" doc:"time between two anchors"`
+
 	AIURL         string        `name:"ai-url" doc:"base URL of an OpenAI-compatible API, as https://api.openai.com/v1 or http://127.0.0.1:11434/v1 (a local model; name its address in egress-allow too); empty means that nothing asks a model"`
 	AIKey         string        `name:"ai-key" secret:"true" doc:"API key for ai-url; empty when it needs none"`
 	AIModel       string        `name:"ai-model" doc:"name of the model that is asked"`

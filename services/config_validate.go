@@ -35,6 +35,7 @@ func (c Config) Validate() error {
 	c.validateStore(&p)
 	c.validateIdentity(&p)
 	c.validateOutgoing(&p)
+	c.validateAuditAnchor(&p)
 	c.validateAI(&p)
 	c.validateLimits(&p)
 	return configError(p)

@@ -35,6 +35,10 @@ func TestValidateAccepts(t *testing.T) {
 		"mail over TLS":    func(c *Config) { c.SMTP, c.SMTPFrom = "smtps://[::1]:1465", "Palisade <palisade@example.com>" },
 		"no rate limit":    func(c *Config) { c.RateLimit = 0 },
 		"model":            func(c *Config) { c.AIURL, c.AIModel, c.AIKey = "https://api.openai.com/v1", "small", "k" },
+		"anchors, file":    func(c *Config) { c.AuditAnchor = "file:///var/log/palisade/anchors.ndjson" },
+		"anchors, syslog":  func(c *Config) { c.AuditAnchor = "syslog://logs.internal:6514" },
+		"anchors, UDP":     func(c *Config) { c.AuditAnchor = "syslog+udp://logs.internal" },
+		"anchors, webhook": func(c *Config) { c.AuditAnchor = "https://anchors.example.com/palisade" },
 		"local model": func(c *Config) {
 			c.AIURL, c.AIModel, c.EgressAllow, c.AIInputPrice, c.AIOutputPrice, c.AIMonthlyRuns = "http://127.0.0.1:11434/v1", "small", "127.0.0.1:11434", 0.15, 0.6, 0
 		},
@@ -66,6 +70,12 @@ func TestValidateRefuses(t *testing.T) {
 		"one port twice, all":  {func(c *Config) { c.Metrics = "0.0.0.0:9090" }, []string{"metrics: 0.0.0.0:9090 is taken by grpc"}},
 		"certificate alone":    {func(c *Config) { c.TLSCert = "c" }, []string{"tls-cert, tls-key", "set both"}},
 		"key alone":            {func(c *Config) { c.TLSKey = "k" }, []string{"tls-cert, tls-key"}},
+		"anchors in no file":   {func(c *Config) { c.AuditAnchor = "file://anchors" }, []string{"audit-anchor: got", "absolute path"}},
+		"anchors with a path":  {func(c *Config) { c.AuditAnchor = "syslog://logs/x" }, []string{"audit-anchor", "host"}},
+		"anchors in the clear": {func(c *Config) { c.AuditAnchor = "http://anchors.example.com" }, []string{"audit-anchor", "https://"}},
+		"anchors inside":       {func(c *Config) { c.AuditAnchor = "https://10.0.0.1/" }, []string{"audit-anchor"}},
+		"anchors by mail":      {func(c *Config) { c.AuditAnchor = "mailto:a@b.test" }, []string{"audit-anchor", `"mailto"`, "file:///"}},
+		"anchors all the time": {func(c *Config) { c.AuditAnchorEvery = 1 }, []string{"audit-anchor-every", "10s"}},
 		"issuer alone":         {func(c *Config) { c.OIDCIssuer = "https://i" }, []string{"oidc-issuer, oidc-audience"}},
 		"audience alone":       {func(c *Config) { c.OIDCAudience = "a" }, []string{"oidc-issuer, oidc-audience"}},
 		"issuer over HTTP":     {func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://i.example.com", "a" }, []string{"oidc-issuer", "https"}},

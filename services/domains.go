@@ -30,6 +30,7 @@ import (
 	"github.com/palisade/palisade/services/findings"
 	"github.com/palisade/palisade/services/identity"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/llm"
@@ -70,6 +71,7 @@ type deps struct {
 	reports *reportsDatabase
 	jobs    *jobs.Jobs
 	keyring *secret.Keyring
+	trail   *audit.Trail
 	tokens  *access.Tokens
 	issuer  *access.Issuer
 	metrics *telemetry.Metrics
@@ -97,7 +99,7 @@ func domains(ctx context.Context, d deps) ([]Domain, error) {
 			platformv1.RegisterMiscellaneousServiceHandlerClient, platformv1.NewMiscellaneousServiceClient),
 		group[platformv1.ScannerSupportServiceServer](platformv1.RegisterScannerSupportServiceServer, platform.ScannerSupport{},
 			platformv1.RegisterScannerSupportServiceHandlerClient, platformv1.NewScannerSupportServiceClient),
-		group[platformv1.AuditServiceServer](platformv1.RegisterAuditServiceServer, platform.NewAudit(d.store),
+		group[platformv1.AuditServiceServer](platformv1.RegisterAuditServiceServer, platform.NewAudit(d.store, d.trail, d.log),
 			platformv1.RegisterAuditServiceHandlerClient, platformv1.NewAuditServiceClient),
 		group[supplychainv1.PackageManagerConfigurationsServiceServer](supplychainv1.RegisterPackageManagerConfigurationsServiceServer,
 			supplychain.NewPackageManagers(d.store, d.keyring, d.egress),
@@ -272,6 +274,7 @@ func background(d deps) []jobs.Work {
 		notifications.Background(senders(d), d.log),
 		assistants(d).Background(d.log),
 		engine.New(d.store, stepKinds(d), d.log).Background(d.config.WorkflowRetention),
+		anchorBackground(d),
 	}
 }
 

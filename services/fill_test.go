@@ -12,6 +12,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/migrate"
+	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -79,7 +80,21 @@ func newFilling(t *testing.T, s *apitest.Server, slug string, number, rows int64
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.beginTrail(t)
 	return f
+}
+
+// beginTrail makes the entries what was there before the trail began: others outside of it are not shown.
+func (f *filling) beginTrail(t *testing.T) {
+	t.Helper()
+	_, writer := f.server.Store.DB()
+	_, err := writer.ExecContext(t.Context(), fmt.Sprintf("DELETE FROM audit_heads WHERE deployment_id = %d", f.tenant.DeploymentID))
+	if err == nil {
+		_, err = services.BeginAudit(t.Context(), f.server.Config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // insert is the statement that fills a table.

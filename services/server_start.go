@@ -146,7 +146,7 @@ func (s *Server) makeParts(st *store.Store, who *identities, metrics *telemetry.
 		return deps{}, err
 	}
 	parts := deps{
-		config: s.config, log: s.log, store: st, keyring: who.keyring, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics, egress: guard,
+		config: s.config, log: s.log, store: st, keyring: who.keyring, trail: who.trail, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics, egress: guard,
 		model: openModel(s.config, guard, metrics), calls: &s.calls,
 	}
 	if s.jobs, err = jobs.New(st, s.log, background(parts)...); err != nil {

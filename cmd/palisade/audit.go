@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +21,7 @@ var errNo = errors.New("no")
 func newAudit(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Verify, list and export the audit trail: who changed what",
+		Short: "Verify, anchor, list and export the audit trail: who changed what",
 		Long: `The audit trail has an entry for each call that changed something, that could have and was refused or failed,
 and for each change by a background job or a source-code host. The entries of a deployment are a chain: each holds
 a keyed hash of itself and of the one before, so that one that is edited or removed is found.
@@ -29,7 +31,7 @@ The server may run meanwhile. Through the API: GET /api/audit/v1/deployments/{de
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newAuditVerify(std), newAuditList(std), newAuditExport(std))
+	cmd.AddCommand(newAuditVerify(std), newAuditAnchor(std), newAuditList(std), newAuditExport(std), newAuditBegin(std))
 	return cmd
 }
 
@@ -39,15 +41,16 @@ func newAuditVerify(std streams) *cobra.Command {
 		Use:   "verify",
 		Short: "Check that no entry was edited or removed",
 		Long: `Walk the audit trail of every deployment, or of one, from its beginning, and report the first place where an entry
-was edited, added or removed, or where the end was cut off.
+was edited, added or removed, or where the end was cut off, and what is wrong beside the chain: entries that were taken
+out of it, a head or a record that is gone, a trail that was emptied.
 
 Exit status: 0 when all trails are whole, 1 when one is broken, 2 when it could not be found out.
 
-What the database alone cannot show: that all of it was put back from an older copy, or that a trail was removed
-together with everything that tells of it. Keep the number and hash of the last entry (or exports) elsewhere and give them
-to a later verification: --known proves that what was there then still is.`,
+What the database alone cannot show: that all of it, or a whole trail, was put back from an older copy. Keep anchors
+elsewhere (palisade audit anchor, or the setting audit-anchor) and compare with --known: what was there then must still be
+there. Without --known, the file of the setting audit-anchor is taken, if that is a file.`,
 		Example: `  palisade audit verify
-  palisade audit verify --deployment acme
+  palisade audit verify --known /mnt/elsewhere/anchors.ndjson
   palisade audit verify --deployment acme --known 1204:9f2c…   # the end of an earlier verification`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,19 +58,16 @@ to a later verification: --known proves that what was there then still is.`,
 			if err != nil {
 				return err
 			}
-			slug := ""
-			if cmd.Flags().Changed("deployment") {
-				slug = cfg.Deployment
-			}
-			anchor, err := parseAnchor(known)
+			slug := chosenDeployment(cmd, cfg)
+			what, err := parseKnown(known)
 			if err != nil {
 				return err
 			}
-			if known != "" && slug == "" {
+			if what.Anchor.Sequence != 0 && slug == "" {
 				return usagef("--known: name the deployment, too: --deployment SLUG")
 			}
 			p := verifyPrinter{std: std, live: isTerminal(std.err)}
-			if err := services.VerifyAudit(cmd.Context(), cfg, slug, anchor, p.progress, p.report); err != nil {
+			if err := services.VerifyAudit(cmd.Context(), cfg, slug, what, p.progress, p.report); err != nil {
 				return err
 			}
 			if p.broken {
@@ -76,24 +76,100 @@ to a later verification: --known proves that what was there then still is.`,
 			return nil
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
-	cmd.Flags().Lookup("deployment").Usage = "slug of one deployment; all of them without this flag"
-	cmd.Flags().Lookup("deployment").DefValue = ""
-	cmd.Flags().StringVar(&known, "known", "", "`SEQUENCE:HASH` of an entry that must be there, as an earlier verification printed it")
+	addOneDeployment(cmd, append(slices.Clone(storeKeys), "audit-anchor"))
+	cmd.Flags().StringVar(&known, "known", "", "what must be there: `SEQUENCE:HASH` of an entry, as an earlier verification printed it, or a file of lines of palisade audit anchor")
 	return cmd
 }
 
-func parseAnchor(text string) (services.AuditAnchor, error) {
+// addOneDeployment adds the settings, with --deployment as a choice.
+func addOneDeployment(cmd *cobra.Command, keys []string) {
+	services.AddFlags(cmd.Flags(), keys...)
+	cmd.Flags().Lookup("deployment").Usage = "slug of one deployment; all of them without this flag"
+	cmd.Flags().Lookup("deployment").DefValue = ""
+}
+
+// chosenDeployment is the slug that was chosen; empty for all.
+func chosenDeployment(cmd *cobra.Command, cfg services.Config) string {
+	if cmd.Flags().Changed("deployment") {
+		return cfg.Deployment
+	}
+	return ""
+}
+
+func newAuditAnchor(std streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "anchor",
+		Short: "Print the ends of the audit trails, to be kept elsewhere",
+		Long: `Print the end of the audit trail of every deployment, or of one, as a line of JSON: deployment, number and hash of the last
+entry, the time, and a MAC. Keep the lines where who can change the database cannot: palisade audit verify --known FILE
+proves later that everything up to there is still as it was. The server does it by itself: --audit-anchor.`,
+		Example: `  palisade audit anchor >> /mnt/elsewhere/anchors.ndjson
+  palisade audit anchor --deployment acme`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadStore(cmd, std)
+			if err != nil {
+				return err
+			}
+			return services.AnchorAudit(cmd.Context(), cfg, chosenDeployment(cmd, cfg), func(line []byte) error {
+				_, err := std.out.Write(line)
+				return err
+			})
+		},
+	}
+	addOneDeployment(cmd, storeKeys)
+	return cmd
+}
+
+func newAuditBegin(std streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "begin",
+		Short: "Accept trails whose record is missing, and go on from here",
+		Long: `Make the record that a deployment has an audit trail, for deployments that have none, and the key of the trails when that
+is missing. The server makes both by itself: this is for a deployment that a server of an older version created during an
+upgrade, and to go on after somebody removed a trail. Look into that first: afterwards the trail counts as whole, with
+the present time as its beginning. A chain that is broken stays broken.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadStore(cmd, std)
+			if err != nil {
+				return err
+			}
+			begun, err := services.BeginAudit(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			for _, slug := range begun {
+				_, _ = fmt.Fprintf(std.out, "%s: the trail is recorded from now on\n", printable(slug))
+			}
+			if len(begun) == 0 {
+				_, _ = fmt.Fprintln(std.out, "Nothing to do: every deployment whose trail can be recorded has its record.")
+			}
+			return nil
+		},
+	}
+	services.AddFlags(cmd.Flags(), storeKeys...)
+	return cmd
+}
+
+// parseKnown reads SEQUENCE:HASH or the name of a file.
+func parseKnown(text string) (services.KnownAudit, error) {
 	if text == "" {
-		return services.AuditAnchor{}, nil
+		return services.KnownAudit{}, nil
 	}
-	number, digits, _ := strings.Cut(strings.TrimPrefix(text, "#"), ":")
+	number, digits, pair := strings.Cut(strings.TrimPrefix(text, "#"), ":")
 	sequence, err := strconv.ParseInt(number, 10, 64)
-	hash, hexErr := hex.DecodeString(digits)
-	if err != nil || sequence <= 0 || hexErr != nil || len(hash) != 32 {
-		return services.AuditAnchor{}, usagef("--known: got %q, want a number, a colon and 64 hexadecimal digits, as verify prints them", printable(text))
+	if err != nil || !pair {
+		if _, err := os.Stat(text); err != nil {
+			return services.KnownAudit{}, usagef("--known: got %q, want a number, a colon and 64 hexadecimal digits, as verify prints them, or a file of anchors (%v)", printable(text), err)
+		}
+		return services.KnownAudit{File: text}, nil
 	}
-	return services.AuditAnchor{Sequence: sequence, Hash: hash}, nil
+	hash, err := hex.DecodeString(digits)
+	if err != nil || sequence <= 0 || len(hash) != 32 {
+		return services.KnownAudit{}, usagef("--known: got %q, want a number, a colon and 64 hexadecimal digits, as verify prints them, or a file of anchors", printable(text))
+	}
+	return services.KnownAudit{Anchor: services.AuditAnchor{Sequence: sequence, Hash: hash}}, nil
 }
 
 // verifyPrinter writes a paragraph for each deployment, and on a terminal how far the walk has come.
@@ -115,12 +191,14 @@ func (p *verifyPrinter) report(r services.AuditReport) error {
 	}
 	var b strings.Builder
 	name := printable(r.Deployment)
-	switch {
-	case r.Broken != "":
+	for _, problem := range r.Broken {
 		p.broken = true
-		fmt.Fprintf(&b, "BROKEN  %s: %s\n", name, r.Broken)
+		fmt.Fprintf(&b, "BROKEN  %s: %s\n", name, printable(problem))
+	}
+	switch {
+	case len(r.Broken) > 0:
 	case r.Entries == 0:
-		fmt.Fprintf(&b, "OK      %s: no entries yet; if there should be some, the whole trail was removed\n", name)
+		fmt.Fprintf(&b, "OK      %s: no entries yet\n", name)
 	default:
 		fmt.Fprintf(&b, "OK      %s\n", name)
 	}
@@ -128,8 +206,21 @@ func (p *verifyPrinter) report(r services.AuditReport) error {
 		fmt.Fprintf(&b, "        %s, %s to %s\n", plural(r.Entries, "good entry", "good entries"), instant(r.First), instant(r.Last))
 		fmt.Fprintf(&b, "        last good entry: %d:%s\n", r.Sequence, r.Hash)
 	}
+	switch {
+	case r.Since.IsZero():
+		if len(r.Broken) == 0 {
+			fmt.Fprintf(&b, "        not recorded yet since when there is a trail: the next start of the server does\n")
+		}
+	case r.Adopted:
+		fmt.Fprintf(&b, "        recorded since %s, when the deployment was there already\n", instant(r.Since))
+	default:
+		fmt.Fprintf(&b, "        as old as the deployment: since %s\n", instant(r.Since))
+	}
+	if r.Anchors > 0 {
+		fmt.Fprintf(&b, "        compared with %s\n", plural(int64(r.Anchors), "anchor", "anchors"))
+	}
 	if r.Unchained > 0 {
-		fmt.Fprintf(&b, "        %s from before the chain, which nothing protects\n", plural(r.Unchained, "entry", "entries"))
+		fmt.Fprintf(&b, "        %s from before the chain\n", plural(r.Unchained, "entry", "entries"))
 	}
 	_, err := fmt.Fprint(p.std.out, b.String())
 	return err

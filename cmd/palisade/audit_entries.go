@@ -92,7 +92,7 @@ it matches all of them. What exactly changed is in the export.`,
 			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 			_, _ = fmt.Fprintln(table, "TIME\tACTOR\tMETHOD\tOBJECT\tCODE")
 			rows, more := 0, false
-			err = services.ReadAudit(cmd.Context(), cfg, cfg.Deployment, request, false, func(e *platformv1.AuditEntry) error {
+			withheld, err := services.ReadAudit(cmd.Context(), cfg, cfg.Deployment, request, false, func(e *platformv1.AuditEntry) error {
 				if rows == limit {
 					more = true
 					return fs.SkipAll
@@ -108,6 +108,7 @@ it matches all of them. What exactly changed is in the export.`,
 			if more {
 				defer func() { _, _ = fmt.Fprintf(std.err, "There are more than %d; --limit shows more of them.\n", limit) }()
 			}
+			defer warnWithheld(std, withheld)
 			return table.Flush()
 		},
 	}
@@ -115,6 +116,14 @@ it matches all of them. What exactly changed is in the export.`,
 	filter.add(cmd.Flags())
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many entries at the most")
 	return cmd
+}
+
+// warnWithheld says what is not shown.
+func warnWithheld(std streams, n int) {
+	if n > 0 {
+		_, _ = fmt.Fprintf(std.err, "palisade: %s left out: edited, moved or added outside of Palisade. Run: palisade audit verify\n",
+			plural(int64(n), "entry is", "entries are"))
+	}
 }
 
 // auditActor is the name, and what can be looked up by it.
@@ -163,7 +172,7 @@ stored. Entries are written as they are read, so any number of them fits.`,
 			}
 			out := bufio.NewWriterSize(std.out, 64<<10)
 			var line []byte
-			err = services.ReadAudit(cmd.Context(), cfg, cfg.Deployment, request, true, func(e *platformv1.AuditEntry) error {
+			withheld, err := services.ReadAudit(cmd.Context(), cfg, cfg.Deployment, request, true, func(e *platformv1.AuditEntry) error {
 				line = append(e.AppendJSON(line[:0]), '\n')
 				_, err := out.Write(line)
 				return err
@@ -171,6 +180,7 @@ stored. Entries are written as they are read, so any number of them fits.`,
 			if err != nil {
 				return err
 			}
+			defer warnWithheld(std, withheld)
 			return out.Flush()
 		},
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -61,10 +62,84 @@ func TestAuditCommands(t *testing.T) {
 	}
 	tamper(t, dir, "DELETE FROM audit_entries")
 	tamper(t, dir, "DELETE FROM audit_heads")
-	wantParts(t, palisade(t, "", store, "audit", "verify").out, "OK      default: no entries yet")
-	if got := palisade(t, "", store, known...); got.status != exitNo || !strings.Contains(got.out, "#1 to #2 are missing") {
-		t.Errorf("a trail that is gone: %d %s%s", got.status, got.out, got.err)
+	gone := palisade(t, "", store, "audit", "verify")
+	wantParts(t, gone.out, "BROKEN  default: the head of the trail was removed", "BROKEN  default: the record that there is a trail")
+	if gone.status != exitNo {
+		t.Errorf("a trail that is gone: status %d", gone.status)
 	}
+}
+
+// TestAuditOutsideComparison: anchors show what the database alone does not.
+func TestAuditOutsideComparison(t *testing.T) {
+	dir := t.TempDir()
+	client, store := startReadyServer(t, dir), []string{"PALISADE_DATA=" + dir}
+	verify := func(want int, parts []string, args ...string) {
+		t.Helper()
+		got := palisade(t, "", store, append([]string{"audit", "verify"}, args...)...)
+		if got.status != want {
+			t.Errorf("%v: status %d, want %d: %s%s", args, got.status, want, got.out, got.err)
+		}
+		wantParts(t, got.out, parts...)
+	}
+	upload := func() {
+		t.Helper()
+		if got := palisade(t, "", client, "upload", "testdata/gosec-pocketbase.sarif", "--project", "pocketbase/pocketbase", "--ref", "main", "--wait", "1m"); got.status != exitOK {
+			t.Fatal(got.err)
+		}
+	}
+	verify(exitOK, []string{"OK      default: no entries yet", "as old as the deployment"})
+	tamper(t, dir, "CREATE TABLE heads_before AS SELECT * FROM audit_heads")
+	empty := palisade(t, "", store, "audit", "anchor")
+	upload()
+	upload()
+	line := palisade(t, "", store, "audit", "anchor").out
+	wantParts(t, line, `{"deployment":"default","deployment_id":1,"sequence":2,"hash":"`, `"mac":"`)
+	file := filepath.Join(t.TempDir(), "anchors.ndjson")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(empty.out + line)
+	upload()
+	verify(exitOK, []string{"OK      default\n", "compared with 1 anchor"}, "--known", file)
+	store = append(store, "PALISADE_AUDIT_ANCHOR=file://"+file)
+	verify(exitOK, []string{"compared with 1 anchor"})
+	write(strings.Replace(line, `"sequence":2`, `"sequence":1`, 1))
+	verify(exitNo, []string{"BROKEN  default: line 1 of", "was not written by this server"})
+	write("no anchor\n")
+	verify(exitError, nil)
+
+	write(line)
+	tamper(t, dir, "CREATE TABLE entries_before AS SELECT * FROM audit_entries")
+	tamper(t, dir, "DELETE FROM audit_entries")
+	tamper(t, dir, "DELETE FROM audit_heads")
+	tamper(t, dir, "INSERT INTO audit_heads SELECT * FROM heads_before")
+	verify(exitNo, []string{"BROKEN  default: entries #1 to #2 are missing although #2 is known"})
+	store = store[:1]
+	verify(exitOK, []string{"no entries yet"}) // the database alone cannot show it
+	tamper(t, dir, "INSERT INTO audit_entries (deployment_id, actor_kind, actor_id, method, code, request, request_id, remote, at) VALUES (1, 'user', 1, '/forged', 'OK', '{}', 'r', '', 1)")
+	verify(exitNo, []string{"BROKEN  default: 1 entries without a place in the trail were added"})
+	for _, command := range []string{"list", "export"} {
+		got := palisade(t, "", store, "audit", command)
+		if strings.Contains(got.out, "forged") {
+			t.Errorf("a forged entry is shown:\n%s", got.out)
+		}
+		wantParts(t, got.err, "1 entry is left out", "palisade audit verify")
+	}
+	tamper(t, dir, "DELETE FROM settings WHERE name = 'audit_key'")
+	verify(exitNo, []string{"BROKEN  default: the key of the audit trail is missing"})
+	wantParts(t, palisade(t, "", store, "audit", "begin").out, "Nothing to do")
+	tamper(t, dir, "DELETE FROM audit_heads")
+	wantParts(t, palisade(t, "", store, "audit", "begin").out, "default: the trail is recorded from now on")
+	verify(exitOK, []string{"when the deployment was there already", "1 entry from before the chain"})
+	verify(exitNo, []string{"line 1 of"}, "--known", file)
+	tamper(t, dir, "DELETE FROM deployments")
+	verify(exitNo, []string{"BROKEN  deployment 1 (deleted): the deployment itself was removed"})
+	tamper(t, dir, "DELETE FROM audit_heads")
+	tamper(t, dir, "DELETE FROM audit_entries")
+	verify(exitNo, []string{"BROKEN  (all): there is no deployment"})
 }
 
 func tamper(t *testing.T, dir, statement string) {

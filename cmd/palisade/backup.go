@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -142,7 +143,7 @@ func printRestoreJSON(std streams, r services.RestoreReport) error {
 	}
 	trails := []trail{}
 	for _, a := range r.Audit {
-		trails = append(trails, trail{a.Deployment, a.Entries, a.Broken})
+		trails = append(trails, trail{a.Deployment, a.Entries, strings.Join(a.Broken, "; ")})
 	}
 	return json.NewEncoder(std.out).Encode(map[string]any{
 		"restored": r.Restored, "database": r.Database, "kept": r.Kept, "bytes": r.Size, "findings": r.Findings,

@@ -20,6 +20,8 @@ const (
 	FieldHash = "hash"
 	// FieldSeal holds the string denoting the seal field in the database.
 	FieldSeal = "seal"
+	// FieldOrigin holds the string denoting the origin field in the database.
+	FieldOrigin = "origin"
 	// Table holds the table name of the audithead in the database.
 	Table = "audit_heads"
 )
@@ -31,6 +33,7 @@ var Columns = []string{
 	FieldSequence,
 	FieldHash,
 	FieldSeal,
+	FieldOrigin,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).

@@ -72,6 +72,11 @@ func Seal(v []byte) predicate.AuditHead {
 	return predicate.AuditHead(sql.FieldEQ(FieldSeal, v))
 }
 
+// Origin applies equality check predicate on the "origin" field. It's identical to OriginEQ.
+func Origin(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldEQ(FieldOrigin, v))
+}
+
 // DeploymentIDEQ applies the EQ predicate on the "deployment_id" field.
 func DeploymentIDEQ(v int64) predicate.AuditHead {
 	return predicate.AuditHead(sql.FieldEQ(FieldDeploymentID, v))
@@ -250,6 +255,56 @@ func SealIsNil() predicate.AuditHead {
 // SealNotNil applies the NotNil predicate on the "seal" field.
 func SealNotNil() predicate.AuditHead {
 	return predicate.AuditHead(sql.FieldNotNull(FieldSeal))
+}
+
+// OriginEQ applies the EQ predicate on the "origin" field.
+func OriginEQ(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldEQ(FieldOrigin, v))
+}
+
+// OriginNEQ applies the NEQ predicate on the "origin" field.
+func OriginNEQ(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldNEQ(FieldOrigin, v))
+}
+
+// OriginIn applies the In predicate on the "origin" field.
+func OriginIn(vs ...[]byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldIn(FieldOrigin, vs...))
+}
+
+// OriginNotIn applies the NotIn predicate on the "origin" field.
+func OriginNotIn(vs ...[]byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldNotIn(FieldOrigin, vs...))
+}
+
+// OriginGT applies the GT predicate on the "origin" field.
+func OriginGT(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldGT(FieldOrigin, v))
+}
+
+// OriginGTE applies the GTE predicate on the "origin" field.
+func OriginGTE(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldGTE(FieldOrigin, v))
+}
+
+// OriginLT applies the LT predicate on the "origin" field.
+func OriginLT(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldLT(FieldOrigin, v))
+}
+
+// OriginLTE applies the LTE predicate on the "origin" field.
+func OriginLTE(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldLTE(FieldOrigin, v))
+}
+
+// OriginIsNil applies the IsNil predicate on the "origin" field.
+func OriginIsNil() predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldIsNull(FieldOrigin))
+}
+
+// OriginNotNil applies the NotNil predicate on the "origin" field.
+func OriginNotNil() predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldNotNull(FieldOrigin))
 }
 
 // And groups predicates with the AND operator between them.

@@ -448,6 +448,7 @@ var (
 		{Name: "sequence", Type: field.TypeInt64, Default: 0},
 		{Name: "hash", Type: field.TypeBytes, Nullable: true},
 		{Name: "seal", Type: field.TypeBytes, Nullable: true},
+		{Name: "origin", Type: field.TypeBytes, Nullable: true},
 	}
 	// AuditHeadsTable holds the schema information for the "audit_heads" table.
 	AuditHeadsTable = &schema.Table{

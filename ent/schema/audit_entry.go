@@ -62,6 +62,7 @@ func (AuditHead) Fields() []ent.Field {
 		field.Int64("sequence").Default(0),
 		field.Bytes("hash").Optional().Comment("of the last entry"),
 		field.Bytes("seal").Optional().Comment("HMAC-SHA256 over deployment, sequence and hash: a cut end is found"),
+		field.Bytes("origin").Optional().Comment("since when there is a chain, and what was before it, as JSON behind an HMAC-SHA256 of it; made with the deployment"),
 	}
 }
 

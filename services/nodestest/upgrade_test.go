@@ -135,6 +135,13 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	l.verify(d)
 	requireJobsDone(t, d, time.Time{})
+	for _, binary := range []string{before, now} {
+		verify := exec.Command(binary, "audit", "verify")
+		verify.Env = append(environment(), nodes[0].env...)
+		if out, err := verify.CombinedOutput(); err != nil || !strings.Contains(string(out), "OK ") {
+			t.Errorf("audit verify of %s: %v\n%s", filepath.Base(binary), err, out)
+		}
+	}
 }
 
 // requireEarlierJobs lets a node of the version before do, alone, the latest job of each kind once more. It must leave those that

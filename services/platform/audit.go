@@ -2,6 +2,7 @@ package platform
 
 import (
 	"context"
+	"log/slog"
 
 	entsql "entgo.io/ent/dialect/sql"
 	"google.golang.org/protobuf/proto"
@@ -9,6 +10,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/auditentry"
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -24,10 +26,14 @@ const (
 type Audit struct {
 	platformv1.UnimplementedAuditServiceServer
 	store *store.Store
+	trail *audit.Trail
+	log   *slog.Logger
 }
 
-// NewAudit serves the audit trail from the store.
-func NewAudit(st *store.Store) *Audit { return &Audit{store: st} }
+// NewAudit serves the audit trail from the store; trail tells which entries the server wrote.
+func NewAudit(st *store.Store, trail *audit.Trail, log *slog.Logger) *Audit {
+	return &Audit{store: st, trail: trail, log: log}
+}
 
 // ListAuditEntries lists entries, the newest first.
 func (s *Audit) ListAuditEntries(ctx context.Context, r *platformv1.ListAuditEntriesRequest) (*platformv1.ListAuditEntriesResponse, error) {
@@ -68,6 +74,14 @@ func (s *Audit) ListAuditEntries(ctx context.Context, r *platformv1.ListAuditEnt
 		out.Cursor = page.Encode(digest, page.Key{Order: rows[limit-1].At, ID: rows[limit-1].ID})
 	case end != nil:
 		out.Cursor = page.Encode(digest, *end)
+	}
+	rows, withheld, err := s.trail.Listed(ctx, r.GetDeploymentId(), rows)
+	if err != nil {
+		return nil, err
+	}
+	if withheld > 0 {
+		out.Withheld = int32(withheld)
+		s.log.ErrorContext(ctx, "audit entries that were edited, moved or added outside of Palisade are not shown (see: palisade audit verify)", "entries", withheld)
 	}
 	for _, row := range rows {
 		if !AuditMatches(r, row) {

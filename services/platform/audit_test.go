@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -21,6 +22,8 @@ import (
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -112,7 +115,8 @@ func TestAuditBelongsToAdministrators(t *testing.T) {
 	})
 }
 
-// addEntries writes entries as they were before there was a chain, one a second from the beginning of 2026 on.
+// addEntries writes entries as they were before there was a chain, one a second from the beginning of 2026 on, and lets the
+// trail begin behind them.
 func addEntries(t *testing.T, s *apitest.Server, n int, adjust func(i int, c *ent.AuditEntryCreate)) {
 	t.Helper()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -134,6 +138,65 @@ func addEntries(t *testing.T, s *apitest.Server, n int, adjust func(i int, c *en
 	if err != nil {
 		t.Fatal(err)
 	}
+	adopt(t, s)
+}
+
+// adopt makes what is in the table what was there before the trail began.
+func adopt(t *testing.T, s *apitest.Server) {
+	t.Helper()
+	execute(t, s, "DELETE FROM audit_heads")
+	keyring, err := secret.Open(s.Config.KeyPath(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := audit.Establish(t.Context(), s.Store, keyring, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func execute(t *testing.T, s *apitest.Server, statement string) {
+	t.Helper()
+	_, writer := s.Store.DB()
+	if _, err := writer.ExecContext(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// TestAuditWithholdsForgedEntries: what was not written by the server is not served, over both wires, and is counted.
+func TestAuditWithholdsForgedEntries(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		for _, name := range []string{"acme/a", "acme/b", "acme/c"} {
+			s.Upload(t, name, "main", []byte(report))
+		}
+		const columns = "deployment_id, sequence, actor_kind, actor_id, method, code, request, request_id, remote, at"
+		count := func(want, withheld int) {
+			t.Helper()
+			client := platformv1.NewAuditServiceClient(s.Conn)
+			response, err := client.ListAuditEntries(s.Context(t, s.Token), &platformv1.ListAuditEntriesRequest{DeploymentId: s.DeploymentID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := s.Get(t, entriesPath(s.Tenant))
+			apitest.Same(t, response, body)
+			if len(response.GetEntries()) != want || int(response.GetWithheld()) != withheld {
+				t.Errorf("%d entries and %d withheld, want %d and %d", len(response.GetEntries()), response.GetWithheld(), want, withheld)
+			}
+			if (withheld > 0) != strings.Contains(body, `"withheld":`) || strings.Contains(body, "forged") {
+				t.Errorf("got %s", body)
+			}
+		}
+		count(3, 0)
+		execute(t, s, fmt.Sprintf("INSERT INTO audit_entries (%s) VALUES (%d, 0, 'user', 1, '/forged', 'OK', '{}', 'r', '', 1)", columns, s.DeploymentID))
+		count(3, 1)
+		execute(t, s, fmt.Sprintf("INSERT INTO audit_entries (%s) VALUES (%d, 4, 'user', 1, '/forged', 'OK', '{}', 'r', '', 1)", columns, s.DeploymentID))
+		count(3, 2)
+		execute(t, s, "UPDATE audit_entries SET actor_name = 'forged' WHERE sequence = 2")
+		count(2, 3)
+		execute(t, s, "UPDATE audit_entries SET sequence = 0")
+		execute(t, s, "DELETE FROM audit_heads")
+		count(0, 5)
+	})
 }
 
 func TestAuditFilters(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -24,6 +25,8 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
 )
@@ -113,9 +116,22 @@ func startIn(ctx context.Context, t testing.TB, adjust func(*services.Config)) *
 		s.checkFacts(t)
 		_ = s.Store.Close()
 	})
+	s.beginTrails(t)
 	first := s.Store.Reader.Deployment.Query().OnlyX(tenant.System(ctx))
 	s.Tenant = Tenant{Slug: first.Slug, DeploymentID: first.ID, Token: cfg.BootstrapToken}
 	return s
+}
+
+// beginTrails gives deployments that are made through Store an audit trail, as the server does with its own.
+func (s *Server) beginTrails(t testing.TB) {
+	t.Helper()
+	keyring, err := secret.Open(s.Config.KeyPath(), false)
+	if err == nil {
+		_, err = audit.Open(t.Context(), s.Store, keyring, slog.New(slog.DiscardHandler))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // AddTenant creates another deployment with an administrator's token.

@@ -51,16 +51,34 @@ func newNode(t *testing.T, o store.Options, keyFile string) *node {
 	must(t, err)
 	n.trail, err = audit.Open(t.Context(), n.store, n.keyring, slog.New(slog.NewTextHandler(n.log, nil)))
 	must(t, err)
+	if there, err := n.store.Reader.Deployment.Query().Exist(tenant.System(t.Context())); err != nil || !there {
+		must(t, err)
+		n.deployments()
+	}
 	return n
+}
+
+// deployments makes acme and globex.
+func (n *node) deployments() {
+	n.t.Helper()
+	must(n.t, n.store.Write(tenant.System(n.t.Context()), func(ctx context.Context, tx *ent.Tx) error {
+		for id, slug := range map[int64]string{acme: "acme", globex: "globex"} {
+			if err := tx.Deployment.Create().SetID(id).SetSlug(slug).SetName(slug).SetCreatedAt(store.Now()).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 }
 
 // fresh is the node for a subtest, on a database without entries.
 func (n *node) fresh(t *testing.T) *node {
 	of := *n
 	of.t = t
-	for _, table := range []string{"audit_entries", "audit_heads", "tags"} {
+	for _, table := range []string{"audit_entries", "audit_heads", "tags", "deployments"} {
 		of.sql("DELETE FROM " + table)
 	}
+	of.deployments()
 	return &of
 }
 
@@ -116,7 +134,7 @@ func (n *node) countTags() int {
 
 func (n *node) verify(deployment int64) audit.Report {
 	n.t.Helper()
-	found, err := n.trail.Verify(n.t.Context(), deployment, audit.Anchor{}, nil)
+	found, err := n.trail.Verify(n.t.Context(), deployment, nil, nil)
 	must(n.t, err)
 	return found
 }
@@ -125,19 +143,28 @@ func (n *node) verify(deployment int64) audit.Report {
 func (n *node) wantBroken(deployment int64, parts ...string) {
 	n.t.Helper()
 	found := n.verify(deployment)
-	if found.Broken == nil {
+	if len(found.Broken) == 0 {
 		n.t.Fatalf("nothing is found, want %q", parts)
 	}
+	said := reasons(found)
 	for _, part := range parts {
-		if !strings.Contains(found.Broken.Reason, part) {
-			n.t.Errorf("got %q, want %q in it", found.Broken.Reason, part)
+		if !strings.Contains(said, part) {
+			n.t.Errorf("got %q, want %q in it", said, part)
 		}
 	}
 }
 
+func reasons(found audit.Report) string {
+	var all []string
+	for _, b := range found.Broken {
+		all = append(all, b.Reason)
+	}
+	return strings.Join(all, "; ")
+}
+
 func (n *node) wantWhole(deployment, entries int64) {
 	n.t.Helper()
-	if found := n.verify(deployment); found.Broken != nil || found.Entries != entries {
+	if found := n.verify(deployment); len(found.Broken) > 0 || found.Entries != entries {
 		n.t.Fatalf("got %d entries, %+v; want %d and nothing broken", found.Entries, found.Broken, entries)
 	}
 }

@@ -11,10 +11,15 @@ import (
 	"github.com/palisade/palisade/ent"
 )
 
-// The purposes of the key. They are part of what is hashed, so that no hash of one kind is good for the other.
+// The purposes of the key. They are part of what is hashed, so that no hash of one kind is good for another.
 const (
 	entryPurpose = "palisade audit entry 1"
 	headPurpose  = "palisade audit head 1"
+	// originPurpose is for what says since when there is a chain, unchainedPurpose for the entries before it.
+	originPurpose    = "palisade audit origin 1"
+	unchainedPurpose = "palisade audit unchained 1"
+	// anchorPurpose is for what is kept outside of the database.
+	anchorPurpose = "palisade audit anchor 1"
 )
 
 // digest hashes a list of values without ambiguity: numbers have 8 bytes, everything else its length before it.
@@ -70,4 +75,10 @@ func (t *Trail) seal(deploymentID, sequence int64, hash []byte) []byte {
 
 func (t *Trail) sealed(head *ent.AuditHead) bool {
 	return len(head.Seal) > 0 && hmac.Equal(head.Seal, t.seal(head.DeploymentID, head.Sequence, head.Hash))
+}
+
+// genuine reports whether an entry with a place in the chain is as it was written. It says nothing about the others.
+func (t *Trail) genuine(e *ent.AuditEntry) bool {
+	want, err := t.hash(e)
+	return err == nil && e.Sequence > 0 && hmac.Equal(want, e.Hash)
 }

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -13,55 +12,19 @@ import (
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/column"
-	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/apierr"
-	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 )
-
-// keyName is the name of the stored key of all chains.
-const keyName = "audit_key"
-
-// ErrNoKey says that there are chained entries, but the key of the chains is gone: it belongs to every backup of the
-// database, and a new one would make all that was written before look edited.
-var ErrNoKey = errors.New("the key of the audit trail is missing from the database (table settings, row audit_key) although there are " +
-	"entries made with it: restore that row from a backup")
 
 // Trail writes and verifies the chains of all deployments.
 type Trail struct {
 	store *store.Store
 	key   []byte
-	log   *slog.Logger
-}
-
-// Open opens the trail of a store. The key of the chains is made when there is none and nothing was chained yet;
-// otherwise a missing one is ErrNoKey.
-func Open(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *slog.Logger) (*Trail, error) {
-	key, err := openKey(ctx, st, keyring)
-	if err != nil {
-		return nil, fmt.Errorf("audit trail: %w", err)
-	}
-	return &Trail{store: st, key: key, log: log}, nil
-}
-
-// openKey reads the key without a transaction where it can: a verification must not wait for the one writer of SQLite.
-func openKey(ctx context.Context, st *store.Store, keyring *secret.Keyring) ([]byte, error) {
-	system := tenant.System(ctx)
-	begun, err := st.Reader.AuditEntry.Query().Where(chained).Exist(system)
-	if err != nil {
-		return nil, err
-	}
-	row, err := st.Reader.Setting.Query().Where(setting.Name(keyName)).Only(system) // second: another node may begin now
-	switch {
-	case err == nil:
-		return keyring.Unseal(row.Value, []byte(keyName)) // sealed by StoredKey
-	case !ent.IsNotFound(err):
-		return nil, err
-	case begun:
-		return nil, ErrNoKey
-	}
-	return keyring.StoredKey(ctx, st, keyName)
+	// marked says that each deployment of the store has an origin; false for a store that no server of this version has
+	// opened yet.
+	marked bool
+	log    *slog.Logger
 }
 
 // chained limits a query to entries with a place in the chain, in the words of the index of these: with a parameter in

@@ -18,7 +18,7 @@ const verifyPage = 500
 type Report struct {
 	// Entries is how many entries of the chain are as they were written, up to the first broken place.
 	Entries int64
-	// Unchained is how many entries were written before there was a chain; nothing protects them.
+	// Unchained is how many entries were written before there was a chain.
 	Unchained int64
 	// First and Last are the times of the first and the last good entry, in microseconds; 0 without entries.
 	First, Last int64
@@ -26,31 +26,35 @@ type Report struct {
 	// here was removed (see Anchor).
 	Sequence int64
 	Hash     []byte
-	// Broken is nil for a chain that is whole.
-	Broken *Broken
+	// Origin says since when there is a chain; nil when that is not known.
+	Origin *Origin
+	// Anchors is how many of the known entries were there.
+	Anchors int
+	// Broken are the places where the trail is not as it was written; none for one that is whole. Of the chain itself only
+	// the first place is told.
+	Broken []Broken
 }
 
-// Broken is the first place where a chain is not as it was written.
+// Broken is a place where a trail is not as it was written.
 type Broken struct {
-	// Sequence is the entry that shows it.
+	// Sequence is the entry that shows it; 0 for what is no matter of one entry.
 	Sequence int64
 	// Reason says what is wrong there, for people.
 	Reason string
 }
 
-// Anchor is an entry that is known from elsewhere, such as the end of the chain at an earlier verification. The zero
-// Anchor is none.
-type Anchor struct {
-	Sequence int64
-	Hash     []byte
-}
-
-// Verify walks the chain of a deployment from its beginning. It reads while others append: what comes after it has begun
-// may or may not be part of the report. Progress is called now and then with the number of entries so far; it may be nil.
-func (t *Trail) Verify(ctx context.Context, deploymentID int64, anchor Anchor, progress func(entries int64)) (Report, error) {
-	v := &verification{trail: t, anchor: anchor, progress: progress}
-	err := v.run(tenant.NewContext(ctx, deploymentID))
-	if err != nil {
+// Verify walks the chain of a deployment from its beginning, and compares it with the entries that are known from
+// elsewhere. It reads while others append: what comes after it has begun may or may not be part of the report. Progress is
+// called now and then with the number of entries so far; it may be nil.
+func (t *Trail) Verify(ctx context.Context, deploymentID int64, known []Anchor, progress func(entries int64)) (Report, error) {
+	v := &verification{trail: t, known: map[int64][]Anchor{}, progress: progress}
+	for _, a := range known {
+		if a.Sequence > 0 {
+			v.known[a.Sequence] = append(v.known[a.Sequence], a)
+			v.newest = max(v.newest, a.Sequence)
+		}
+	}
+	if err := v.run(tenant.NewContext(ctx, deploymentID)); err != nil {
 		return Report{}, fmt.Errorf("verify the audit trail: %w", err)
 	}
 	return v.report, nil
@@ -58,39 +62,55 @@ func (t *Trail) Verify(ctx context.Context, deploymentID int64, anchor Anchor, p
 
 type verification struct {
 	trail    *Trail
-	anchor   Anchor
+	known    map[int64][]Anchor // by sequence
+	newest   int64              // of known
 	progress func(int64)
 	report   Report
 }
 
 func (v *verification) broken(sequence int64, format string, args ...any) {
-	v.report.Broken = &Broken{Sequence: sequence, Reason: fmt.Sprintf(format, args...)}
+	v.report.Broken = append(v.report.Broken, Broken{Sequence: sequence, Reason: fmt.Sprintf(format, args...)})
 }
 
-// run walks up to a head, again and again while the chain grows: a head that is read after the last entry must not be
-// older than that.
+func (v *verification) whole() bool { return len(v.report.Broken) == 0 }
+
+// run looks at the chain, and then at what stands beside it: what was done to one may be hidden in the other.
 func (v *verification) run(ctx context.Context) error {
+	head, err := v.chain(ctx)
+	if err != nil {
+		return err
+	}
+	if v.whole() {
+		v.checkHead(head)
+	} else if head == nil {
+		v.broken(0, "the head of the trail was removed")
+	} else if !v.trail.sealed(head) {
+		v.broken(0, "the head of the trail was forged")
+	}
+	v.checkOrigin(head)
+	v.checkKnown()
+	return v.checkUnchained(ctx)
+}
+
+// chain walks up to a head, again and again while the chain grows: a head that is read after the last entry must not be
+// older than that.
+func (v *verification) chain(ctx context.Context) (*ent.AuditHead, error) {
 	for {
 		head, err := v.trail.store.Reader.AuditHead.Query().Only(ctx)
 		if ent.IsNotFound(err) {
 			head, err = nil, nil
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		before := v.report.Sequence
-		if err := v.walk(ctx); err != nil || v.report.Broken != nil {
-			return err
+		if err := v.walk(ctx); err != nil || !v.whole() {
+			return head, err
 		}
 		if v.report.Sequence > before && (head == nil || head.Sequence < v.report.Sequence) {
 			continue // entries came while we walked; their head is there, too
 		}
-		v.checkHead(head)
-		if v.report.Broken != nil {
-			return nil
-		}
-		v.checkAnchor()
-		return v.countUnchained(ctx)
+		return head, nil
 	}
 }
 
@@ -105,14 +125,14 @@ func (v *verification) walk(ctx context.Context) error {
 			return err
 		}
 		for _, row := range rows {
-			if err := v.entry(row); err != nil || v.report.Broken != nil {
+			if err := v.entry(row); err != nil || !v.whole() {
 				return err
 			}
 		}
 		if v.progress != nil {
 			v.progress(v.report.Entries)
 		}
-		if v.report.Broken != nil || len(rows) < verifyPage {
+		if !v.whole() || len(rows) < verifyPage {
 			return nil
 		}
 	}
@@ -131,7 +151,7 @@ func (v *verification) readable(ctx context.Context, cause error) ([]*ent.AuditE
 			if len(rows) == 0 {
 				return nil, cause // it was not an entry
 			}
-			if err := v.entry(rows[0]); err != nil || v.report.Broken != nil {
+			if err := v.entry(rows[0]); err != nil || !v.whole() {
 				return nil, err
 			}
 			continue
@@ -163,7 +183,7 @@ func (v *verification) entry(e *ent.AuditEntry) error {
 		v.broken(e.Sequence, "entry #%d was edited, moved here or added", e.Sequence)
 	case !bytes.Equal(e.PreviousHash, r.Hash):
 		v.broken(e.Sequence, "entry #%d does not follow entry #%d: one of them was replaced", e.Sequence, r.Sequence)
-	case v.anchor.Sequence == e.Sequence && !hmac.Equal(v.anchor.Hash, e.Hash):
+	case !v.asKnown(e):
 		v.broken(e.Sequence, "entry #%d is not the one that is known: the trail was replaced by another", e.Sequence)
 	default:
 		if r.Entries == 0 {
@@ -178,7 +198,7 @@ func (v *verification) entry(e *ent.AuditEntry) error {
 func (v *verification) checkHead(head *ent.AuditHead) {
 	r := &v.report
 	switch {
-	case head == nil && r.Sequence == 0:
+	case head == nil && r.Sequence == 0 && !v.trail.marked: // nothing was written yet
 	case head == nil:
 		v.broken(r.Sequence, "the head of the trail was removed; entries behind #%d may be missing", r.Sequence)
 	case !v.trail.sealed(head):
@@ -192,11 +212,37 @@ func (v *verification) checkHead(head *ent.AuditHead) {
 	}
 }
 
-func (v *verification) checkAnchor() {
-	if v.anchor.Sequence > v.report.Sequence {
-		v.broken(v.report.Sequence+1, "%s missing although #%d is known: the trail was cut off, or put back from an older copy",
-			span(v.report.Sequence+1, v.anchor.Sequence), v.anchor.Sequence)
+// asKnown compares an entry with what is known of it.
+func (v *verification) asKnown(e *ent.AuditEntry) bool {
+	for _, a := range v.known[e.Sequence] {
+		if !hmac.Equal(a.Hash, e.Hash) {
+			return false
+		}
+		v.report.Anchors++
 	}
+	return true
+}
+
+func (v *verification) checkKnown() {
+	if v.newest > v.report.Sequence && v.whole() {
+		v.broken(v.report.Sequence+1, "%s missing although #%d is known: the trail was cut off, or put back from an older copy",
+			span(v.report.Sequence+1, v.newest), v.newest)
+	}
+}
+
+// checkOrigin looks for the proof that the deployment has a chain, without which an empty trail could not be told from one
+// that was emptied.
+func (v *verification) checkOrigin(head *ent.AuditHead) {
+	origin, err := v.trail.originOf(head)
+	switch {
+	case err != nil:
+		v.broken(0, "the record that there is a trail was edited, or put here from another deployment")
+	case origin == nil && v.trail.marked:
+		v.broken(0, "the record that there is a trail, which is made with the deployment, was removed: the whole trail, or a part of it, may be missing")
+	case origin != nil && !v.trail.marked:
+		v.broken(0, "the key of the trail was put back from an older copy: from before it was recorded that there is a trail")
+	}
+	v.report.Origin = origin
 }
 
 func span(from, to int64) string {
@@ -206,19 +252,45 @@ func span(from, to int64) string {
 	return fmt.Sprintf("entries #%d to #%d are", from, to)
 }
 
-// countUnchained counts what was written before the chain. Nobody has written any since: a younger one was added, or is
-// an entry that was taken out of the chain.
-func (v *verification) countUnchained(ctx context.Context) error {
-	query := v.trail.store.Reader.AuditEntry.Query().Where(auditentry.SequenceLTE(0))
-	n, err := query.Clone().Count(ctx)
+// checkUnchained compares what is outside of the chain with what was there when the chain began.
+func (v *verification) checkUnchained(ctx context.Context) error {
+	from := v.trail.store.Reader.AuditEntry
+	taken, err := from.Query().Where(auditentry.SequenceLTE(0), auditentry.HashNotNil()).Count(ctx)
 	if err != nil {
 		return err
 	}
-	v.report.Unchained = int64(n)
-	if n == 0 || v.report.Entries == 0 || v.report.Broken != nil {
+	if taken > 0 {
+		v.broken(0, "%d entries were taken out of the trail: their number was changed to 0 or less", taken)
+	}
+	var now Origin
+	if err := v.trail.countUnchained(ctx, from, &now); err != nil {
+		return err
+	}
+	v.report.Unchained = now.Unchained
+	if !v.trail.marked {
+		return v.checkYounger(ctx)
+	}
+	var then Origin
+	if v.report.Origin != nil {
+		then = *v.report.Origin
+	}
+	switch {
+	case now.Unchained > then.Unchained:
+		v.broken(0, "%d entries without a place in the trail were added: there were %d when it began", now.Unchained-then.Unchained, then.Unchained)
+	case now.Unchained < then.Unchained:
+		v.broken(0, "%d of the %d entries from before the trail were removed", then.Unchained-now.Unchained, then.Unchained)
+	case !bytes.Equal(now.UnchainedHash, then.UnchainedHash):
+		v.broken(0, "entries from before the trail were edited or replaced")
+	}
+	return nil
+}
+
+// checkYounger is for stores without origins: entries outside of the chain that are younger than its beginning.
+func (v *verification) checkYounger(ctx context.Context) error {
+	if v.report.Unchained == 0 || v.report.Entries == 0 {
 		return nil
 	}
-	younger, err := query.Where(auditentry.AtGT(v.report.First)).Count(ctx)
+	younger, err := v.trail.store.Reader.AuditEntry.Query().Where(unchained, auditentry.AtGT(v.report.First)).Count(ctx)
 	if err == nil && younger > 0 {
 		v.broken(0, "%d entries without a place in the trail are younger than its beginning: they were added", younger)
 	}

@@ -14,7 +14,7 @@ import (
 // StoredKey returns 32 random bytes that are the same on every node and at every start: they are made the first time
 // that a name is asked for, and kept sealed in the store.
 func (k *Keyring) StoredKey(ctx context.Context, st *store.Store, name string) (key []byte, err error) {
-	sealed, err := k.Seal(randomKey(), []byte(name))
+	sealed, err := k.Seal(RandomKey(), []byte(name))
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,8 @@ func (k *Keyring) StoredKey(ctx context.Context, st *store.Store, name string) (
 	return key, nil
 }
 
-func randomKey() []byte {
+// RandomKey returns 32 random bytes.
+func RandomKey() []byte {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails: crypto/rand ends the program instead
 	return key

@@ -103,6 +103,9 @@ func (s *Store) Waiting() int64 { return s.waiting.Load() }
 // PostgreSQL they are the same; on SQLite the writer has one connection, and whoever holds it makes all others wait.
 func (s *Store) DB() (reader, writer *sql.DB) { return s.readerDB, s.writerDB }
 
+// OnDeployment adds a hook to what makes and changes deployments. It is called before anybody writes.
+func (s *Store) OnDeployment(hook ent.Hook) { s.writer.Deployment.Use(hook) }
+
 // Ping asks the database for an answer.
 func (s *Store) Ping(ctx context.Context) error {
 	var one int

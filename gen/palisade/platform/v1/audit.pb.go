@@ -459,7 +459,10 @@ type ListAuditEntriesResponse struct {
 	// The page of entries.
 	Entries []*AuditEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
 	// Where the next page begins; empty after the last.
-	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// How many entries this page leaves out because they were edited, moved or added in the database, by others than the
+	// server. Above 0: run `palisade audit verify` where the server runs.
+	Withheld      int32 `protobuf:"varint,3,opt,name=withheld,proto3" json:"withheld,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -506,6 +509,13 @@ func (x *ListAuditEntriesResponse) GetCursor() string {
 		return x.Cursor
 	}
 	return ""
+}
+
+func (x *ListAuditEntriesResponse) GetWithheld() int32 {
+	if x != nil {
+		return x.Withheld
+	}
+	return 0
 }
 
 var File_palisade_platform_v1_audit_proto protoreflect.FileDescriptor
@@ -558,10 +568,11 @@ const file_palisade_platform_v1_audit_proto_rawDesc = "" +
 	"\x05limit\x18\v \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x01H\x00R\x05limit\x88\x01\x01:\x8d\x01\xbaH\x89\x01\x1a\x86\x01\n" +
 	"\x14object_id_needs_kind\x12>object_id needs object_kind: ids are unique only within a kind\x1a.this.object_id == '' || this.object_kind != ''B\b\n" +
-	"\x06_limit\"n\n" +
+	"\x06_limit\"\x92\x01\n" +
 	"\x18ListAuditEntriesResponse\x12:\n" +
 	"\aentries\x18\x01 \x03(\v2 .palisade.platform.v1.AuditEntryR\aentries\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\tR\x06cursor2\xcb\x01\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12\"\n" +
+	"\bwithheld\x18\x03 \x01(\x05B\x06\x92\xb5\x18\x02\x10\x01R\bwithheld2\xcb\x01\n" +
 	"\fAuditService\x12\xba\x01\n" +
 	"\x10ListAuditEntries\x12-.palisade.platform.v1.ListAuditEntriesRequest\x1a..palisade.platform.v1.ListAuditEntriesResponse\"G\x8a\xb5\x18\n" +
 	"\b\x06\x12\x02\x01\x02\x18\x018\x02\x82\xd3\xe4\x93\x023\x121/api/audit/v1/deployments/{deployment_id}/entriesB\xda\x01\n" +

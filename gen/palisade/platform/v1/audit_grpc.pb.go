@@ -29,7 +29,8 @@ const (
 // Service group "audit": the trail of who changed what. It is not part of the published contract.
 type AuditServiceClient interface {
 	// Lists entries of the audit trail, the newest first. Filters are combined with AND. A page may hold fewer entries
-	// than the limit, even none, before the list ends: it goes on as long as there is a cursor.
+	// than the limit, even none, before the list ends: it goes on as long as there is a cursor. Entries that are not as
+	// the server wrote them are left out and counted.
 	ListAuditEntries(ctx context.Context, in *ListAuditEntriesRequest, opts ...grpc.CallOption) (*ListAuditEntriesResponse, error)
 }
 
@@ -58,7 +59,8 @@ func (c *auditServiceClient) ListAuditEntries(ctx context.Context, in *ListAudit
 // Service group "audit": the trail of who changed what. It is not part of the published contract.
 type AuditServiceServer interface {
 	// Lists entries of the audit trail, the newest first. Filters are combined with AND. A page may hold fewer entries
-	// than the limit, even none, before the list ends: it goes on as long as there is a cursor.
+	// than the limit, even none, before the list ends: it goes on as long as there is a cursor. Entries that are not as
+	// the server wrote them are left out and counted.
 	ListAuditEntries(context.Context, *ListAuditEntriesRequest) (*ListAuditEntriesResponse, error)
 	mustEmbedUnimplementedAuditServiceServer()
 }

@@ -129,5 +129,9 @@ func (x *ListAuditEntriesResponse) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.Entries, func(b []byte, v *AuditEntry) []byte { return v.AppendJSON(b) })
 	b = append(b, `,"cursor":`...)
 	b = jsonappend.String(b, x.Cursor)
+	if x.Withheld != 0 {
+		b = append(b, `,"withheld":`...)
+		b = jsonappend.Int32(b, x.Withheld)
+	}
 	return jsonappend.CloseObject(b, start)
 }

@@ -1,0 +1,303 @@
+package services
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/auditentry"
+	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// AuditReport is what VerifyAudit found in the audit trail of one deployment.
+type AuditReport struct {
+	// Deployment is the slug; of a deployment that is gone, its number.
+	Deployment string
+	// Entries is how many entries are as they were written, up to the first broken place; Unchained is how many more were
+	// written before there was a chain.
+	Entries, Unchained int64
+	// First and Last are the times of the first and the last good entry; zero without entries.
+	First, Last time.Time
+	// Sequence and Hash are the last good entry's; Hash is hexadecimal.
+	Sequence int64
+	Hash     string
+	// Since is since when it is recorded that there is a trail; zero when it is not. Adopted says that the deployment is older.
+	Since   time.Time
+	Adopted bool
+	// Anchors is how many entries that are known from elsewhere were there.
+	Anchors int
+	// Broken says where and how the trail was tampered with; empty for one that is whole.
+	Broken []string
+}
+
+// AuditAnchor is an entry that is known from an earlier verification. The zero AuditAnchor is none.
+type AuditAnchor struct {
+	Sequence int64
+	Hash     []byte
+}
+
+// KnownAudit is what VerifyAudit compares the trails with. With neither of them it takes the file of the setting
+// audit-anchor, if that is one.
+type KnownAudit struct {
+	// Anchor is of the one deployment that is verified.
+	Anchor AuditAnchor
+	// File holds lines of `palisade audit anchor`.
+	File string
+}
+
+// VerifyAudit checks the audit trails of all deployments, or of one. Each is called for each deployment, progress now and
+// then in between; an error of each ends the verification. A running server is not disturbed.
+func VerifyAudit(ctx context.Context, cfg Config, slug string, known KnownAudit,
+	progress func(deployment string, entries int64), each func(AuditReport) error,
+) error {
+	return plainText(withStore(ctx, cfg, func(st *store.Store) error {
+		trails, err := auditTrails(ctx, st, slug)
+		if err != nil {
+			return err
+		}
+		trail, err := readTrail(ctx, cfg, st)
+		if errors.Is(err, audit.ErrNoKey) || errors.Is(err, audit.ErrKey) {
+			return withoutKey(ctx, st, trails, err, each)
+		}
+		if err != nil {
+			return err
+		}
+		if len(trails) == 0 {
+			return each(AuditReport{Deployment: "(all)", Broken: []string{"there is no deployment: all were removed, and their trails with them"}})
+		}
+		anchors, err := readAnchors(cfg, trail, known, trails[0].id)
+		if err != nil {
+			return err
+		}
+		for _, d := range trails {
+			report, err := verifyOne(ctx, trail, d, anchors, progress)
+			if err == nil {
+				err = each(report)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if slug != "" {
+			return nil
+		}
+		return anchors.missing(trails, each)
+	}))
+}
+
+// readTrail opens the trail of a store without changing anything in it.
+func readTrail(ctx context.Context, cfg Config, st *store.Store) (*audit.Trail, error) {
+	keyring, err := secret.OpenFor(ctx, st, cfg.KeyPath())
+	if err != nil {
+		return nil, err
+	}
+	return audit.Read(ctx, st, keyring, slog.New(slog.DiscardHandler))
+}
+
+// withoutKey reports on trails that nothing can be said about any more.
+func withoutKey(ctx context.Context, st *store.Store, trails []trailOf, cause error, each func(AuditReport) error) error {
+	if len(trails) == 0 {
+		return fmt.Errorf("the database %s has no deployment: start the server once with these settings (palisade serve). "+
+			"If there was one, everything was removed", st.Location())
+	}
+	for _, d := range trails {
+		if err := each(AuditReport{Deployment: d.name, Broken: []string{cause.Error()}}); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func verifyOne(ctx context.Context, trail *audit.Trail, d trailOf, anchors *knownAnchors, progress func(string, int64)) (AuditReport, error) {
+	found, err := trail.Verify(ctx, d.id, anchors.of[d.id], func(entries int64) { progress(d.name, entries) })
+	if err != nil {
+		return AuditReport{}, err
+	}
+	out := AuditReport{
+		Deployment: d.name, Entries: found.Entries, Unchained: found.Unchained, Anchors: found.Anchors,
+		Sequence: found.Sequence, Hash: hex.EncodeToString(found.Hash),
+	}
+	if found.Entries > 0 {
+		out.First, out.Last = store.Time(found.First), store.Time(found.Last)
+	}
+	if o := found.Origin; o != nil {
+		out.Since, out.Adopted = store.Time(o.Since), o.How == audit.OriginAdopted
+	}
+	for _, b := range found.Broken {
+		out.Broken = append(out.Broken, b.Reason)
+	}
+	if d.removed {
+		out.Broken = append(out.Broken, "the deployment itself was removed from the database; its trail is still there")
+	}
+	out.Broken = append(out.Broken, anchors.forged[d.id]...)
+	return out, nil
+}
+
+// trailOf is a deployment that has or should have a trail.
+type trailOf struct {
+	id      int64
+	name    string
+	removed bool // only its trail is left
+}
+
+// auditTrails lists the deployments that have or should have a trail, those too of which only the trail is left.
+func auditTrails(ctx context.Context, st *store.Store, slug string) ([]trailOf, error) {
+	if slug != "" {
+		one, err := access.NewTokens(st).DeploymentBySlug(ctx, slug)
+		if err != nil {
+			return nil, err
+		}
+		return []trailOf{{id: one.ID, name: one.Slug}}, nil
+	}
+	ctx = tenant.System(ctx)
+	rows, err := st.Reader.Deployment.Query().Order(ent.Asc(deployment.FieldID)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []trailOf
+	known := map[int64]bool{}
+	for _, d := range rows {
+		known[d.ID] = true
+		list = append(list, trailOf{id: d.ID, name: d.Slug})
+	}
+	heads, err := st.Reader.AuditHead.Query().All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var owners []int64
+	err = st.Reader.AuditEntry.Query().Unique(true).Select(auditentry.FieldDeploymentID).Scan(ctx, &owners)
+	if err != nil {
+		return nil, err
+	}
+	for _, head := range heads {
+		owners = append(owners, head.DeploymentID)
+	}
+	slices.Sort(owners)
+	for _, id := range slices.Compact(owners) {
+		if !known[id] {
+			list = append(list, trailOf{id: id, name: fmt.Sprintf("deployment %d (deleted)", id), removed: true})
+		}
+	}
+	return list, nil
+}
+
+// knownAnchors are what is known from outside of the database.
+type knownAnchors struct {
+	file   string
+	of     map[int64][]audit.Anchor // by deployment
+	names  map[int64]string
+	forged map[int64][]string // what is wrong with the anchors themselves
+}
+
+// readAnchors reads what is known; an anchor without a file is of deployment only.
+func readAnchors(cfg Config, trail *audit.Trail, known KnownAudit, only int64) (*knownAnchors, error) {
+	out := &knownAnchors{file: known.File, of: map[int64][]audit.Anchor{}, names: map[int64]string{}, forged: map[int64][]string{}}
+	if known.Anchor.Sequence > 0 {
+		out.of[only] = []audit.Anchor{audit.Anchor(known.Anchor)}
+		return out, nil
+	}
+	var optional bool
+	if out.file == "" {
+		if out.file, optional = anchorFile(cfg.AuditAnchor); !optional {
+			return out, nil
+		}
+	}
+	file, err := os.Open(out.file)
+	if optional && errors.Is(err, fs.ErrNotExist) {
+		return out, nil // no anchor was written yet
+	}
+	if err != nil {
+		return nil, fmt.Errorf("known anchors: %w", err)
+	}
+	defer func() { _ = file.Close() }() // read only
+	return out, out.read(trail, file)
+}
+
+func (k *knownAnchors) read(trail *audit.Trail, r io.Reader) error {
+	err := audit.ParseAnchors(r, func(line int, a audit.ExportedAnchor) error {
+		if !trail.Genuine(a) {
+			k.forged[a.DeploymentID] = append(k.forged[a.DeploymentID], fmt.Sprintf(
+				"line %d of %s was not written by this server: the file was edited, or the key of the trail replaced", line, k.file))
+			k.names[a.DeploymentID] = a.Deployment
+			return nil
+		}
+		known, err := a.Known()
+		k.of[a.DeploymentID], k.names[a.DeploymentID] = append(k.of[a.DeploymentID], known), a.Deployment
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("known anchors: %s: %w", k.file, err)
+	}
+	return nil
+}
+
+// missing reports the deployments that are known and have left nothing.
+func (k *knownAnchors) missing(trails []trailOf, each func(AuditReport) error) error {
+	for _, d := range trails {
+		delete(k.names, d.id)
+	}
+	for _, id := range slices.Sorted(maps.Keys(k.names)) {
+		problems := append([]string{fmt.Sprintf("deployment %d is known from %s, but it was removed together with its trail", id, k.file)}, k.forged[id]...)
+		if err := each(AuditReport{Deployment: k.names[id], Broken: problems}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BeginAudit makes the records by which an emptied trail is told from a new one, where they are missing, and the key of the
+// trails if that is missing, too. It returns the slugs of the deployments that got a record.
+func BeginAudit(ctx context.Context, cfg Config) (begun []string, err error) {
+	err = plainText(withStore(ctx, cfg, func(st *store.Store) error {
+		keyring, err := secret.OpenFor(ctx, st, cfg.KeyPath())
+		if err != nil {
+			return err
+		}
+		_, ids, err := audit.Establish(ctx, st, keyring, slog.New(slog.DiscardHandler))
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		begun, err = st.Reader.Deployment.Query().Where(deployment.IDIn(ids...)).Order(ent.Asc(deployment.FieldID)).
+			Select(deployment.FieldSlug).Strings(tenant.System(ctx))
+		return err
+	}))
+	return begun, err
+}
+
+// AnchorAudit returns the ends of the audit trails of all deployments, or of one, each as a line of NDJSON.
+func AnchorAudit(ctx context.Context, cfg Config, slug string, each func(line []byte) error) error {
+	return plainText(withStore(ctx, cfg, func(st *store.Store) error {
+		trails, err := auditTrails(ctx, st, slug)
+		if err != nil {
+			return err
+		}
+		trail, err := readTrail(ctx, cfg, st)
+		if err != nil {
+			return err
+		}
+		for _, d := range trails {
+			a, err := trail.Anchor(ctx, d.id, d.name)
+			if err != nil {
+				return fmt.Errorf("%s: %w", d.name, err)
+			}
+			if err := each(a.Line()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
