@@ -80,7 +80,7 @@ func TestUserTokensOfTheCommandLine(t *testing.T) {
 	if err != nil || !works(s, before) {
 		t.Fatalf("a minted token does not work: %v", err)
 	}
-	kid, err := RotateJWTKey(ctx, cfg)
+	kid, err := RotateJWTKey(ctx, cfg, false)
 	if err != nil || kid == "" {
 		t.Fatal(err)
 	}
