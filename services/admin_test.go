@@ -100,6 +100,12 @@ func TestUserTokensOfTheCommandLine(t *testing.T) {
 	if !works(moved, before) || !works(moved, after) {
 		t.Error("a token ends when the server moves to another port")
 	}
+	if _, err := RotateJWTKey(ctx, cfg, true); err != nil {
+		t.Fatal(err)
+	}
+	if works(moved, before) || works(moved, after) {
+		t.Error("a rotation that revokes leaves older tokens")
+	}
 	if _, err := MintJWT(ctx, cfg, "nobody@example.com", time.Hour); err == nil || !strings.HasPrefix(err.Error(), "user ") {
 		t.Errorf("got %v", err)
 	}
