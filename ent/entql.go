@@ -789,6 +789,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationwebhook.FieldDeploymentID:     {Type: field.TypeInt64, Column: notificationwebhook.FieldDeploymentID},
 			notificationwebhook.FieldName:             {Type: field.TypeString, Column: notificationwebhook.FieldName},
 			notificationwebhook.FieldURL:              {Type: field.TypeString, Column: notificationwebhook.FieldURL},
+			notificationwebhook.FieldSealedURL:        {Type: field.TypeBytes, Column: notificationwebhook.FieldSealedURL},
 			notificationwebhook.FieldSecret:           {Type: field.TypeBytes, Column: notificationwebhook.FieldSecret},
 			notificationwebhook.FieldUseNetworkBroker: {Type: field.TypeBool, Column: notificationwebhook.FieldUseNetworkBroker},
 			notificationwebhook.FieldCreatedAt:        {Type: field.TypeInt64, Column: notificationwebhook.FieldCreatedAt},
@@ -1327,6 +1328,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			token.FieldName:          {Type: field.TypeString, Column: token.FieldName},
 			token.FieldHash:          {Type: field.TypeBytes, Column: token.FieldHash},
 			token.FieldHint:          {Type: field.TypeString, Column: token.FieldHint},
+			token.FieldParentID:      {Type: field.TypeInt64, Column: token.FieldParentID},
 			token.FieldScopes:        {Type: field.TypeJSON, Column: token.FieldScopes},
 			token.FieldLimitedScopes: {Type: field.TypeJSON, Column: token.FieldLimitedScopes},
 			token.FieldRole:          {Type: field.TypeString, Column: token.FieldRole},
@@ -4361,6 +4363,11 @@ func (f *NotificationWebhookFilter) WhereURL(p entql.StringP) {
 	f.Where(p.Field(notificationwebhook.FieldURL))
 }
 
+// WhereSealedURL applies the entql []byte predicate on the sealed_url field.
+func (f *NotificationWebhookFilter) WhereSealedURL(p entql.BytesP) {
+	f.Where(p.Field(notificationwebhook.FieldSealedURL))
+}
+
 // WhereSecret applies the entql []byte predicate on the secret field.
 func (f *NotificationWebhookFilter) WhereSecret(p entql.BytesP) {
 	f.Where(p.Field(notificationwebhook.FieldSecret))
@@ -6424,6 +6431,11 @@ func (f *TokenFilter) WhereHash(p entql.BytesP) {
 // WhereHint applies the entql string predicate on the hint field.
 func (f *TokenFilter) WhereHint(p entql.StringP) {
 	f.Where(p.Field(token.FieldHint))
+}
+
+// WhereParentID applies the entql int64 predicate on the parent_id field.
+func (f *TokenFilter) WhereParentID(p entql.Int64P) {
+	f.Where(p.Field(token.FieldParentID))
 }
 
 // WhereScopes applies the entql json.RawMessage predicate on the scopes field.

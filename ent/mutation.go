@@ -30397,6 +30397,7 @@ type NotificationWebhookMutation struct {
 	adddeployment_id   *int64
 	name               *string
 	url                *string
+	sealed_url         *[]byte
 	secret             *[]byte
 	use_network_broker *bool
 	created_at         *int64
@@ -30641,6 +30642,55 @@ func (m *NotificationWebhookMutation) ResetURL() {
 	m.url = nil
 }
 
+// SetSealedURL sets the "sealed_url" field.
+func (m *NotificationWebhookMutation) SetSealedURL(b []byte) {
+	m.sealed_url = &b
+}
+
+// SealedURL returns the value of the "sealed_url" field in the mutation.
+func (m *NotificationWebhookMutation) SealedURL() (r []byte, exists bool) {
+	v := m.sealed_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSealedURL returns the old "sealed_url" field's value of the NotificationWebhook entity.
+// If the NotificationWebhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationWebhookMutation) OldSealedURL(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSealedURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSealedURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSealedURL: %w", err)
+	}
+	return oldValue.SealedURL, nil
+}
+
+// ClearSealedURL clears the value of the "sealed_url" field.
+func (m *NotificationWebhookMutation) ClearSealedURL() {
+	m.sealed_url = nil
+	m.clearedFields[notificationwebhook.FieldSealedURL] = struct{}{}
+}
+
+// SealedURLCleared returns if the "sealed_url" field was cleared in this mutation.
+func (m *NotificationWebhookMutation) SealedURLCleared() bool {
+	_, ok := m.clearedFields[notificationwebhook.FieldSealedURL]
+	return ok
+}
+
+// ResetSealedURL resets all changes to the "sealed_url" field.
+func (m *NotificationWebhookMutation) ResetSealedURL() {
+	m.sealed_url = nil
+	delete(m.clearedFields, notificationwebhook.FieldSealedURL)
+}
+
 // SetSecret sets the "secret" field.
 func (m *NotificationWebhookMutation) SetSecret(b []byte) {
 	m.secret = &b
@@ -30872,7 +30922,7 @@ func (m *NotificationWebhookMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NotificationWebhookMutation) Fields() []string {
-	fields := make([]string, 0, 7)
+	fields := make([]string, 0, 8)
 	if m.deployment_id != nil {
 		fields = append(fields, notificationwebhook.FieldDeploymentID)
 	}
@@ -30881,6 +30931,9 @@ func (m *NotificationWebhookMutation) Fields() []string {
 	}
 	if m.url != nil {
 		fields = append(fields, notificationwebhook.FieldURL)
+	}
+	if m.sealed_url != nil {
+		fields = append(fields, notificationwebhook.FieldSealedURL)
 	}
 	if m.secret != nil {
 		fields = append(fields, notificationwebhook.FieldSecret)
@@ -30908,6 +30961,8 @@ func (m *NotificationWebhookMutation) Field(name string) (ent.Value, bool) {
 		return m.Name()
 	case notificationwebhook.FieldURL:
 		return m.URL()
+	case notificationwebhook.FieldSealedURL:
+		return m.SealedURL()
 	case notificationwebhook.FieldSecret:
 		return m.Secret()
 	case notificationwebhook.FieldUseNetworkBroker:
@@ -30931,6 +30986,8 @@ func (m *NotificationWebhookMutation) OldField(ctx context.Context, name string)
 		return m.OldName(ctx)
 	case notificationwebhook.FieldURL:
 		return m.OldURL(ctx)
+	case notificationwebhook.FieldSealedURL:
+		return m.OldSealedURL(ctx)
 	case notificationwebhook.FieldSecret:
 		return m.OldSecret(ctx)
 	case notificationwebhook.FieldUseNetworkBroker:
@@ -30968,6 +31025,13 @@ func (m *NotificationWebhookMutation) SetField(name string, value ent.Value) err
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetURL(v)
+		return nil
+	case notificationwebhook.FieldSealedURL:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSealedURL(v)
 		return nil
 	case notificationwebhook.FieldSecret:
 		v, ok := value.([]byte)
@@ -31066,6 +31130,9 @@ func (m *NotificationWebhookMutation) AddField(name string, value ent.Value) err
 // mutation.
 func (m *NotificationWebhookMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(notificationwebhook.FieldSealedURL) {
+		fields = append(fields, notificationwebhook.FieldSealedURL)
+	}
 	if m.FieldCleared(notificationwebhook.FieldSecret) {
 		fields = append(fields, notificationwebhook.FieldSecret)
 	}
@@ -31083,6 +31150,9 @@ func (m *NotificationWebhookMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *NotificationWebhookMutation) ClearField(name string) error {
 	switch name {
+	case notificationwebhook.FieldSealedURL:
+		m.ClearSealedURL()
+		return nil
 	case notificationwebhook.FieldSecret:
 		m.ClearSecret()
 		return nil
@@ -31102,6 +31172,9 @@ func (m *NotificationWebhookMutation) ResetField(name string) error {
 		return nil
 	case notificationwebhook.FieldURL:
 		m.ResetURL()
+		return nil
+	case notificationwebhook.FieldSealedURL:
+		m.ResetSealedURL()
 		return nil
 	case notificationwebhook.FieldSecret:
 		m.ResetSecret()
@@ -52448,6 +52521,8 @@ type TokenMutation struct {
 	name                 *string
 	hash                 *[]byte
 	hint                 *string
+	parent_id            *int64
+	addparent_id         *int64
 	scopes               *[]string
 	appendscopes         []string
 	limited_scopes       *[]string
@@ -52789,6 +52864,76 @@ func (m *TokenMutation) OldHint(ctx context.Context) (v string, err error) {
 // ResetHint resets all changes to the "hint" field.
 func (m *TokenMutation) ResetHint() {
 	m.hint = nil
+}
+
+// SetParentID sets the "parent_id" field.
+func (m *TokenMutation) SetParentID(i int64) {
+	m.parent_id = &i
+	m.addparent_id = nil
+}
+
+// ParentID returns the value of the "parent_id" field in the mutation.
+func (m *TokenMutation) ParentID() (r int64, exists bool) {
+	v := m.parent_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldParentID returns the old "parent_id" field's value of the Token entity.
+// If the Token object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TokenMutation) OldParentID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldParentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldParentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldParentID: %w", err)
+	}
+	return oldValue.ParentID, nil
+}
+
+// AddParentID adds i to the "parent_id" field.
+func (m *TokenMutation) AddParentID(i int64) {
+	if m.addparent_id != nil {
+		*m.addparent_id += i
+	} else {
+		m.addparent_id = &i
+	}
+}
+
+// AddedParentID returns the value that was added to the "parent_id" field in this mutation.
+func (m *TokenMutation) AddedParentID() (r int64, exists bool) {
+	v := m.addparent_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearParentID clears the value of the "parent_id" field.
+func (m *TokenMutation) ClearParentID() {
+	m.parent_id = nil
+	m.addparent_id = nil
+	m.clearedFields[token.FieldParentID] = struct{}{}
+}
+
+// ParentIDCleared returns if the "parent_id" field was cleared in this mutation.
+func (m *TokenMutation) ParentIDCleared() bool {
+	_, ok := m.clearedFields[token.FieldParentID]
+	return ok
+}
+
+// ResetParentID resets all changes to the "parent_id" field.
+func (m *TokenMutation) ResetParentID() {
+	m.parent_id = nil
+	m.addparent_id = nil
+	delete(m.clearedFields, token.FieldParentID)
 }
 
 // SetScopes sets the "scopes" field.
@@ -53243,7 +53388,7 @@ func (m *TokenMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *TokenMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 13)
 	if m.deployment_id != nil {
 		fields = append(fields, token.FieldDeploymentID)
 	}
@@ -53258,6 +53403,9 @@ func (m *TokenMutation) Fields() []string {
 	}
 	if m.hint != nil {
 		fields = append(fields, token.FieldHint)
+	}
+	if m.parent_id != nil {
+		fields = append(fields, token.FieldParentID)
 	}
 	if m.scopes != nil {
 		fields = append(fields, token.FieldScopes)
@@ -53298,6 +53446,8 @@ func (m *TokenMutation) Field(name string) (ent.Value, bool) {
 		return m.Hash()
 	case token.FieldHint:
 		return m.Hint()
+	case token.FieldParentID:
+		return m.ParentID()
 	case token.FieldScopes:
 		return m.Scopes()
 	case token.FieldLimitedScopes:
@@ -53331,6 +53481,8 @@ func (m *TokenMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldHash(ctx)
 	case token.FieldHint:
 		return m.OldHint(ctx)
+	case token.FieldParentID:
+		return m.OldParentID(ctx)
 	case token.FieldScopes:
 		return m.OldScopes(ctx)
 	case token.FieldLimitedScopes:
@@ -53388,6 +53540,13 @@ func (m *TokenMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetHint(v)
+		return nil
+	case token.FieldParentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetParentID(v)
 		return nil
 	case token.FieldScopes:
 		v, ok := value.([]string)
@@ -53452,6 +53611,9 @@ func (m *TokenMutation) AddedFields() []string {
 	if m.adduser_id != nil {
 		fields = append(fields, token.FieldUserID)
 	}
+	if m.addparent_id != nil {
+		fields = append(fields, token.FieldParentID)
+	}
 	if m.addcreated_at != nil {
 		fields = append(fields, token.FieldCreatedAt)
 	}
@@ -53476,6 +53638,8 @@ func (m *TokenMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedDeploymentID()
 	case token.FieldUserID:
 		return m.AddedUserID()
+	case token.FieldParentID:
+		return m.AddedParentID()
 	case token.FieldCreatedAt:
 		return m.AddedCreatedAt()
 	case token.FieldExpiresAt:
@@ -53506,6 +53670,13 @@ func (m *TokenMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddUserID(v)
+		return nil
+	case token.FieldParentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddParentID(v)
 		return nil
 	case token.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -53543,6 +53714,9 @@ func (m *TokenMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *TokenMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(token.FieldParentID) {
+		fields = append(fields, token.FieldParentID)
+	}
 	if m.FieldCleared(token.FieldLimitedScopes) {
 		fields = append(fields, token.FieldLimitedScopes)
 	}
@@ -53569,6 +53743,9 @@ func (m *TokenMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *TokenMutation) ClearField(name string) error {
 	switch name {
+	case token.FieldParentID:
+		m.ClearParentID()
+		return nil
 	case token.FieldLimitedScopes:
 		m.ClearLimitedScopes()
 		return nil
@@ -53603,6 +53780,9 @@ func (m *TokenMutation) ResetField(name string) error {
 		return nil
 	case token.FieldHint:
 		m.ResetHint()
+		return nil
+	case token.FieldParentID:
+		m.ResetParentID()
 		return nil
 	case token.FieldScopes:
 		m.ResetScopes()

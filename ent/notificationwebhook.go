@@ -20,8 +20,10 @@ type NotificationWebhook struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
-	// URL holds the value of the "url" field.
+	// masked where it is a secret, which is in sealed_url then
 	URL string `json:"url,omitempty"`
+	// sealed: the URL, where whoever knows it can post
+	SealedURL []byte `json:"-"`
 	// sealed: what deliveries are signed with
 	Secret []byte `json:"-"`
 	// UseNetworkBroker holds the value of the "use_network_broker" field.
@@ -38,7 +40,7 @@ func (*NotificationWebhook) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case notificationwebhook.FieldSecret:
+		case notificationwebhook.FieldSealedURL, notificationwebhook.FieldSecret:
 			values[i] = new([]byte)
 		case notificationwebhook.FieldUseNetworkBroker:
 			values[i] = new(sql.NullBool)
@@ -84,6 +86,12 @@ func (_m *NotificationWebhook) assignValues(columns []string, values []any) erro
 				return fmt.Errorf("unexpected type %T for field url", values[i])
 			} else if value.Valid {
 				_m.URL = value.String
+			}
+		case notificationwebhook.FieldSealedURL:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field sealed_url", values[i])
+			} else if value != nil {
+				_m.SealedURL = *value
 			}
 		case notificationwebhook.FieldSecret:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -153,6 +161,8 @@ func (_m *NotificationWebhook) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("url=")
 	builder.WriteString(_m.URL)
+	builder.WriteString(", ")
+	builder.WriteString("sealed_url=<sensitive>")
 	builder.WriteString(", ")
 	builder.WriteString("secret=<sensitive>")
 	builder.WriteString(", ")

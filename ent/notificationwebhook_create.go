@@ -39,6 +39,12 @@ func (_c *NotificationWebhookCreate) SetURL(v string) *NotificationWebhookCreate
 	return _c
 }
 
+// SetSealedURL sets the "sealed_url" field.
+func (_c *NotificationWebhookCreate) SetSealedURL(v []byte) *NotificationWebhookCreate {
+	_c.mutation.SetSealedURL(v)
+	return _c
+}
+
 // SetSecret sets the "secret" field.
 func (_c *NotificationWebhookCreate) SetSecret(v []byte) *NotificationWebhookCreate {
 	_c.mutation.SetSecret(v)
@@ -191,6 +197,10 @@ func (_c *NotificationWebhookCreate) createSpec() (*NotificationWebhook, *sqlgra
 		_spec.SetField(notificationwebhook.FieldURL, field.TypeString, value)
 		_node.URL = value
 	}
+	if value, ok := _c.mutation.SealedURL(); ok {
+		_spec.SetField(notificationwebhook.FieldSealedURL, field.TypeBytes, value)
+		_node.SealedURL = value
+	}
 	if value, ok := _c.mutation.Secret(); ok {
 		_spec.SetField(notificationwebhook.FieldSecret, field.TypeBytes, value)
 		_node.Secret = value
@@ -280,6 +290,24 @@ func (u *NotificationWebhookUpsert) SetURL(v string) *NotificationWebhookUpsert 
 // UpdateURL sets the "url" field to the value that was provided on create.
 func (u *NotificationWebhookUpsert) UpdateURL() *NotificationWebhookUpsert {
 	u.SetExcluded(notificationwebhook.FieldURL)
+	return u
+}
+
+// SetSealedURL sets the "sealed_url" field.
+func (u *NotificationWebhookUpsert) SetSealedURL(v []byte) *NotificationWebhookUpsert {
+	u.Set(notificationwebhook.FieldSealedURL, v)
+	return u
+}
+
+// UpdateSealedURL sets the "sealed_url" field to the value that was provided on create.
+func (u *NotificationWebhookUpsert) UpdateSealedURL() *NotificationWebhookUpsert {
+	u.SetExcluded(notificationwebhook.FieldSealedURL)
+	return u
+}
+
+// ClearSealedURL clears the value of the "sealed_url" field.
+func (u *NotificationWebhookUpsert) ClearSealedURL() *NotificationWebhookUpsert {
+	u.SetNull(notificationwebhook.FieldSealedURL)
 	return u
 }
 
@@ -410,6 +438,27 @@ func (u *NotificationWebhookUpsertOne) SetURL(v string) *NotificationWebhookUpse
 func (u *NotificationWebhookUpsertOne) UpdateURL() *NotificationWebhookUpsertOne {
 	return u.Update(func(s *NotificationWebhookUpsert) {
 		s.UpdateURL()
+	})
+}
+
+// SetSealedURL sets the "sealed_url" field.
+func (u *NotificationWebhookUpsertOne) SetSealedURL(v []byte) *NotificationWebhookUpsertOne {
+	return u.Update(func(s *NotificationWebhookUpsert) {
+		s.SetSealedURL(v)
+	})
+}
+
+// UpdateSealedURL sets the "sealed_url" field to the value that was provided on create.
+func (u *NotificationWebhookUpsertOne) UpdateSealedURL() *NotificationWebhookUpsertOne {
+	return u.Update(func(s *NotificationWebhookUpsert) {
+		s.UpdateSealedURL()
+	})
+}
+
+// ClearSealedURL clears the value of the "sealed_url" field.
+func (u *NotificationWebhookUpsertOne) ClearSealedURL() *NotificationWebhookUpsertOne {
+	return u.Update(func(s *NotificationWebhookUpsert) {
+		s.ClearSealedURL()
 	})
 }
 
@@ -714,6 +763,27 @@ func (u *NotificationWebhookUpsertBulk) SetURL(v string) *NotificationWebhookUps
 func (u *NotificationWebhookUpsertBulk) UpdateURL() *NotificationWebhookUpsertBulk {
 	return u.Update(func(s *NotificationWebhookUpsert) {
 		s.UpdateURL()
+	})
+}
+
+// SetSealedURL sets the "sealed_url" field.
+func (u *NotificationWebhookUpsertBulk) SetSealedURL(v []byte) *NotificationWebhookUpsertBulk {
+	return u.Update(func(s *NotificationWebhookUpsert) {
+		s.SetSealedURL(v)
+	})
+}
+
+// UpdateSealedURL sets the "sealed_url" field to the value that was provided on create.
+func (u *NotificationWebhookUpsertBulk) UpdateSealedURL() *NotificationWebhookUpsertBulk {
+	return u.Update(func(s *NotificationWebhookUpsert) {
+		s.UpdateSealedURL()
+	})
+}
+
+// ClearSealedURL clears the value of the "sealed_url" field.
+func (u *NotificationWebhookUpsertBulk) ClearSealedURL() *NotificationWebhookUpsertBulk {
+	return u.Update(func(s *NotificationWebhookUpsert) {
+		s.ClearSealedURL()
 	})
 }
 

@@ -56,6 +56,18 @@ func (_u *NotificationWebhookUpdate) SetNillableURL(v *string) *NotificationWebh
 	return _u
 }
 
+// SetSealedURL sets the "sealed_url" field.
+func (_u *NotificationWebhookUpdate) SetSealedURL(v []byte) *NotificationWebhookUpdate {
+	_u.mutation.SetSealedURL(v)
+	return _u
+}
+
+// ClearSealedURL clears the value of the "sealed_url" field.
+func (_u *NotificationWebhookUpdate) ClearSealedURL() *NotificationWebhookUpdate {
+	_u.mutation.ClearSealedURL()
+	return _u
+}
+
 // SetSecret sets the "secret" field.
 func (_u *NotificationWebhookUpdate) SetSecret(v []byte) *NotificationWebhookUpdate {
 	_u.mutation.SetSecret(v)
@@ -169,6 +181,12 @@ func (_u *NotificationWebhookUpdate) sqlSave(ctx context.Context) (_node int, er
 	if value, ok := _u.mutation.URL(); ok {
 		_spec.SetField(notificationwebhook.FieldURL, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.SealedURL(); ok {
+		_spec.SetField(notificationwebhook.FieldSealedURL, field.TypeBytes, value)
+	}
+	if _u.mutation.SealedURLCleared() {
+		_spec.ClearField(notificationwebhook.FieldSealedURL, field.TypeBytes)
+	}
 	if value, ok := _u.mutation.Secret(); ok {
 		_spec.SetField(notificationwebhook.FieldSecret, field.TypeBytes, value)
 	}
@@ -231,6 +249,18 @@ func (_u *NotificationWebhookUpdateOne) SetNillableURL(v *string) *NotificationW
 	if v != nil {
 		_u.SetURL(*v)
 	}
+	return _u
+}
+
+// SetSealedURL sets the "sealed_url" field.
+func (_u *NotificationWebhookUpdateOne) SetSealedURL(v []byte) *NotificationWebhookUpdateOne {
+	_u.mutation.SetSealedURL(v)
+	return _u
+}
+
+// ClearSealedURL clears the value of the "sealed_url" field.
+func (_u *NotificationWebhookUpdateOne) ClearSealedURL() *NotificationWebhookUpdateOne {
+	_u.mutation.ClearSealedURL()
 	return _u
 }
 
@@ -376,6 +406,12 @@ func (_u *NotificationWebhookUpdateOne) sqlSave(ctx context.Context) (_node *Not
 	}
 	if value, ok := _u.mutation.URL(); ok {
 		_spec.SetField(notificationwebhook.FieldURL, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SealedURL(); ok {
+		_spec.SetField(notificationwebhook.FieldSealedURL, field.TypeBytes, value)
+	}
+	if _u.mutation.SealedURLCleared() {
+		_spec.ClearField(notificationwebhook.FieldSealedURL, field.TypeBytes)
 	}
 	if value, ok := _u.mutation.Secret(); ok {
 		_spec.SetField(notificationwebhook.FieldSecret, field.TypeBytes, value)

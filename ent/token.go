@@ -27,7 +27,9 @@ type Token struct {
 	Hash []byte `json:"-"`
 	// last four characters of the value
 	Hint string `json:"hint,omitempty"`
-	// web-api, agent
+	// the token that made it, with which it ends; null for one that a user or the operator made. Without an index: tokens_list narrows it to the few tokens of a deployment
+	ParentID *int64 `json:"parent_id,omitempty"`
+	// web-api, agent, workflow-tasks, install-checks
 	Scopes []string `json:"scopes,omitempty"`
 	// a token restricted to these cannot use the Web API
 	LimitedScopes []string `json:"limited_scopes,omitempty"`
@@ -51,7 +53,7 @@ func (*Token) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case token.FieldHash, token.FieldScopes, token.FieldLimitedScopes:
 			values[i] = new([]byte)
-		case token.FieldID, token.FieldDeploymentID, token.FieldUserID, token.FieldCreatedAt, token.FieldExpiresAt, token.FieldLastUsedAt, token.FieldRevokedAt:
+		case token.FieldID, token.FieldDeploymentID, token.FieldUserID, token.FieldParentID, token.FieldCreatedAt, token.FieldExpiresAt, token.FieldLastUsedAt, token.FieldRevokedAt:
 			values[i] = new(sql.NullInt64)
 		case token.FieldName, token.FieldHint, token.FieldRole:
 			values[i] = new(sql.NullString)
@@ -105,6 +107,13 @@ func (_m *Token) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field hint", values[i])
 			} else if value.Valid {
 				_m.Hint = value.String
+			}
+		case token.FieldParentID:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field parent_id", values[i])
+			} else if value.Valid {
+				_m.ParentID = new(int64)
+				*_m.ParentID = value.Int64
 			}
 		case token.FieldScopes:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -204,6 +213,11 @@ func (_m *Token) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("hint=")
 	builder.WriteString(_m.Hint)
+	builder.WriteString(", ")
+	if v := _m.ParentID; v != nil {
+		builder.WriteString("parent_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("scopes=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Scopes))

@@ -51,6 +51,20 @@ func (_c *TokenCreate) SetHint(v string) *TokenCreate {
 	return _c
 }
 
+// SetParentID sets the "parent_id" field.
+func (_c *TokenCreate) SetParentID(v int64) *TokenCreate {
+	_c.mutation.SetParentID(v)
+	return _c
+}
+
+// SetNillableParentID sets the "parent_id" field if the given value is not nil.
+func (_c *TokenCreate) SetNillableParentID(v *int64) *TokenCreate {
+	if v != nil {
+		_c.SetParentID(*v)
+	}
+	return _c
+}
+
 // SetScopes sets the "scopes" field.
 func (_c *TokenCreate) SetScopes(v []string) *TokenCreate {
 	_c.mutation.SetScopes(v)
@@ -233,6 +247,10 @@ func (_c *TokenCreate) createSpec() (*Token, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Hint(); ok {
 		_spec.SetField(token.FieldHint, field.TypeString, value)
 		_node.Hint = value
+	}
+	if value, ok := _c.mutation.ParentID(); ok {
+		_spec.SetField(token.FieldParentID, field.TypeInt64, value)
+		_node.ParentID = &value
 	}
 	if value, ok := _c.mutation.Scopes(); ok {
 		_spec.SetField(token.FieldScopes, field.TypeJSON, value)
@@ -468,6 +486,9 @@ func (u *TokenUpsertOne) UpdateNewValues() *TokenUpsertOne {
 		}
 		if _, exists := u.create.mutation.Hint(); exists {
 			s.SetIgnore(token.FieldHint)
+		}
+		if _, exists := u.create.mutation.ParentID(); exists {
+			s.SetIgnore(token.FieldParentID)
 		}
 		if _, exists := u.create.mutation.CreatedAt(); exists {
 			s.SetIgnore(token.FieldCreatedAt)
@@ -842,6 +863,9 @@ func (u *TokenUpsertBulk) UpdateNewValues() *TokenUpsertBulk {
 			}
 			if _, exists := b.mutation.Hint(); exists {
 				s.SetIgnore(token.FieldHint)
+			}
+			if _, exists := b.mutation.ParentID(); exists {
+				s.SetIgnore(token.FieldParentID)
 			}
 			if _, exists := b.mutation.CreatedAt(); exists {
 				s.SetIgnore(token.FieldCreatedAt)

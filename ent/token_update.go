@@ -218,6 +218,9 @@ func (_u *TokenUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.Name(); ok {
 		_spec.SetField(token.FieldName, field.TypeString, value)
 	}
+	if _u.mutation.ParentIDCleared() {
+		_spec.ClearField(token.FieldParentID, field.TypeInt64)
+	}
 	if value, ok := _u.mutation.Scopes(); ok {
 		_spec.SetField(token.FieldScopes, field.TypeJSON, value)
 	}
@@ -507,6 +510,9 @@ func (_u *TokenUpdateOne) sqlSave(ctx context.Context) (_node *Token, err error)
 	}
 	if value, ok := _u.mutation.Name(); ok {
 		_spec.SetField(token.FieldName, field.TypeString, value)
+	}
+	if _u.mutation.ParentIDCleared() {
+		_spec.ClearField(token.FieldParentID, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.Scopes(); ok {
 		_spec.SetField(token.FieldScopes, field.TypeJSON, value)

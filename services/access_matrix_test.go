@@ -76,7 +76,7 @@ var matrix = map[optionsv1.Permission]map[string]verdict{
 	},
 	optionsv1.Permission_PERMISSION_UPLOAD: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
-		"agent scope only": pass, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders), "member": pass,
+		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders), "member": pass,
 		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt stranger": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_MANAGE: {
@@ -99,10 +99,13 @@ var matrix = map[optionsv1.Permission]map[string]verdict{
 
 // expected is the row's verdict, but for an operation that does not take this kind of credential at all: who belongs to
 // the deployment is told so, before anything else about him counts.
-func expected(rule *optionsv1.MethodRule, d protoreflect.MethodDescriptor, kind string, row map[string]verdict) verdict {
-	want := row[kind]
+func expected(rpc operation, kind string, row map[string]verdict) verdict {
+	rule, want := rpc.rule, row[kind]
 	if rule.GetScanner() {
-		want = scannerVerdict(d, kind, want)
+		want = scannerVerdict(rpc.descriptor, kind, want)
+	}
+	if want == noWebAPI {
+		want = scopeVerdict(rpc, map[string]access.Scope{"agent scope only": access.ScopeAgent}[kind])
 	}
 	if rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC || want.http == http.StatusUnauthorized {
 		return want
@@ -118,11 +121,10 @@ func expected(rule *optionsv1.MethodRule, d protoreflect.MethodDescriptor, kind 
 	return want
 }
 
-// scannerVerdict is what the protocol of scanners changes: the agent scope is enough, and a request that names no deployment
-// acts in that of the credential.
+// scannerVerdict is what the protocol of scanners changes: a request that names no deployment acts in that of the credential.
 func scannerVerdict(d protoreflect.MethodDescriptor, kind string, want verdict) verdict {
 	named := d.Input().Fields().ByName("deployment_id") != nil || d.Input().Fields().ByName("deployment_slug") != nil
-	if kind == "agent scope only" || kind == "other tenant" && !named {
+	if kind == "other tenant" && !named {
 		return pass
 	}
 	return want
@@ -149,7 +151,7 @@ func TestAccessMatrix(t *testing.T) {
 					t.Errorf("%v: the matrix says nothing about %q", rpc.rule.GetPermission(), kind)
 					continue
 				}
-				want := expected(rpc.rule, rpc.descriptor, kind, row)
+				want := expected(rpc, kind, row)
 				checkGRPC(t, s, rpc, kind, credential, want)
 				if rpc.path != "" { // a stream to the caller has no path
 					checkHTTP(t, s, rpc, kind, credential, want)
@@ -267,6 +269,9 @@ func (rpc operation) request(s *apitest.Server) (path, body string) {
 	if rpc.descriptor.Input().Fields().ByName("deployment_id") != nil && !strings.Contains(rpc.path, "{deployment_") {
 		return path, fmt.Sprintf(`{"deploymentId":"%d"}`, s.DeploymentID)
 	}
+	if rpc.descriptor.Input().Fields().ByName("deployment_slug") != nil && !strings.Contains(rpc.path, "{deployment_") {
+		return path, fmt.Sprintf(`{"deployment_slug":%q}`, s.Slug)
+	}
 	return path, "{}"
 }
 
@@ -327,7 +332,7 @@ func checkHTTP(t *testing.T, s *apitest.Server, rpc operation, kind, credential 
 		}
 	}
 	if want == pass {
-		if answer.Status == 401 || answer.Status == 403 || answer.Status == 404 && (got.Error == noWebAPI.text || got.Error == noDeployment.text) {
+		if answer.Status == 401 || answer.Status == 403 || answer.Status == 404 && (isNoWebAPI(got.Error) || got.Error == noDeployment.text) {
 			t.Errorf("HTTP %s with %s: %d %s, want to be let through", rpc.name, kind, answer.Status, answer.Body)
 		}
 		return
@@ -348,7 +353,7 @@ func refused(code codes.Code, text string) bool {
 	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented, codes.Internal:
 		return true
 	case codes.NotFound:
-		return text == noWebAPI.text || text == noDeployment.text
+		return isNoWebAPI(text) || text == noDeployment.text
 	}
 	return false
 }

@@ -29,7 +29,7 @@ type MigrationStatus struct {
 // CreateTokenRequest asks for an API token.
 type CreateTokenRequest struct {
 	Name       string
-	Scopes     []string      // web-api, agent
+	Scopes     []string      // web-api, agent, workflow-tasks, install-checks
 	Role       string        // ORG_ROLE_*, or the word after it in any case; empty means the least with which the scopes are of use
 	ExpiresIn  time.Duration // 0 means never
 	Deployment string        // slug
@@ -172,7 +172,7 @@ func tokenSpec(req CreateTokenRequest, deployment *ent.Deployment) (access.Token
 		if err != nil {
 			return access.TokenSpec{}, err
 		}
-		if err := access.CheckAgentRole(spec.Scopes, role); err != nil {
+		if err := access.CheckScopeRole(spec.Scopes, role); err != nil {
 			return access.TokenSpec{}, err
 		}
 		spec.Role = role
@@ -238,10 +238,11 @@ func MintJWT(ctx context.Context, cfg Config, email string, ttl time.Duration) (
 	return token, err
 }
 
-// RotateJWTKey makes a new key that signs user tokens from now on and returns its id.
-func RotateJWTKey(ctx context.Context, cfg Config) (kid string, err error) {
+// RotateJWTKey makes a new key that signs user tokens from now on and returns its id. With revoke the tokens that older
+// keys signed end at once.
+func RotateJWTKey(ctx context.Context, cfg Config, revoke bool) (kid string, err error) {
 	err = withIssuer(ctx, cfg, func(issuer *access.Issuer) error {
-		kid, err = issuer.Rotate(ctx)
+		kid, err = issuer.Rotate(ctx, revoke)
 		return err
 	})
 	return kid, err

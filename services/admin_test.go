@@ -103,7 +103,7 @@ func TestUserTokensOfTheCommandLine(t *testing.T) {
 	if err != nil || !works(s, before) {
 		t.Fatalf("a minted token does not work: %v", err)
 	}
-	kid, err := RotateJWTKey(ctx, cfg)
+	kid, err := RotateJWTKey(ctx, cfg, false)
 	if err != nil || kid == "" {
 		t.Fatal(err)
 	}
@@ -122,6 +122,12 @@ func TestUserTokensOfTheCommandLine(t *testing.T) {
 	moved, _ := startServer(t, cfg, domains) // on another port
 	if !works(moved, before) || !works(moved, after) {
 		t.Error("a token ends when the server moves to another port")
+	}
+	if _, err := RotateJWTKey(ctx, cfg, true); err != nil {
+		t.Fatal(err)
+	}
+	if works(moved, before) || works(moved, after) {
+		t.Error("a rotation that revokes leaves older tokens")
 	}
 	if _, err := MintJWT(ctx, cfg, "nobody@example.com", time.Hour); err == nil || !strings.HasPrefix(err.Error(), "user ") {
 		t.Errorf("got %v", err)

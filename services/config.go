@@ -32,7 +32,7 @@ type Config struct {
 
 	Deployment     string `name:"deployment" default:"default" doc:"slug of the deployment that the first start creates"`
 	DeploymentName string `name:"deployment-name" doc:"display name of that deployment; empty means its slug"`
-	BootstrapToken string `name:"bootstrap-token" secret:"true" doc:"value of the first API token, at least 20 characters; empty means that the first start makes one and prints it once. Prefer the environment variable: other users of the machine can read flags"`
+	BootstrapToken string `name:"bootstrap-token" secret:"true" doc:"value of the first API token, random, at least 20 characters; empty means that the first start makes one and prints it once. Prefer the environment variable: other users of the machine can read flags"`
 	KeyFile        string `name:"key-file" doc:"file of the key that seals stored credentials; empty means palisade.key in the data directory, made on first start"`
 
 	PublicURL    string `name:"public-url" doc:"URL under which callers reach the HTTP API, used in links; empty means the http address"`

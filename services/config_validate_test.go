@@ -16,7 +16,7 @@ func TestValidateAccepts(t *testing.T) {
 		"metrics on all":     func(c *Config) { c.Metrics = "0.0.0.0:9091" },
 		"PostgreSQL":         func(c *Config) { c.Database = "postgres://u:p%40@h:5432/d?sslmode=require" },
 		"PostgreSQL, socket": func(c *Config) { c.Database = "postgresql:///d?host=/run/postgresql" },
-		"bootstrap token":    func(c *Config) { c.BootstrapToken = "sgp_" + strings.Repeat("a", 40) },
+		"bootstrap token":    func(c *Config) { c.BootstrapToken = "sgp_" + strings.Repeat("0123456789abcdef", 3) },
 		"OIDC":               func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "https://id.example.com/realm", "palisade" },
 		"OIDC by domain": func(c *Config) {
 			c.OIDCIssuer, c.OIDCAudience, c.OIDCMembership, c.OIDCDomains = "https://id.example.com", "palisade", "domain", "acme.example, acme.test"
@@ -110,6 +110,7 @@ func TestValidateRefuses(t *testing.T) {
 		"password with %":      {func(c *Config) { c.Database = "postgres://u:hunter22%@h/d" }, []string{"percent-encoded"}},
 		"slug":                 {func(c *Config) { c.Deployment = "My Company" }, []string{`deployment: got "My Company"`}},
 		"short token":          {func(c *Config) { c.BootstrapToken = "hunter22" }, []string{"bootstrap-token", "20", "got 8"}},
+		"repetitive token":     {func(c *Config) { c.BootstrapToken = "sgp_" + strings.Repeat("test", 10) }, []string{"bootstrap-token", "too easy to guess", "openssl rand"}},
 		"token with blank":     {func(c *Config) { c.BootstrapToken = "hunter22 hunter22 hunter22" }, []string{"bootstrap-token"}},
 		"log format":           {func(c *Config) { c.LogFormat = "xml" }, []string{`log-format: got "xml", want text or json`}},
 		"log level":            {func(c *Config) { c.LogLevel = "loud" }, []string{"log-level"}},

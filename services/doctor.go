@@ -46,6 +46,7 @@ const (
 func Doctor(ctx context.Context, cfg Config) []Check {
 	var checks []Check
 	checks = append(checks, checkData(cfg))
+	checks = append(checks, checkPermissions(cfg)...)
 	checks = append(checks, checkStore(ctx, cfg)...)
 	if cfg.TLSCert != "" {
 		checks = append(checks, checkCertificate(cfg, time.Now()))

@@ -68,7 +68,7 @@ func TestReportsDatabase(t *testing.T) {
 	database, key := pgtest.NewDatabase(t), filepath.Join(t.TempDir(), "palisade.key")
 	config := func(reports string) Config {
 		cfg := testConfig(t)
-		cfg.Database, cfg.KeyFile, cfg.ReportsDatabase, cfg.BootstrapToken = database, key, reports, "sgp_reportsreportsreportsreportsreports"
+		cfg.Database, cfg.KeyFile, cfg.ReportsDatabase, cfg.BootstrapToken = database, key, reports, "sgp_reports4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa"
 		return cfg
 	}
 	first, err := Start(t.Context(), config(""), io.Discard)

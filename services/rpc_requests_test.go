@@ -44,7 +44,7 @@ var rpcRequests = map[string]string{
 	"/palisade.identity.v1.TeamsService/DeleteDeploymentTeam":                          `{"teamId":"$2"}`,
 	"/palisade.identity.v1.TokensService/CreateToken":                                  `{"name":"new","role":"ORG_ROLE_MEMBER","scopes":["web-api"]}`,
 	"/palisade.identity.v1.TokensService/DeleteTokens":                                 `{"purpose":"TOKEN_PURPOSE_API","roleFilter":"TOKEN_ROLE_MEMBER"}`,
-	"/palisade.identity.v1.TokenRequestsService/ConfirmTokenRequest":                   `{"token_request_key":"$uuid"}`,
+	"/palisade.identity.v1.TokenRequestsService/ConfirmTokenRequest":                   `{"token_request_key":"$uuid","deployment_slug":"$slug"}`,
 	"/palisade.identity.v1.TokenRequestsService/PickUpToken":                           `{"token_request_key":"$uuid"}`,
 	"/palisade.identity.v1.UsersService/GetUser":                                       `={}`,
 	"/palisade.identity.v1.UsersService/GetUserSettings":                               `={}`,

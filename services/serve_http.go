@@ -52,6 +52,7 @@ func httpServer(parts httpParts) (*http.Server, error) {
 			"/.well-known/jwks.json": parts.issuer.JWKS(),
 			"/login":                 login,
 		},
+		HSTS:          parts.tls != nil || cfg.BehindProxy,
 		MaxBody:       int64(cfg.MaxBody),
 		MaxUpload:     int64(cfg.MaxUpload),
 		Timeout:       cfg.RequestTimeout,

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 const loginKey = "0b2c9a3e-7d41-4f5e-9a63-1c8e5f2d7a90"
@@ -105,7 +106,14 @@ func TestLoginLeavesNoTrace(t *testing.T) {
 		t.Fatalf("before: %d %s", response.StatusCode, body)
 	}
 	send(t, http.MethodGet, base+"/login?cli-token="+loginKey, "", "")
-	if response, body := send(t, http.MethodPost, base+requests+"/confirm", out.token(), ask); response.StatusCode != http.StatusOK {
+	jwt, err := MintJWT(t.Context(), cfg, "admin@localhost", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response, body := send(t, http.MethodPost, base+requests+"/confirm", out.token(), ask); response.StatusCode != http.StatusForbidden {
+		t.Errorf("an API token confirms: %d %s", response.StatusCode, body)
+	}
+	if response, body := send(t, http.MethodPost, base+requests+"/confirm", jwt, ask); response.StatusCode != http.StatusOK {
 		t.Fatalf("confirm: %d %s", response.StatusCode, body)
 	}
 	waiting := stored(t, cfg.Data)

@@ -75,6 +75,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 	if err != nil {
 		return err
 	}
+	s.warnOfPermissions()
 	metrics.WatchPools(st.Pools())
 	if st.Postgres() {
 		metrics.WatchTransactions(st.Waiting)

@@ -237,7 +237,7 @@ func TestStoppedServerHasWrittenItsLog(t *testing.T) {
 
 func TestBootstrapTokenIsNotPrinted(t *testing.T) {
 	cfg := testConfig(t)
-	cfg.BootstrapToken = "sgp_" + strings.Repeat("a1B2", 11)
+	cfg.BootstrapToken = "sgp_" + strings.Repeat("a1B2c3D4e5", 4)
 	s, out := startServer(t, cfg, domains)
 	if strings.Contains(out.String(), cfg.BootstrapToken) {
 		t.Errorf("it is printed:\n%s", out)

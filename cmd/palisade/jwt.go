@@ -48,26 +48,34 @@ store itself, so it runs where the server runs and with its settings.`,
 }
 
 func newJWTRotate(std streams) *cobra.Command {
+	var revoke bool
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Sign new user tokens with a new key",
 		Long: `Make a new signing key. Tokens that the old key signed stay valid until they expire, and both keys are
-published meanwhile.`,
-		Example: `  palisade jwt rotate`,
-		Args:    noArgs,
+published meanwhile. With --revoke the old keys are deleted: every node refuses their tokens from the next
+request on, and everybody who uses one needs a new one.`,
+		Example: `  palisade jwt rotate
+  palisade jwt rotate --revoke    # a key or a token has leaked`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadStore(cmd, std)
 			if err != nil {
 				return err
 			}
-			kid, err := services.RotateJWTKey(cmd.Context(), cfg)
+			kid, err := services.RotateJWTKey(cmd.Context(), cfg, revoke)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(std.out, "New user tokens are signed with key %s.\n", kid)
+			text := "New user tokens are signed with key %s.\n"
+			if revoke {
+				text = "New user tokens are signed with key %s. All older ones are refused from now on.\n"
+			}
+			_, err = fmt.Fprintf(std.out, text, kid)
 			return err
 		},
 	}
 	services.AddFlags(cmd.Flags(), storeKeys...)
+	cmd.Flags().BoolVar(&revoke, "revoke", false, "refuse all tokens that older keys signed, at once")
 	return cmd
 }

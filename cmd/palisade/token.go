@@ -62,8 +62,8 @@ keeps a hash.`,
 	}
 	services.AddFlags(cmd.Flags(), storeKeys...)
 	cmd.Flags().StringVar(&req.Name, "name", "", "what the token is for")
-	cmd.Flags().StringSliceVar(&req.Scopes, "scopes", []string{"web-api"}, "what it may be used for: web-api, agent")
-	cmd.Flags().StringVar(&req.Role, "role", "", "role of its holder: admin, member or readonly; empty means the least that its scopes need: readonly for web-api, member for agent")
+	cmd.Flags().StringSliceVar(&req.Scopes, "scopes", []string{"web-api"}, "what it may be used for: web-api, agent, workflow-tasks, install-checks")
+	cmd.Flags().StringVar(&req.Role, "role", "", "role of its holder: admin, member or readonly; empty means the least that its scopes need: readonly for web-api alone, else member")
 	cmd.Flags().StringVar(&expires, "expires-in", "", "time until it expires, such as 12h or 90d; empty means never")
 	_ = cmd.MarkFlagRequired("name")
 	return cmd
@@ -128,7 +128,7 @@ func day(t time.Time) string {
 func newTokenRevoke(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "revoke ID",
-		Short:   "Revoke an API token at once and for good",
+		Short:   "Revoke an API token, and all that were made by it, at once and for good",
 		Example: `  palisade token revoke 3    # the id is in: palisade token list`,
 		Args:    exactlyOne("a token id (see: palisade token list)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -143,7 +143,7 @@ func newTokenRevoke(std streams) *cobra.Command {
 			if err := services.RevokeToken(cmd.Context(), cfg, cfg.Deployment, id); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(std.out, "Token %d is revoked.\n", id)
+			_, err = fmt.Fprintf(std.out, "Token %d is revoked, and every token that was made by it.\n", id)
 			return err
 		},
 	}

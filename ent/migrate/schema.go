@@ -1213,6 +1213,7 @@ var (
 		{Name: "deployment_id", Type: field.TypeInt64},
 		{Name: "name", Type: field.TypeString},
 		{Name: "url", Type: field.TypeString},
+		{Name: "sealed_url", Type: field.TypeBytes, Nullable: true},
 		{Name: "secret", Type: field.TypeBytes, Nullable: true},
 		{Name: "use_network_broker", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeInt64},
@@ -1971,6 +1972,7 @@ var (
 		{Name: "name", Type: field.TypeString},
 		{Name: "hash", Type: field.TypeBytes},
 		{Name: "hint", Type: field.TypeString},
+		{Name: "parent_id", Type: field.TypeInt64, Nullable: true},
 		{Name: "scopes", Type: field.TypeJSON},
 		{Name: "limited_scopes", Type: field.TypeJSON, Nullable: true},
 		{Name: "role", Type: field.TypeString},
@@ -1993,7 +1995,7 @@ var (
 			{
 				Name:    "tokens_list",
 				Unique:  false,
-				Columns: []*schema.Column{TokensColumns[1], TokensColumns[9]},
+				Columns: []*schema.Column{TokensColumns[1], TokensColumns[10]},
 			},
 		},
 	}

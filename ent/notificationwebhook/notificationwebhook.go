@@ -18,6 +18,8 @@ const (
 	FieldName = "name"
 	// FieldURL holds the string denoting the url field in the database.
 	FieldURL = "url"
+	// FieldSealedURL holds the string denoting the sealed_url field in the database.
+	FieldSealedURL = "sealed_url"
 	// FieldSecret holds the string denoting the secret field in the database.
 	FieldSecret = "secret"
 	// FieldUseNetworkBroker holds the string denoting the use_network_broker field in the database.
@@ -36,6 +38,7 @@ var Columns = []string{
 	FieldDeploymentID,
 	FieldName,
 	FieldURL,
+	FieldSealedURL,
 	FieldSecret,
 	FieldUseNetworkBroker,
 	FieldCreatedAt,

@@ -67,6 +67,11 @@ func URL(v string) predicate.NotificationWebhook {
 	return predicate.NotificationWebhook(sql.FieldEQ(FieldURL, v))
 }
 
+// SealedURL applies equality check predicate on the "sealed_url" field. It's identical to SealedURLEQ.
+func SealedURL(v []byte) predicate.NotificationWebhook {
+	return predicate.NotificationWebhook(sql.FieldEQ(FieldSealedURL, v))
+}
+
 // Secret applies equality check predicate on the "secret" field. It's identical to SecretEQ.
 func Secret(v []byte) predicate.NotificationWebhook {
 	return predicate.NotificationWebhook(sql.FieldEQ(FieldSecret, v))
@@ -255,6 +260,56 @@ func URLEqualFold(v string) predicate.NotificationWebhook {
 // URLContainsFold applies the ContainsFold predicate on the "url" field.
 func URLContainsFold(v string) predicate.NotificationWebhook {
 	return predicate.NotificationWebhook(sql.FieldContainsFold(FieldURL, v))
+}
+
+// SealedURLEQ applies the EQ predicate on the "sealed_url" field.
+func SealedURLEQ(v []byte) predicate.NotificationWebhook {
+	return predicate.NotificationWebhook(sql.FieldEQ(FieldSealedURL, v))
+}
+
+// SealedURLNEQ applies the NEQ predicate on the "sealed_url" field.
+func SealedURLNEQ(v []byte) predicate.NotificationWebhook {
+	return predicate.NotificationWebhook(sql.FieldNEQ(FieldSealedURL, v))
+}
+
+// SealedURLIn applies the In predicate on the "sealed_url" field.
+func SealedURLIn(vs ...[]byte) predicate.NotificationWebhook {
+	return predicate.NotificationWebhook(sql.FieldIn(FieldSealedURL, vs...))
+}
+
+// SealedURLNotIn applies the NotIn predicate on the "sealed_url" field.
+func SealedURLNotIn(vs ...[]byte) predicate.NotificationWebhook {
+	return predicate.NotificationWebhook(sql.FieldNotIn(FieldSealedURL, vs...))
+}
+
+// SealedURLGT applies the GT predicate on the "sealed_url" field.
+func SealedURLGT(v []byte) predicate.NotificationWebhook {
+	return predicate.NotificationWebhook(sql.FieldGT(FieldSealedURL, v))
+}
+
+// SealedURLGTE applies the GTE predicate on the "sealed_url" field.
+func SealedURLGTE(v []byte) predicate.NotificationWebhook {
+	return predicate.NotificationWebhook(sql.FieldGTE(FieldSealedURL, v))
+}
+
+// SealedURLLT applies the LT predicate on the "sealed_url" field.
+func SealedURLLT(v []byte) predicate.NotificationWebhook {
+	return predicate.NotificationWebhook(sql.FieldLT(FieldSealedURL, v))
+}
+
+// SealedURLLTE applies the LTE predicate on the "sealed_url" field.
+func SealedURLLTE(v []byte) predicate.NotificationWebhook {
+	return predicate.NotificationWebhook(sql.FieldLTE(FieldSealedURL, v))
+}
+
+// SealedURLIsNil applies the IsNil predicate on the "sealed_url" field.
+func SealedURLIsNil() predicate.NotificationWebhook {
+	return predicate.NotificationWebhook(sql.FieldIsNull(FieldSealedURL))
+}
+
+// SealedURLNotNil applies the NotNil predicate on the "sealed_url" field.
+func SealedURLNotNil() predicate.NotificationWebhook {
+	return predicate.NotificationWebhook(sql.FieldNotNull(FieldSealedURL))
 }
 
 // SecretEQ applies the EQ predicate on the "secret" field.

@@ -796,7 +796,7 @@ func init() {
 	// notificationwebhook.NameValidator is a validator for the "name" field. It is called by the builders before save.
 	notificationwebhook.NameValidator = notificationwebhookDescName.Validators[0].(func(string) error)
 	// notificationwebhookDescUseNetworkBroker is the schema descriptor for use_network_broker field.
-	notificationwebhookDescUseNetworkBroker := notificationwebhookFields[4].Descriptor()
+	notificationwebhookDescUseNetworkBroker := notificationwebhookFields[5].Descriptor()
 	// notificationwebhook.DefaultUseNetworkBroker holds the default value on creation for the use_network_broker field.
 	notificationwebhook.DefaultUseNetworkBroker = notificationwebhookDescUseNetworkBroker.Default.(bool)
 	onboardingtaskMixin := schema.OnboardingTask{}.Mixin()

@@ -17,7 +17,8 @@ func (NotificationWebhook) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.String("name").NotEmpty(),
-		field.String("url"),
+		field.String("url").Comment("masked where it is a secret, which is in sealed_url then"),
+		field.Bytes("sealed_url").Optional().Sensitive().Comment("sealed: the URL, where whoever knows it can post"),
 		field.Bytes("secret").Optional().Sensitive().Comment("sealed: what deliveries are signed with"),
 		field.Bool("use_network_broker").Default(false),
 		timestamp("created_at").Immutable(),

@@ -20,7 +20,10 @@ func (Token) Fields() []ent.Field {
 		field.String("name"),
 		field.Bytes("hash").Immutable().Sensitive().Comment("SHA-256 of the value"),
 		field.String("hint").Immutable().Comment("last four characters of the value"),
-		field.JSON("scopes", []string{}).Comment("web-api, agent"),
+		field.Int64("parent_id").Optional().Nillable().Immutable().
+			Comment("the token that made it, with which it ends; null for one that a user or the operator made. Without an index: " +
+				"tokens_list narrows it to the few tokens of a deployment"),
+		field.JSON("scopes", []string{}).Comment("web-api, agent, workflow-tasks, install-checks"),
 		field.JSON("limited_scopes", []string{}).Optional().Comment("a token restricted to these cannot use the Web API"),
 		field.String("role").Comment("ORG_ROLE_*"),
 		timestamp("created_at").Immutable(),

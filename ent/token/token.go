@@ -22,6 +22,8 @@ const (
 	FieldHash = "hash"
 	// FieldHint holds the string denoting the hint field in the database.
 	FieldHint = "hint"
+	// FieldParentID holds the string denoting the parent_id field in the database.
+	FieldParentID = "parent_id"
 	// FieldScopes holds the string denoting the scopes field in the database.
 	FieldScopes = "scopes"
 	// FieldLimitedScopes holds the string denoting the limited_scopes field in the database.
@@ -48,6 +50,7 @@ var Columns = []string{
 	FieldName,
 	FieldHash,
 	FieldHint,
+	FieldParentID,
 	FieldScopes,
 	FieldLimitedScopes,
 	FieldRole,
@@ -103,6 +106,11 @@ func ByName(opts ...sql.OrderTermOption) OrderOption {
 // ByHint orders the results by the hint field.
 func ByHint(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldHint, opts...).ToFunc()
+}
+
+// ByParentID orders the results by the parent_id field.
+func ByParentID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldParentID, opts...).ToFunc()
 }
 
 // ByRole orders the results by the role field.

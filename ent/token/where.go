@@ -77,6 +77,11 @@ func Hint(v string) predicate.Token {
 	return predicate.Token(sql.FieldEQ(FieldHint, v))
 }
 
+// ParentID applies equality check predicate on the "parent_id" field. It's identical to ParentIDEQ.
+func ParentID(v int64) predicate.Token {
+	return predicate.Token(sql.FieldEQ(FieldParentID, v))
+}
+
 // Role applies equality check predicate on the "role" field. It's identical to RoleEQ.
 func Role(v string) predicate.Token {
 	return predicate.Token(sql.FieldEQ(FieldRole, v))
@@ -350,6 +355,56 @@ func HintEqualFold(v string) predicate.Token {
 // HintContainsFold applies the ContainsFold predicate on the "hint" field.
 func HintContainsFold(v string) predicate.Token {
 	return predicate.Token(sql.FieldContainsFold(FieldHint, v))
+}
+
+// ParentIDEQ applies the EQ predicate on the "parent_id" field.
+func ParentIDEQ(v int64) predicate.Token {
+	return predicate.Token(sql.FieldEQ(FieldParentID, v))
+}
+
+// ParentIDNEQ applies the NEQ predicate on the "parent_id" field.
+func ParentIDNEQ(v int64) predicate.Token {
+	return predicate.Token(sql.FieldNEQ(FieldParentID, v))
+}
+
+// ParentIDIn applies the In predicate on the "parent_id" field.
+func ParentIDIn(vs ...int64) predicate.Token {
+	return predicate.Token(sql.FieldIn(FieldParentID, vs...))
+}
+
+// ParentIDNotIn applies the NotIn predicate on the "parent_id" field.
+func ParentIDNotIn(vs ...int64) predicate.Token {
+	return predicate.Token(sql.FieldNotIn(FieldParentID, vs...))
+}
+
+// ParentIDGT applies the GT predicate on the "parent_id" field.
+func ParentIDGT(v int64) predicate.Token {
+	return predicate.Token(sql.FieldGT(FieldParentID, v))
+}
+
+// ParentIDGTE applies the GTE predicate on the "parent_id" field.
+func ParentIDGTE(v int64) predicate.Token {
+	return predicate.Token(sql.FieldGTE(FieldParentID, v))
+}
+
+// ParentIDLT applies the LT predicate on the "parent_id" field.
+func ParentIDLT(v int64) predicate.Token {
+	return predicate.Token(sql.FieldLT(FieldParentID, v))
+}
+
+// ParentIDLTE applies the LTE predicate on the "parent_id" field.
+func ParentIDLTE(v int64) predicate.Token {
+	return predicate.Token(sql.FieldLTE(FieldParentID, v))
+}
+
+// ParentIDIsNil applies the IsNil predicate on the "parent_id" field.
+func ParentIDIsNil() predicate.Token {
+	return predicate.Token(sql.FieldIsNull(FieldParentID))
+}
+
+// ParentIDNotNil applies the NotNil predicate on the "parent_id" field.
+func ParentIDNotNil() predicate.Token {
+	return predicate.Token(sql.FieldNotNull(FieldParentID))
 }
 
 // LimitedScopesIsNil applies the IsNil predicate on the "limited_scopes" field.

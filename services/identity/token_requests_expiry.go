@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
-	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -22,7 +22,9 @@ const requestExpiryInterval = 10 * time.Minute
 // TokenRequestsBackground deletes tokens of logins that were confirmed and never picked up.
 func TokenRequestsBackground(st *store.Store) jobs.Work {
 	return jobs.Work{
-		Register: func(workers *river.Workers) { river.AddWorker(workers, &requestExpiryWorker{store: st}) },
+		Register: func(workers *river.Workers) {
+			river.AddWorker(workers, &requestExpiryWorker{store: st, tokens: access.NewTokens(st)})
+		},
 		Periodic: []*river.PeriodicJob{jobs.Every(requestExpiryInterval, requestExpiry{})},
 	}
 }
@@ -38,7 +40,8 @@ func (requestExpiry) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
 
 type requestExpiryWorker struct {
 	river.WorkerDefaults[requestExpiry]
-	store *store.Store
+	store  *store.Store
+	tokens *access.Tokens
 }
 
 // Work deletes what has expired in all deployments. There are few at any time.
@@ -60,14 +63,11 @@ func (w *requestExpiryWorker) expire(ctx context.Context, request *ent.TokenRequ
 		if err != nil || deleted == 0 { // another run was faster
 			return err
 		}
-		row, err := tx.Token.Query().Where(token.ID(request.TokenID), token.RevokedAtIsNil()).Only(ctx)
-		if ent.IsNotFound(err) {
-			return nil
-		}
+		rows, err := w.tokens.Lock(ctx, tx, token.ID(request.TokenID))
 		if err != nil {
 			return err
 		}
-		audit.Change(ctx, auditToken, row.ID, convertToken(row), nil)
-		return tx.Token.UpdateOneID(row.ID).SetRevokedAt(store.Now()).Exec(ctx)
+		_, err = revoke(ctx, tx, w.tokens, rows)
+		return err
 	})
 }

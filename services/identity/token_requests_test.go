@@ -19,6 +19,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
+	"github.com/palisade/palisade/ent/user"
 	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
 	"github.com/palisade/palisade/services/identity"
 	"github.com/palisade/palisade/services/internal/access"
@@ -52,25 +53,31 @@ func (r requester) confirm(t *testing.T, token, key string, want int) string {
 	return r.Body(t, token, http.MethodPost, requestsPath+"/"+key+"/confirm", "{}", want)
 }
 
+// user is the credential of a person who may send results to a deployment.
+func (r requester) user(t *testing.T, tenant apitest.Tenant) string {
+	t.Helper()
+	return r.AddUser(t, tenant, "dev@"+tenant.Slug+".test", access.RoleMember)
+}
+
 // The whole login: nothing yet, confirmed, handed over once, and never again.
 func TestScannerLogin(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		r := requester{server}
-		key := uuid.NewString()
+		key, dev := uuid.NewString(), r.user(t, r.Tenant)
 		if got := r.pickUp(t, key); got != "" {
 			t.Fatal("a token before anybody confirmed")
 		}
 		today := time.Now().UTC().Format(time.DateOnly)
-		body := r.confirm(t, r.Token, key, 200)
+		body := r.confirm(t, dev, key, 200)
 		if !strings.Contains(body, today) { // midnight was between
 			today = time.Now().UTC().Format(time.DateOnly)
 		}
 		if want := `{"deployment_name":"Acme Corp","token_name":"scanner login ` + today + `","expires_in":600}`; body != want {
 			t.Errorf("confirmed: %s, want %s", body, want)
 		}
-		has(t, r.confirm(t, r.Token, key, 409), "confirmed already")
-		has(t, r.confirm(t, r.AddTenant(t, "rival").Token, key, 409), "confirmed already")
+		has(t, r.confirm(t, dev, key, 409), "confirmed already")
+		has(t, r.confirm(t, r.user(t, r.AddTenant(t, "rival")), key, 409), "confirmed already")
 
 		value := r.pickUp(t, strings.ToUpper(key))
 		if value == "" {
@@ -132,24 +139,45 @@ func TestScannerLoginRefusals(t *testing.T) {
 			}
 		}
 		key := uuid.NewString()
-		r.confirm(t, r.Token, "1234", 400)
+		r.confirm(t, r.user(t, r.Tenant), "1234", 400)
 		if body := r.confirm(t, "", key, 401); body != `{"error":"Not authorized"}` {
 			t.Errorf("without a credential: %s", body)
 		}
-		r.confirm(t, r.AddToken(t, r.Tenant, access.TokenSpec{Role: access.RoleReadOnly}), key, 403)
-		webOnly := r.AddToken(t, r.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeWebAPI}})
-		has(t, r.confirm(t, webOnly, key, 403), "must have the scope agent")
+		r.confirm(t, r.AddUser(t, r.Tenant, "reader@acme.test", access.RoleReadOnly), key, 403)
 		r.confirm(t, r.AddUser(t, r.Tenant, "stranger@acme.test", ""), key, 404)
+		// No API token makes another one for a scanner, whatever it may do: the copy would outlive it.
+		for _, scopes := range [][]access.Scope{{access.ScopeAgent}, {access.ScopeWebAPI}, access.Scopes} {
+			has(t, r.confirm(t, r.AddToken(t, r.Tenant, access.TokenSpec{Scopes: scopes}), key, 403), "only a user's JSON Web Token")
+		}
 		if r.pickUp(t, key) != "" || r.Store.Reader.TokenRequest.Query().CountX(r.System(t)) != 0 {
 			t.Error("a refusal left something")
 		}
-		// The scanner's token lives no longer than that of who confirms.
-		end := time.Now().Add(time.Hour).Truncate(time.Second)
-		r.confirm(t, r.AddToken(t, r.Tenant, access.TokenSpec{ExpiresAt: end, Scopes: []access.Scope{access.ScopeAgent}, Role: access.RoleMember}), key, 200)
-		row := r.Store.Reader.Token.Query().Where(token.NameHasPrefix("scanner login")).OnlyX(r.System(t))
-		if row.ExpiresAt == nil || *row.ExpiresAt != store.Micros(end) {
-			t.Errorf("it expires %v, want %v", row.ExpiresAt, end)
+	})
+}
+
+// Who belongs to several deployments says to which the scanner's results go; that of others does not exist.
+func TestScannerLoginOfSeveralDeployments(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
+		r, key := requester{server}, uuid.NewString()
+		second, foreign := r.AddTenant(t, "second"), r.AddTenant(t, "foreign")
+		dev := r.user(t, r.Tenant)
+		err := r.Store.Write(r.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			id := tx.User.Query().Where(user.Email("dev@acme.test")).OnlyIDX(ctx)
+			return tx.Membership.Create().SetDeploymentID(second.DeploymentID).SetUserID(id).SetRole(string(access.RoleMember)).SetCreatedAt(store.Now()).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
+		confirm := func(slug string, want int) string {
+			t.Helper()
+			return r.Body(t, dev, http.MethodPost, requestsPath+"/confirm", fmt.Sprintf(`{"token_request_key":%q,"deployment_slug":%q}`, key, slug), want)
+		}
+		has(t, confirm("", 400), "belongs to 2 deployments", "deployment_slug")
+		confirm(foreign.Slug, 404)
+		confirm(second.Slug, 200)
+		value := r.pickUp(t, key)
+		has(t, r.Body(t, value, http.MethodGet, "/api/agent/deployments/current", "", 200), fmt.Sprintf(`"id":%d,`, second.DeploymentID))
 	})
 }
 
@@ -158,8 +186,9 @@ func TestScannerLoginExpires(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		r, late, intime := requester{server}, uuid.NewString(), uuid.NewString()
-		r.confirm(t, r.Token, late, 200)
-		r.confirm(t, r.Token, intime, 200)
+		dev := r.user(t, r.Tenant)
+		r.confirm(t, dev, late, 200)
+		r.confirm(t, dev, intime, 200)
 		hash := sha256.Sum256([]byte(late))
 		db := r.Store.Pools()["writer"]
 		if db == nil {
@@ -201,7 +230,7 @@ func affected(t *testing.T, result sql.Result, err error) int64 {
 func TestScannerLoginOfDeletedToken(t *testing.T) {
 	server := apitest.Start(t, nil)
 	r, key := requester{server}, uuid.NewString()
-	r.confirm(t, r.Token, key, 200)
+	r.confirm(t, r.user(t, r.Tenant), key, 200)
 	err := r.Store.Write(r.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Token.Update().Where(token.NameHasPrefix("scanner login")).SetRevokedAt(store.Now()).Exec(ctx)
 	})
@@ -218,9 +247,10 @@ func TestScannerLoginRace(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		r := requester{server}
+		dev := r.user(t, r.Tenant)
 		for range 5 {
 			key := uuid.NewString()
-			r.confirm(t, r.Token, key, 200)
+			r.confirm(t, dev, key, 200)
 			var wait sync.WaitGroup
 			got := make([]string, 8)
 			for i := range got {
@@ -239,7 +269,7 @@ func TestScannerLoginKeepsNothingInClear(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		r, key := requester{server}, uuid.NewString()
-		r.confirm(t, r.Token, key, 200)
+		r.confirm(t, r.user(t, r.Tenant), key, 200)
 		row := r.Store.Reader.TokenRequest.Query().OnlyX(r.System(t))
 		value := r.pickUp(t, key)
 		for _, secret := range []string{value, key} {

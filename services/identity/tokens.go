@@ -23,8 +23,6 @@ const (
 	auditToken = "token"
 	// defaultTokens is how many tokens a page has when the caller does not say.
 	defaultTokens = 100
-	// deletedAtOnce keeps an IN list below the bind variables that databases allow.
-	deletedAtOnce = 1000
 )
 
 // Tokens is the service group "tokens".
@@ -111,17 +109,18 @@ func (s *Tokens) ListTokens(ctx context.Context, r *identityv1.ListTokensRequest
 	return response, nil
 }
 
-// DeleteToken deletes one token, which may be the caller's own.
+// DeleteToken deletes one token, which may be the caller's own, and those that were made by it.
 func (s *Tokens) DeleteToken(ctx context.Context, r *identityv1.DeleteTokenRequest) (*identityv1.DeleteTokenResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		rows, err := s.lock(ctx, tx, func(q *ent.TokenQuery) { q.Where(token.ID(r.GetTokenId())) })
+		rows, err := s.tokens.Lock(ctx, tx, token.ID(r.GetTokenId()))
 		if err == nil && len(rows) == 0 {
 			err = apierr.NotFound("token %d not found", r.GetTokenId())
 		}
 		if err != nil {
 			return err
 		}
-		return s.revoke(ctx, tx, rows)
+		_, err = revoke(ctx, tx, s.tokens, rows)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -142,15 +141,15 @@ func (s *Tokens) DeleteTokens(ctx context.Context, r *identityv1.DeleteTokensReq
 	}
 	deleted := 0
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		rows, err := s.lock(ctx, tx, func(*ent.TokenQuery) {})
+		rows, err := s.tokens.Lock(ctx, tx)
 		if err != nil {
 			return err
 		}
 		rows = slices.DeleteFunc(rows, func(row *ent.Token) bool {
 			return purposeOf(row) != purpose || role != 0 && filterOf(row) != role
 		})
-		deleted = len(rows)
-		return s.revoke(ctx, tx, rows)
+		deleted, err = revoke(ctx, tx, s.tokens, rows)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -158,30 +157,14 @@ func (s *Tokens) DeleteTokens(ctx context.Context, r *identityv1.DeleteTokensReq
 	return &identityv1.DeleteTokensResponse{DeletedCount: int64(deleted)}, nil
 }
 
-// lock reads tokens that were not deleted, in the order of their ids, so that two calls cannot count the same one.
-func (s *Tokens) lock(ctx context.Context, tx *ent.Tx, narrow func(*ent.TokenQuery)) ([]*ent.Token, error) {
-	query := tx.Token.Query().Where(token.RevokedAtIsNil()).Order(token.ByID())
-	narrow(query)
-	if s.store.Postgres() {
-		query.ForUpdate()
+// revoke ends tokens and those that were made by them, and returns how many. The rows stay: the audit trail and the history
+// of findings name them.
+func revoke(ctx context.Context, tx *ent.Tx, tokens *access.Tokens, rows []*ent.Token) (int, error) {
+	ended, err := tokens.RevokeAll(ctx, tx, rows)
+	for _, row := range ended {
+		audit.Change(ctx, auditToken, row.ID, convertToken(row), nil)
 	}
-	return query.All(ctx)
-}
-
-// revoke ends tokens. The rows stay: the audit trail and the history of findings name them.
-func (s *Tokens) revoke(ctx context.Context, tx *ent.Tx, rows []*ent.Token) error {
-	now := store.Now()
-	for batch := range slices.Chunk(rows, deletedAtOnce) {
-		ids := make([]int64, len(batch))
-		for i, row := range batch {
-			ids[i] = row.ID
-			audit.Change(ctx, auditToken, row.ID, convertToken(row), nil)
-		}
-		if err := tx.Token.Update().Where(token.IDIn(ids...)).SetRevokedAt(now).Exec(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return len(ended), err
 }
 
 // purposeOf sorts a token by its scopes into the purposes of the contract.
@@ -214,6 +197,9 @@ func convertToken(row *ent.Token) *identityv1.Token {
 	}
 	if row.ExpiresAt != nil {
 		out.ExpiresAt = timestamppb.New(store.Time(*row.ExpiresAt))
+	}
+	if row.ParentID != nil {
+		out.ParentId = *row.ParentID
 	}
 	if row.LastUsedAt != nil {
 		out.LastUsedAt = timestamppb.New(store.Time(*row.LastUsedAt))

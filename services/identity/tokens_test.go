@@ -191,12 +191,13 @@ func TestTokensAreNoLadder(t *testing.T) {
 		narrow := s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeWebAPI}, ExpiresAt: time.Now().Add(time.Hour)})
 		soon := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
 		for body, want := range map[string]string{
-			`{"name":"x","role":"ORG_ROLE_ADMIN","scopes":["agent"],"expiresAt":"` + soon + `"}`: "scopes must be among those of the token that makes the call, web-api, got agent",
-			`{"name":"x","role":"ORG_ROLE_ADMIN"}`:                                               "expiresAt must not be after the end of the token that makes the call",
-			`{"name":"x","role":"ORG_ROLE_READONLY","expiresAt":"2999-01-01T00:00:00Z"}`:         "expiresAt must not be after the end of the token that makes the call",
+			`{"name":"x","role":"ORG_ROLE_ADMIN"}`:                                       "expiresAt must not be after the end of the token that makes the call",
+			`{"name":"x","role":"ORG_ROLE_READONLY","expiresAt":"2999-01-01T00:00:00Z"}`: "expiresAt must not be after the end of the token that makes the call",
 		} {
 			has(t, s.Body(t, narrow, http.MethodPost, path, body, 403), want)
 		}
+		// The Web API opens all that any scope opens.
+		s.newToken(t, narrow, `{"name":"scanner","role":"ORG_ROLE_MEMBER","scopes":["agent","workflow-tasks","install-checks"],"expiresAt":"`+soon+`"}`)
 		s.newToken(t, narrow, `{"name":"short","role":"ORG_ROLE_ADMIN","expiresAt":"`+soon+`"}`)
 		jwt := s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleAdmin)
 		value, _ := s.newToken(t, jwt, `{"name":"of dana","role":"ORG_ROLE_ADMIN","scopes":["web-api","agent"]}`)
@@ -237,8 +238,8 @@ func TestBadTokens(t *testing.T) {
 			`{"name":"` + strings.Repeat("日", 256) + `"}`: "name must have at most 255 characters, got 256",
 			`{"name":"x"}`:                "role must be one of ORG_ROLE_ADMIN",
 			`{"name":"x","role":"owner"}`: "role must be one of ORG_ROLE_ADMIN",
-			`{"name":"x","role":"ORG_ROLE_ADMIN","scopes":["root"]}`:                         "scopes[0] must be one of web-api, agent",
-			`{"name":"x","role":"ORG_ROLE_ADMIN","scopes":["agent"]}`:                        "role must be at most ORG_ROLE_MEMBER for a token whose only scope is agent, got ORG_ROLE_ADMIN",
+			`{"name":"x","role":"ORG_ROLE_ADMIN","scopes":["root"]}`:                         "scopes[0] must be one of web-api, agent, workflow-tasks, install-checks",
+			`{"name":"x","role":"ORG_ROLE_ADMIN","scopes":["agent"]}`:                        "role must be at most ORG_ROLE_MEMBER for a token without the scope web-api, got ORG_ROLE_ADMIN",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","scopes":["agent","agent"]}`:                "scopes",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","limitedScopes":[""]}`:                      "limitedScopes[0] must not be empty",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","expiresAt":"2020-01-01T00:00:00Z"}`:        "expiresAt must be in the future, got 2020-01-01T00:00:00Z",
@@ -278,6 +279,55 @@ func TestRevocationOnEveryNode(t *testing.T) {
 		}
 		s.Body(t, s.Token, http.MethodDelete, path, "", 200)
 		second.Body(t, value, http.MethodGet, projects, "", 401)
+	})
+}
+
+// TestDescendantsOnEveryNode: a token that was made by a token, and what that made, is refused by every node from the
+// deletion of the first on; what a user made is not.
+func TestDescendantsOnEveryNode(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
+		s := requester{server}
+		nodes := []requester{s}
+		if s.Store.Postgres() {
+			nodes = append(nodes, requester{apitest.Start(t, func(c *services.Config) {
+				c.Database, c.KeyFile = s.Config.Database, filepath.Join(s.Config.Data, "palisade.key")
+			})})
+		}
+		const admin = `{"name":"%s","role":"ORG_ROLE_ADMIN"}`
+		jwt := s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleAdmin)
+		first, path := s.newToken(t, jwt, fmt.Sprintf(admin, "first"))
+		second, secondPath := s.newToken(t, first, fmt.Sprintf(admin, "second"))
+		third, _ := s.newToken(t, second, fmt.Sprintf(admin, "third"))
+		apart, _ := s.newToken(t, jwt, fmt.Sprintf(admin, "apart"))
+		id := strings.TrimPrefix(secondPath, tokensPath(s.DeploymentID)+"/")
+		has(t, s.Get(t, tokensPath(s.DeploymentID)), `"parentId":`+id+`}`)
+		s.Body(t, jwt, http.MethodDelete, path, "", 200)
+		for _, node := range nodes {
+			for _, value := range []string{first, second, third} {
+				node.Body(t, value, http.MethodGet, projects, "", 401)
+			}
+			node.Body(t, apart, http.MethodGet, projects, "", 200)
+		}
+		trail := s.Body(t, s.Token, http.MethodGet, fmt.Sprintf("/api/audit/v1/deployments/%d/entries", s.DeploymentID), "", 200)
+		if n := strings.Count(trail, `\"name\":\"third\"`) + strings.Count(trail, `"name":"third"`); n < 2 {
+			t.Errorf("the audit trail shows the creation and the end of a descendant %d times: %s", n, trail)
+		}
+		// By purpose, too: the descendants count.
+		parent, _ := s.newToken(t, jwt, `{"name":"parent","role":"ORG_ROLE_READONLY"}`)
+		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			id := tx.Token.Query().Where(token.Name("parent")).OnlyIDX(ctx)
+			return tx.Token.Create().SetDeploymentID(s.DeploymentID).SetUserID(1).SetName("child").SetHash([]byte("x")).SetHint("xxxx").
+				SetParentID(id).SetScopes([]string{"agent"}).SetRole("ORG_ROLE_MEMBER").SetCreatedAt(store.Now()).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.Body(t, jwt, http.MethodDelete, tokensPath(s.DeploymentID)+"?purpose=TOKEN_PURPOSE_API&roleFilter=TOKEN_ROLE_READ_ONLY", "", 200)
+		if got != `{"deletedCount":2}` {
+			t.Errorf("by purpose: %s", got)
+		}
+		s.Body(t, parent, http.MethodGet, projects, "", 401)
 	})
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // token is the API token of the first deployment, acme.
-const token = "sgp_nodesnodesnodesnodesnodesnodesnodesnodes"
+const token = "sgp_nodes4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa5TeUo1W"
 
 // patience is how long anything may take on a busy machine.
 const patience = 5 * time.Minute

@@ -28,7 +28,7 @@ const (
 	fullRun        = 5000
 )
 
-const crashToken = "sgp_crashcrashcrashcrashcrashcrashcrashcrash"
+const crashToken = "sgp_crash4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa5TeUo1W"
 
 // process is a server in a process of its own, which can be killed.
 type process struct {

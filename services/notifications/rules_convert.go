@@ -33,6 +33,9 @@ func (s *NotificationRules) check(ctx context.Context, tx *ent.Tx, in *notificat
 		}
 	}
 	out.config, out.secrets = splitConfig(out.channel, in.GetConfig(), kept)
+	if err := moveURL(out, in.GetConfig()[keyURL], old, kept); err != nil {
+		return nil, err
+	}
 	full := map[string]string{}
 	for _, part := range []map[string]string{out.config, out.secrets} {
 		for name, value := range part {
@@ -125,7 +128,7 @@ func (s *NotificationRules) convertOne(ctx context.Context, db *ent.Client, row 
 // convert makes the answer, which has no credential in it.
 func (s *NotificationRules) convert(row *ent.NotificationRule, hooks map[int64]*ent.NotificationWebhook) *notificationsv1.NotificationRule {
 	out := &notificationsv1.NotificationRule{
-		Id: row.ID, Channel: row.Channel, Config: row.Config, IsEnabled: row.IsEnabled, Name: row.Name, PolicySlugs: row.PolicySlugs,
+		Id: row.ID, Channel: row.Channel, Config: s.shownConfig(row), IsEnabled: row.IsEnabled, Name: row.Name, PolicySlugs: row.PolicySlugs,
 		UseNetworkBroker: row.UseNetworkBroker, SendScanCompletion: row.SendScanCompletion,
 	}
 	if _, err := s.senders.open(row, hooks); err != nil {

@@ -60,7 +60,11 @@ func (s *Senders) open(row *ent.NotificationRule, webhooks map[int64]*ent.Notifi
 }
 
 func (s *Senders) toWebhook(hook *ent.NotificationWebhook) (channel.Sender, error) {
-	config := map[string]string{"url": hook.URL}
+	url, err := s.urlOf(hook)
+	if err != nil {
+		return nil, errBroken
+	}
+	config := map[string]string{keyURL: url}
 	if len(hook.Secret) > 0 {
 		value, err := s.keyring.Unseal(hook.Secret, webhookSecretOf(hook.ID))
 		if err != nil {

@@ -38,10 +38,24 @@ func (s *NotificationWebhooks) CreateNotificationWebhook(ctx context.Context, r 
 			return err
 		}
 		now := store.Now()
-		row, err := tx.NotificationWebhook.Create().SetName(r.GetName()).SetURL(r.GetUrl()).SetUseNetworkBroker(r.GetUseNetworkBroker()).
+		whole, err := wholeURL("url", r.GetUrl(), "")
+		if err != nil {
+			return err
+		}
+		shown, _ := channel.MaskURL(whole)
+		row, err := tx.NotificationWebhook.Create().SetName(r.GetName()).SetURL(shown).SetUseNetworkBroker(r.GetUseNetworkBroker()).
 			SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
 		if err != nil {
 			return webhookConflict(err, r.GetName())
+		}
+		if shown != whole {
+			_, sealed, err := s.senders.sealURL(row.ID, whole)
+			if err != nil {
+				return err
+			}
+			if row, err = row.Update().SetSealedURL(sealed).Save(ctx); err != nil {
+				return err
+			}
 		}
 		if r.GetWebhookSecret() != "" {
 			sealed, err := s.keyring.Seal([]byte(r.GetWebhookSecret()), webhookSecretOf(row.ID))
@@ -114,7 +128,10 @@ func (s *NotificationWebhooks) UpdateNotificationWebhook(ctx context.Context, r 
 		if err := requireFreeName(ctx, tx, r.GetName(), before.ID); err != nil {
 			return err
 		}
-		update := before.Update().SetName(r.GetName()).SetURL(r.GetUrl()).SetUseNetworkBroker(r.GetUseNetworkBroker()).SetUpdatedAt(store.Now())
+		update := before.Update().SetName(r.GetName()).SetUseNetworkBroker(r.GetUseNetworkBroker()).SetUpdatedAt(store.Now())
+		if err := s.setURL(update, before, r.GetUrl()); err != nil {
+			return err
+		}
 		switch {
 		case r.GetRemoveSecret():
 			update.ClearSecret()
@@ -147,6 +164,29 @@ func (s *NotificationWebhooks) TestNotificationWebhook(ctx context.Context, r *n
 	}
 	failure := s.senders.test(ctx, func() (channel.Sender, error) { return s.senders.toWebhook(row) })
 	return &notificationsv1.TestNotificationWebhookResponse{Success: failure == "", ErrorDetail: failure}, nil
+}
+
+// setURL stores the URL of a webhook; the one that is shown for a sealed one keeps that.
+func (s *NotificationWebhooks) setURL(update *ent.NotificationWebhookUpdateOne, before *ent.NotificationWebhook, given string) error {
+	stored, err := s.senders.urlOf(before)
+	if err != nil {
+		stored = "" // it is lost; the caller can set it again
+	}
+	whole, err := wholeURL("url", given, stored)
+	if err != nil {
+		return err
+	}
+	shown, sealed, err := s.senders.sealURL(before.ID, whole)
+	if err != nil {
+		return err
+	}
+	update.SetURL(shown)
+	if sealed == nil {
+		update.ClearSealedURL()
+	} else {
+		update.SetSealedURL(sealed)
+	}
+	return nil
 }
 
 func findWebhook(ctx context.Context, db *ent.Client, id int64) (*ent.NotificationWebhook, error) {
@@ -185,8 +225,9 @@ func nameTaken(name string) error {
 func webhookSecretOf(id int64) []byte { return fmt.Appendf(nil, "notification_webhooks.secret/%d", id) }
 
 func convertWebhook(row *ent.NotificationWebhook) *notificationsv1.NotificationWebhook {
+	shown, _ := channel.MaskURL(row.URL) // of a version that sealed none
 	return &notificationsv1.NotificationWebhook{
-		Id: row.ID, Name: row.Name, Url: row.URL, HasSecret: len(row.Secret) > 0, UseNetworkBroker: row.UseNetworkBroker,
+		Id: row.ID, Name: row.Name, Url: shown, HasSecret: len(row.Secret) > 0, UseNetworkBroker: row.UseNetworkBroker,
 	}
 }
 

@@ -154,8 +154,8 @@ func TestPublishRefuses(t *testing.T) {
 			{"no rules", s.Token, `{"visibility":"org_private","definition":{"rules":[]}}`, 400, "rules is an empty list"},
 			{"two rules", s.Token, strings.Replace(good, `{"rules":[`, `{"rules":[{"id":"a","languages":["go"],"severity":"LOW","message":"m","pattern":"x"},`, 1), 400, "definition must have one rule, got 2"},
 			{"member", s.AddToken(t, s.Tenant, access.TokenSpec{Name: "member", Role: access.RoleMember}), good, 403, "ORG_ROLE_MEMBER may not do this"},
-			{"agent of an administrator", s.AddToken(t, s.Tenant, access.TokenSpec{Name: "ci", Scopes: []access.Scope{access.ScopeAgent}}), good, 403, "it takes one with the scope web-api"},
-			{"agent", s.AddToken(t, s.Tenant, access.TokenSpec{Name: "ci2", Role: access.RoleMember, Scopes: []access.Scope{access.ScopeAgent}}), good, 403, "ORG_ROLE_MEMBER may not do this"},
+			{"agent of an administrator", s.AddToken(t, s.Tenant, access.TokenSpec{Name: "ci", Scopes: []access.Scope{access.ScopeAgent}}), good, 404, "not found"},
+			{"agent", s.AddToken(t, s.Tenant, access.TokenSpec{Name: "ci2", Role: access.RoleMember, Scopes: []access.Scope{access.ScopeAgent}}), good, 404, "not found"},
 			{"read-only", s.AddToken(t, s.Tenant, access.TokenSpec{Name: "reader", Role: access.RoleReadOnly}), good, 403, "ORG_ROLE_READONLY may not do this"},
 		} {
 			answer := c.Body(t, test.token, "POST", target, test.body, test.status)

@@ -22,7 +22,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-const crashToken = "sgp_crashcrashcrashcrashcrashcrashcrashcrash"
+const crashToken = "sgp_crash4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa5TeUo1W"
 
 // everyStep has every type of step; its work is calls to a receiver.
 const everyStep = `

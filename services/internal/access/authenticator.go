@@ -99,7 +99,7 @@ func (a *Authenticator) webToken(ctx context.Context, raw string) (*Principal, e
 		if err != nil {
 			return nil, err
 		}
-		return found(findUser(ctx, a.st, user.ID(id)))
+		return found(findUser(ctx, a.st, user.And(user.ID(id), signedBy(keyID))))
 	case a.oidc != nil && unverified.Issuer == a.oidc.issuer:
 		return a.oidc.authenticate(ctx, raw, keyID)
 	default:

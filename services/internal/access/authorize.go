@@ -42,7 +42,7 @@ func OnlyGrant(p *Principal) (*Grant, error) {
 	case len(p.Grants) == 0:
 		return nil, errNoDeployment()
 	case len(p.Grants) > 1:
-		return nil, apierr.FailedPrecondition("the credential belongs to %d deployments: use an API token, which belongs to one", len(p.Grants))
+		return nil, apierr.FailedPrecondition("the credential belongs to %d deployments: name one in deployment_slug where the request has it, else use an API token, which belongs to one", len(p.Grants))
 	}
 	return &p.Grants[0], nil
 }
@@ -51,7 +51,7 @@ func OnlyGrant(p *Principal) (*Grant, error) {
 // without a credential, grant for requests outside a deployment.
 //
 // Errors: UNAUTHENTICATED without a principal; SCHEME_NOT_ACCEPTED for a kind of credential that the rule does not
-// list; NOT_FOUND, not 403, for an API token that lacks the Web API permission (contract facts, 2.1) and without a
+// list; NOT_FOUND, not 403, for an API token that lacks the Web API permission (contract facts, 2.1), and without a
 // grant where one is needed; PERMISSION_DENIED for the wrong role.
 func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 	permission := rule.GetPermission()
@@ -65,7 +65,7 @@ func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 		return errScheme(rule)
 	}
 	if p.Kind == KindToken && !tokenReaches(p, rule) {
-		return apierr.NotFound("not found")
+		return errScope(rule)
 	}
 	if permission == optionsv1.Permission_PERMISSION_AUTHENTICATED || permission == optionsv1.Permission_PERMISSION_JOIN {
 		return nil
@@ -83,14 +83,18 @@ func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 	}
 }
 
-// tokenReaches applies the scopes of an API token: the Web API permission without limited scopes opens everything, the
-// agent scope opens uploads and the protocol of scanners.
+// tokenReaches applies the scopes of an API token: the Web API permission without limited scopes opens everything, any
+// other scope exactly the RPCs whose rules name it.
 func tokenReaches(p *Principal, rule *optionsv1.MethodRule) bool {
-	if slices.Contains(p.Scopes, ScopeWebAPI) && len(p.LimitedScopes) == 0 {
+	if reachesAll(p) {
 		return true
 	}
-	agents := rule.GetScanner() || rule.GetPermission() == optionsv1.Permission_PERMISSION_UPLOAD
-	return agents && slices.Contains(p.Scopes, ScopeAgent)
+	scope, named := ruleScopes[rule.GetScope()]
+	return named && slices.Contains(p.Scopes, scope)
+}
+
+func reachesAll(p *Principal) bool {
+	return slices.Contains(p.Scopes, ScopeWebAPI) && len(p.LimitedScopes) == 0
 }
 
 func errScheme(rule *optionsv1.MethodRule) error {
@@ -98,6 +102,14 @@ func errScheme(rule *optionsv1.MethodRule) error {
 		return apierr.SchemeNotAccepted("this operation accepts only a user's JSON Web Token")
 	}
 	return apierr.SchemeNotAccepted("this operation accepts only an API token")
+}
+
+// errScope tells an operator which scope a token lacks, where another one than the Web API would do.
+func errScope(rule *optionsv1.MethodRule) error {
+	if scope, named := ruleScopes[rule.GetScope()]; named {
+		return apierr.NotFound("not found: this takes an API token with the scope %s or %s, without limited scopes", scope, ScopeWebAPI)
+	}
+	return apierr.NotFound("not found")
 }
 
 func errNoDeployment() error { return apierr.NotFound("deployment not found") }

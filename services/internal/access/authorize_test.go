@@ -53,12 +53,12 @@ func TestAuthorize(t *testing.T) {
 		"token member":        {tokenWith(RoleMember, nil, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, ok, ok, denied, ok}},
 		"token impersonator":  {tokenWith(RoleImpersonator, nil, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, ok, denied, denied, denied}},
 		"token read-only":     {tokenWith(RoleReadOnly, nil, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, denied, denied, denied, denied}},
-		"agent admin":         {tokenWith(RoleAdmin, nil, ScopeAgent), [7]errorsv1.Reason{ok, notFound, notFound, notFound, ok, notFound, notFound}},
-		"agent read-only":     {tokenWith(RoleReadOnly, nil, ScopeAgent), [7]errorsv1.Reason{ok, notFound, notFound, notFound, denied, notFound, notFound}},
+		"agent admin":         {tokenWith(RoleAdmin, nil, ScopeAgent), [7]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound, notFound}},
+		"agent read-only":     {tokenWith(RoleReadOnly, nil, ScopeAgent), [7]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound, notFound}},
 		"token of both":       {tokenWith(RoleAdmin, nil, ScopeAgent, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, ok, ok, ok, ok}},
 		"token without scope": {tokenWith(RoleAdmin, nil), [7]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound, notFound}},
 		"limited token":       {tokenWith(RoleAdmin, limited, ScopeWebAPI), [7]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound, notFound}},
-		"limited agent":       {tokenWith(RoleAdmin, limited, ScopeWebAPI, ScopeAgent), [7]errorsv1.Reason{ok, notFound, notFound, notFound, ok, notFound, notFound}},
+		"limited agent":       {tokenWith(RoleAdmin, limited, ScopeWebAPI, ScopeAgent), [7]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound, notFound}},
 	} {
 		for i, permission := range permissions {
 			t.Run(fmt.Sprintf("%s/%v", name, permission), func(t *testing.T) {
@@ -72,6 +72,28 @@ func TestAuthorize(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestAuthorizeScopes: a scope opens the rules that name it, to the roles that these allow, and nothing else.
+func TestAuthorizeScopes(t *testing.T) {
+	for named, scope := range ruleScopes {
+		for _, has := range Scopes {
+			rule := &optionsv1.MethodRule{Permission: upload, Schemes: []optionsv1.Scheme{optionsv1.Scheme_SCHEME_WEB_TOKEN}, Scope: named}
+			want := notFound
+			if has == scope || has == ScopeWebAPI {
+				want = ok
+			}
+			token := tokenWith(RoleMember, nil, has)
+			if got := apierr.ReasonOf(Authorize(rule, token, &token.Grants[0])); got != want {
+				t.Errorf("a rule of %v, a token with %s: got %v, want %v", named, has, got, want)
+			}
+		}
+		reader := tokenWith(RoleReadOnly, nil, scope)
+		rule := &optionsv1.MethodRule{Permission: upload, Schemes: []optionsv1.Scheme{optionsv1.Scheme_SCHEME_WEB_TOKEN}, Scope: named}
+		assertReason(t, Authorize(rule, reader, &reader.Grants[0]), denied)
+		limited := tokenWith(RoleAdmin, []string{"sms"}, ScopeWebAPI)
+		assertReason(t, Authorize(rule, limited, &limited.Grants[0]), notFound)
 	}
 }
 

@@ -110,7 +110,7 @@ func TestTokenValues(t *testing.T) {
 
 func TestCheckTokenValue(t *testing.T) {
 	for _, good := range []string{
-		"sgp_" + strings.Repeat("a", 20), "sgp_" + strings.Repeat("a", 40), strings.Repeat("0f", 32), strings.Repeat("x.", 20), strings.Repeat("!", minGivenToken),
+		"sgp_0123456789abcdef", "sgp_" + strings.Repeat("0123456789abcdef", 3), "correct-horse-battery-staple", strings.Repeat("a1.b2!c3-", 3),
 	} {
 		if err := CheckTokenValue(good); err != nil {
 			t.Errorf("%q: %v", good, err)
@@ -118,7 +118,8 @@ func TestCheckTokenValue(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"", "changeme", "sgp_" + strings.Repeat("a", 15), strings.Repeat("x", minGivenToken-1), strings.Repeat("x", maxGivenToken+1),
-		strings.Repeat("x", 40) + "\n", strings.Repeat("x ", 20), strings.Repeat("\u00fc", 30), strings.Repeat("x", 20) + "." + strings.Repeat("y", 20) + ".z",
+		"sgp_" + strings.Repeat("a", 40), strings.Repeat("0f", 32), strings.Repeat("passw0rd", 4), "sgp_" + strings.Repeat("changeme", 5),
+		"sgp_testtokentesttokentest", strings.Repeat("!", minGivenToken), strings.Repeat("x", 40) + "\n", strings.Repeat("x ", 20), strings.Repeat("\u00fc", 30), strings.Repeat("x", 20) + "." + strings.Repeat("y", 20) + ".z",
 	} {
 		err := CheckTokenValue(bad)
 		if err == nil || (bad != "" && strings.Contains(err.Error(), bad)) {

@@ -50,7 +50,7 @@ type FirstStart struct {
 	TokenHint string
 }
 
-// Bootstrap gives an empty store its first deployment, an administrator and an API token with all scopes. It returns
+// Bootstrap gives an empty store its first deployment, an administrator and an API token that can do everything. It returns
 // nil when the store has a deployment already. Nodes that start at once on one store create one set, and one of them
 // returns it. Errors: INVALID_ARGUMENT naming the option, whether or not the store is empty.
 func Bootstrap(ctx context.Context, st *store.Store, o BootstrapOptions) (*FirstStart, error) {
@@ -141,7 +141,7 @@ func createFirst(ctx context.Context, tx *ent.Tx, o BootstrapOptions) (*FirstSta
 		value = newTokenValue()
 		first.TokenValue = value
 	}
-	spec := TokenSpec{DeploymentID: d.ID, UserID: admin.ID, Name: "bootstrap", Scopes: Scopes, Role: RoleAdmin}
+	spec := TokenSpec{DeploymentID: d.ID, UserID: admin.ID, Name: "bootstrap", Scopes: []Scope{ScopeWebAPI, ScopeAgent}, Role: RoleAdmin}
 	row, err := insertToken(ctx, tx, spec, value, now)
 	if err != nil {
 		return nil, err

@@ -212,7 +212,7 @@ func TestRotation(t *testing.T) {
 		}
 
 		a.clock.advance(2 * reloadInterval)
-		keyID, err := a.issuer.Rotate(t.Context())
+		keyID, err := a.issuer.Rotate(t.Context(), false)
 		if err != nil || keyID == oldKey.id {
 			t.Fatalf("rotated to %q, %v", keyID, err)
 		}
@@ -244,7 +244,7 @@ func TestRotation(t *testing.T) {
 		p, err := b.login(t, raw)
 		assertBadCredential(t, p, err)
 
-		if _, err := b.issuer.Rotate(t.Context()); err != nil {
+		if _, err := b.issuer.Rotate(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
 		if got := st.Reader.SigningKey.Query().CountX(tenant.System(t.Context())); got != 2 {
@@ -268,7 +268,7 @@ func TestUnknownKeyIDsReadTheStoreOnceASecond(t *testing.T) {
 	if find("x") != nil {
 		t.Fatal("found a key that nobody has")
 	}
-	keyID, err := s.issuer.Rotate(t.Context())
+	keyID, err := s.issuer.Rotate(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,6 +279,39 @@ func TestUnknownKeyIDsReadTheStoreOnceASecond(t *testing.T) {
 	if find(keyID) == nil {
 		t.Error("the new key is not seen after the interval")
 	}
+}
+
+// TestRevokedKeys: after a rotation that revokes, no node takes a token of an older key, although the public keys are in
+// the memory of each; what was minted since is good.
+func TestRevokedKeys(t *testing.T) {
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		a := newServer(t, st)
+		b := newNode(t, st, a.issuer.key, a.clock)
+		rotate := func(revoke bool) {
+			t.Helper()
+			if _, err := a.issuer.Rotate(t.Context(), revoke); err != nil {
+				t.Fatal(err)
+			}
+		}
+		old := a.mint(t, time.Hour)
+		rotate(false)
+		a.mustLogin(t, old)
+		b.mustLogin(t, old)
+		rotate(true)
+		for _, node := range []*server{a, b} {
+			p, err := node.login(t, old)
+			assertBadCredential(t, p, err)
+		}
+		fresh := a.mint(t, time.Hour)
+		a.clock.advance(reloadInterval)
+		a.mustLogin(t, fresh)
+		b.mustLogin(t, fresh)
+		p, err := b.login(t, old)
+		assertBadCredential(t, p, err)
+		if n := len(jwksOf(t, b.issuer).Keys); n != 1 {
+			t.Errorf("%d keys are published, want the new one", n)
+		}
+	})
 }
 
 func TestEnsureKeyAtOnceMakesOne(t *testing.T) {

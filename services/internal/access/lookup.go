@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/signingkey"
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/token"
@@ -103,6 +104,15 @@ type userRow struct {
 	Role           stdsql.NullString `sql:"role"`
 	Slug           stdsql.NullString `sql:"slug"`
 	DeploymentName stdsql.NullString `sql:"deployment_name"`
+}
+
+// signedBy is the condition that the server still has the key with this id. Every node keeps public keys in memory for a
+// while: this makes a key that was revoked useless at once, without another query.
+func signedBy(keyID string) predicate.User {
+	return func(s *sql.Selector) {
+		k := sql.Table(signingkey.Table)
+		s.Where(sql.Exists(sql.Select(k.C(signingkey.FieldID)).From(k).Where(sql.EQ(k.C(signingkey.FieldKid), keyID))))
+	}
 }
 
 // findUser returns the user whom the predicate picks with all his memberships, in one query, and nil when there is

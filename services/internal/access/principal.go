@@ -49,12 +49,21 @@ type Scope string
 
 // The scopes of API tokens. The contract calls the first the Web API permission.
 const (
-	ScopeWebAPI Scope = "web-api"
-	ScopeAgent  Scope = "agent"
+	ScopeWebAPI        Scope = "web-api"
+	ScopeAgent         Scope = "agent"
+	ScopeWorkflowTasks Scope = "workflow-tasks"
+	ScopeInstallChecks Scope = "install-checks"
 )
 
 // Scopes lists all scopes.
-var Scopes = []Scope{ScopeWebAPI, ScopeAgent}
+var Scopes = []Scope{ScopeWebAPI, ScopeAgent, ScopeWorkflowTasks, ScopeInstallChecks}
+
+// ruleScopes are the scopes in the words of access rules.
+var ruleScopes = map[optionsv1.TokenScope]Scope{
+	optionsv1.TokenScope_TOKEN_SCOPE_AGENT:          ScopeAgent,
+	optionsv1.TokenScope_TOKEN_SCOPE_WORKFLOW_TASKS: ScopeWorkflowTasks,
+	optionsv1.TokenScope_TOKEN_SCOPE_INSTALL_CHECKS: ScopeInstallChecks,
+}
 
 // Grant is a principal's role in one deployment.
 type Grant struct {

@@ -141,6 +141,9 @@ func checkRule(rule *optionsv1.MethodRule, md protoreflect.MethodDescriptor, dep
 		optionsv1.Maturity_MATURITY_EXPERIMENTAL, optionsv1.Maturity_MATURITY_BETA, optionsv1.Maturity_MATURITY_STABLE,
 	}, rule.GetMaturity()):
 		return fmt.Errorf("rule.maturity is %v: it must be experimental, beta or stable", rule.GetMaturity())
+	case rule.GetScope() != optionsv1.TokenScope_TOKEN_SCOPE_UNSPECIFIED &&
+		(ruleScopes[rule.GetScope()] == "" || !slices.Contains(rule.GetSchemes(), optionsv1.Scheme_SCHEME_WEB_TOKEN)):
+		return fmt.Errorf("rule.scope is %v: it must be a known scope, and the RPC must accept API tokens", rule.GetScope())
 	case public && len(rule.GetSchemes()) > 0:
 		return fmt.Errorf("rule.schemes lists %v, but the RPC is public", rule.GetSchemes())
 	case !public && len(rule.GetSchemes()) == 0:

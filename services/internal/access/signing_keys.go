@@ -64,8 +64,9 @@ func (i *Issuer) makeFirstKey(ctx context.Context) error {
 }
 
 // Rotate makes a new key, which signs from now on, and returns its id. The old ones verify until the tokens that they
-// signed have expired; those retired before that are deleted.
-func (i *Issuer) Rotate(ctx context.Context) (keyID string, err error) {
+// signed have expired; those retired before that are deleted. With revoke all old ones are deleted: the tokens that they
+// signed are refused from the next request on, by every node.
+func (i *Issuer) Rotate(ctx context.Context, revoke bool) (keyID string, err error) {
 	err = i.st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		if err := serialize(ctx, tx, signingKeysLock); err != nil {
 			return err
@@ -75,7 +76,11 @@ func (i *Issuer) Rotate(ctx context.Context) (keyID string, err error) {
 		if err != nil {
 			return err
 		}
-		_, err = tx.SigningKey.Delete().Where(signingkey.RetiredAtLT(store.Micros(now.Add(-retention)))).Exec(ctx)
+		old := tx.SigningKey.Delete()
+		if !revoke {
+			old.Where(signingkey.RetiredAtLT(store.Micros(now.Add(-retention))))
+		}
+		_, err = old.Exec(ctx)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
+	"strings"
 )
 
 const (
@@ -15,6 +16,9 @@ const (
 
 	minGivenToken = 20 // random alphanumerics hold 119 bits
 	maxGivenToken = 256
+	// Random values of that length have many more different characters, and nothing in them comes again and again.
+	minDistinct = 8
+	maxRepeated = 8
 )
 
 // newTokenValue makes the value of an API token: sgp_ and 43 random alphanumerics.
@@ -46,7 +50,8 @@ func hashToken(value string) []byte {
 func tokenHint(value string) string { return value[max(0, len(value)-4):] }
 
 // CheckTokenValue says whether a value that the operator chose (PALISADE_BOOTSTRAP_TOKEN) can be a token: 20 to 256
-// visible ASCII characters that could not be mistaken for a JSON Web Token. The error never quotes the value.
+// visible ASCII characters that are not trivial to guess and could not be mistaken for a JSON Web Token. The error never
+// quotes the value.
 func CheckTokenValue(value string) error {
 	switch {
 	case len(value) < minGivenToken || len(value) > maxGivenToken:
@@ -56,7 +61,29 @@ func CheckTokenValue(value string) error {
 		return fmt.Errorf("the bootstrap token may contain only visible ASCII characters (no spaces, no line breaks)")
 	case kindOf(value) != opaqueToken:
 		return fmt.Errorf("the bootstrap token must not have the form of a JSON Web Token (three parts with dots between them)")
+	case isRepetitive(strings.TrimPrefix(value, tokenPrefix)):
+		return fmt.Errorf("the bootstrap token is too easy to guess: it must have at least %d different characters after %s, and not repeat one piece of up to %d. "+
+			"Take a random one, for example: echo %s$(openssl rand -hex 32). Only the first start reads it: a server that has a deployment already starts without it, "+
+			"but its old token is still valid (palisade token list, palisade token revoke)", minDistinct, tokenPrefix, maxRepeated, tokenPrefix)
 	default:
 		return nil
 	}
+}
+
+// isRepetitive reports values such as aaaaaaaa and passw0rdpassw0rd. It measures no entropy: it finds what people type who
+// only want to get past the minimal length.
+func isRepetitive(value string) bool {
+	distinct := map[byte]bool{}
+	for i := range len(value) {
+		distinct[value[i]] = true
+	}
+	if len(distinct) < minDistinct {
+		return true
+	}
+	for period := 1; period <= maxRepeated; period++ {
+		if value[period:] == value[:len(value)-period] {
+			return true
+		}
+	}
+	return false
 }

@@ -43,25 +43,27 @@ type TokenSpec struct {
 	Role          Role
 	// ExpiresAt is zero for a token that does not expire.
 	ExpiresAt time.Time
+	// parentID is the token that makes it; 0 for none.
+	parentID int64
 }
 
-// LeastRole is the least role with which scopes are of use: a token that may upload needs that of a member, one that may
-// use the Web API can read with the lowest of all.
+// LeastRole is the least role with which scopes are of use: with that of the Web API alone a token can read with the lowest of
+// all, the others let it change something.
 func LeastRole(scopes []Scope) Role {
-	if slices.Contains(scopes, ScopeAgent) {
+	if slices.ContainsFunc(scopes, func(s Scope) bool { return s != ScopeWebAPI }) {
 		return RoleMember
 	}
 	return RoleReadOnly
 }
 
-// CheckAgentRole refuses an administrator whose only scope is that of agents: nothing that it opens needs more than the
-// role of a member, and tokens in pipelines are the ones that leak. Errors: INVALID_ARGUMENT.
-func CheckAgentRole(scopes []Scope, role Role) error {
-	if role != RoleAdmin || len(scopes) != 1 || scopes[0] != ScopeAgent {
+// CheckScopeRole refuses an administrator without the scope of the Web API: nothing that the other scopes open needs more than
+// the role of a member, and tokens in pipelines are the ones that leak. Errors: INVALID_ARGUMENT.
+func CheckScopeRole(scopes []Scope, role Role) error {
+	if role != RoleAdmin || slices.Contains(scopes, ScopeWebAPI) {
 		return nil
 	}
-	return apierr.InvalidArgument("role", "role must be at most %s for a token whose only scope is %s, got %s: name a lower role, or add the scope %s",
-		RoleMember, ScopeAgent, role, ScopeWebAPI)
+	return apierr.InvalidArgument("role", "role must be at most %s for a token without the scope %s, got %s: name a lower role, or add that scope",
+		RoleMember, ScopeWebAPI, role)
 }
 
 // DeploymentBySlug finds a deployment for the server's own commands, which act outside the walls between tenants.
@@ -99,9 +101,10 @@ func (t *Tokens) Create(ctx context.Context, spec TokenSpec) (*ent.Token, string
 	return row, value, nil
 }
 
-// CreateAs makes a token for a caller, in the transaction of tx. The token can do no more than he can: spec.Role is at
-// most role, the caller's own in the deployment; and where he uses a token himself, the new one has none but its scopes
-// and expires no later. UserID is set to the caller's. The value is not kept and cannot be shown again.
+// CreateAs makes a token for a caller, in the transaction of tx. The token can do no more than the caller can: spec.Role
+// is at most role, the caller's own in the deployment. One that a token makes has that as its parent: it opens nothing
+// that its parent does not, expires no later, and is revoked with it. UserID is set to the caller's. The value is not kept
+// and cannot be shown again.
 // Errors: INVALID_ARGUMENT naming the field; PERMISSION_DENIED for a token mightier than the caller.
 func (t *Tokens) CreateAs(ctx context.Context, tx *ent.Tx, caller *Principal, role Role, spec TokenSpec) (*ent.Token, string, error) {
 	if err := t.check(spec); err != nil {
@@ -115,10 +118,13 @@ func (t *Tokens) CreateAs(ctx context.Context, tx *ent.Tx, caller *Principal, ro
 			return nil, "", err
 		}
 	}
-	if err := CheckAgentRole(spec.Scopes, spec.Role); err != nil {
+	if err := CheckScopeRole(spec.Scopes, spec.Role); err != nil {
 		return nil, "", err
 	}
-	spec.UserID = caller.UserID
+	spec.UserID, spec.parentID = caller.UserID, 0
+	if caller.Kind == KindToken {
+		spec.parentID = caller.ID
+	}
 	value := newTokenValue()
 	row, err := insertToken(ctx, tx, spec, value, t.now())
 	if err != nil {
@@ -127,48 +133,11 @@ func (t *Tokens) CreateAs(ctx context.Context, tx *ent.Tx, caller *Principal, ro
 	return row, value, nil
 }
 
-// withinToken compares a new token with the one that makes it.
-func (t *Tokens) withinToken(ctx context.Context, tx *ent.Tx, caller *Principal, spec TokenSpec) error {
-	for _, scope := range spec.Scopes {
-		if !slices.Contains(caller.Scopes, scope) {
-			return apierr.PermissionDenied("scopes must be among those of the token that makes the call, %s, got %s", joinWords(caller.Scopes), scope)
-		}
-	}
-	own, err := tx.Token.Query().Where(token.ID(caller.ID)).Only(ctx)
-	switch {
-	case ent.IsNotFound(err) || err == nil && own.RevokedAt != nil:
-		return errBadCredential() // deleted since the call began
-	case err != nil:
-		return err
-	case own.ExpiresAt != nil && (spec.ExpiresAt.IsZero() || store.Micros(spec.ExpiresAt) > *own.ExpiresAt):
-		return apierr.PermissionDenied("expiresAt must not be after the end of the token that makes the call, %s",
-			store.Time(*own.ExpiresAt).Format(time.RFC3339))
-	}
-	return nil
-}
-
 // List returns all tokens of a deployment, the newest first, revoked and expired ones included.
 func (t *Tokens) List(ctx context.Context, deploymentID int64) ([]*ent.Token, error) {
 	return t.st.Reader.Token.Query().
 		Order(token.ByCreatedAt(sql.OrderDesc()), token.ByID(sql.OrderDesc())).
 		All(tenant.NewContext(ctx, deploymentID))
-}
-
-// Revoke ends a token: requests that start after it returns are refused by every node. A token that is revoked already
-// keeps its time. Errors: NOT_FOUND for a token that the deployment does not have.
-func (t *Tokens) Revoke(ctx context.Context, deploymentID, tokenID int64) error {
-	return t.st.Write(tenant.NewContext(ctx, deploymentID), func(ctx context.Context, tx *ent.Tx) error {
-		changed, err := tx.Token.Update().Where(token.ID(tokenID), token.RevokedAtIsNil()).
-			SetRevokedAt(store.Micros(t.now())).Save(ctx)
-		if err != nil || changed > 0 {
-			return err
-		}
-		exists, err := tx.Token.Query().Where(token.ID(tokenID)).Exist(ctx)
-		if err == nil && !exists {
-			return apierr.NotFound("token %d not found", tokenID)
-		}
-		return err
-	})
 }
 
 func (t *Tokens) check(spec TokenSpec) error {
@@ -212,6 +181,9 @@ func insertToken(ctx context.Context, tx *ent.Tx, spec TokenSpec, value string, 
 		SetDeploymentID(spec.DeploymentID).SetUserID(spec.UserID).SetName(spec.Name).
 		SetHash(hashToken(value)).SetHint(tokenHint(value)).
 		SetScopes(scopes).SetRole(string(spec.Role)).SetCreatedAt(store.Micros(now))
+	if spec.parentID != 0 {
+		create.SetParentID(spec.parentID)
+	}
 	if len(spec.LimitedScopes) > 0 {
 		create.SetLimitedScopes(spec.LimitedScopes)
 	}

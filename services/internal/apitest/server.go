@@ -32,7 +32,7 @@ import (
 )
 
 // bootstrapToken is the admin's token of the first deployment.
-const bootstrapToken = "sgp_testtesttesttesttesttesttesttesttesttesttest"
+const bootstrapToken = "sgp_test4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa5TeUo1WiQx"
 
 // Server is a running server with its first deployment, "acme".
 type Server struct {

@@ -10,19 +10,19 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// authenticate finds out who calls. Public RPCs do not look at credentials, so that a stale one cannot fail a probe.
+// authenticate finds out who calls. Public RPCs do not verify credentials, so that a stale one cannot fail a probe.
 func authenticate(d Deps) Link {
 	return check(func(ctx context.Context, c *call) (context.Context, error) {
 		if c.rule == nil {
 			// The rules cover every RPC that is registered; an RPC without one must not run.
 			return nil, apierr.NotImplemented("there is no operation %s", c.method)
 		}
-		if c.rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC {
-			return ctx, nil
-		}
 		header, err := authorization(ctx)
 		if err != nil {
 			return nil, err
+		}
+		if c.rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC {
+			return ctx, nil
 		}
 		c.principal, err = d.Authenticator.Authenticate(ctx, header)
 		if err != nil {

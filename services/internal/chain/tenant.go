@@ -59,13 +59,12 @@ func (t tenants) enter(ctx context.Context, c *call, request proto.Message) (con
 
 // grant finds the deployment that the request names; requests of scanners may name none.
 func (t tenants) grant(c *call, request proto.Message) (*access.Grant, error) {
-	field := t.rules.DeploymentField(c.method)
-	if field == nil && c.rule.GetScanner() {
-		return access.OnlyGrant(c.principal)
-	}
-	slug, id := field.Of(request)
-	if slug == "" && id == 0 && c.unreadable != nil {
+	slug, id := t.rules.DeploymentField(c.method).Of(request)
+	if slug == "" && id == 0 && c.unreadable != nil && t.rules.DeploymentField(c.method) != nil {
 		return nil, c.unreadable // it may have named one
+	}
+	if slug == "" && id == 0 && c.rule.GetScanner() {
+		return access.OnlyGrant(c.principal)
 	}
 	return access.ResolveGrant(c.principal, slug, id)
 }

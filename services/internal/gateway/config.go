@@ -41,6 +41,8 @@ type Config struct {
 	// Timeout is the limit of a request, from its header to the end of its body's processing; UploadTimeout is
 	// that of an upload, and UploadIdleTimeout how long an upload may send nothing.
 	Timeout, UploadTimeout, UploadIdleTimeout time.Duration
+	// HSTS says that callers come by TLS, here or up to a proxy in front: answers then carry Strict-Transport-Security.
+	HSTS bool
 	// UnknownFields, when set, is told how many names of a body the request message of an RPC does not have.
 	UnknownFields func(fullMethod string, count int)
 	// Logger gets panics and errors that no interceptor has seen. Nil is slog.Default.

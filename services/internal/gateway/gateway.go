@@ -59,7 +59,7 @@ func New(config Config) (http.Handler, error) {
 	if err := g.checkReachable(); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	return wrap(http.HandlerFunc(g.dispatch), config.Logger)
+	return wrap(http.HandlerFunc(g.dispatch), config.HSTS, config.Logger)
 }
 
 func (g *gateway) addService(service Service) error {
@@ -178,6 +178,10 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 		if values := r.Header[name]; len(values) > 0 {
 			routed.Header[name] = values[:1]
 		}
+	}
+	// All of them, for the interceptors to refuse more than one: a proxy in front may have judged another than the first.
+	if values := r.Header["Authorization"]; len(values) > 1 {
+		routed.Header["Authorization"] = values
 	}
 	if values := r.Header["If-None-Match"]; len(values) > 1 { // a list, which may be spread over several lines
 		routed.Header["If-None-Match"] = []string{strings.Join(values, ", ")}

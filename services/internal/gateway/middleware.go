@@ -18,7 +18,7 @@ import (
 const requestIDHeader = "X-Request-Id"
 
 // wrap puts the layers around the handler that do not depend on the route.
-func wrap(inner http.Handler, log *slog.Logger) (http.Handler, error) {
+func wrap(inner http.Handler, hsts bool, log *slog.Logger) (http.Handler, error) {
 	compressed, err := gzhttp.NewWrapper(
 		gzhttp.MinSize(gzhttp.DefaultMinSize),
 		gzhttp.CompressionLevel(gzip.BestSpeed), // JSON shrinks tenfold at any level; the rest is CPU
@@ -27,7 +27,7 @@ func wrap(inner http.Handler, log *slog.Logger) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: compression: %w", err)
 	}
-	return withRecovery(withRequestID(withSecurityHeaders(compressed(inner))), log), nil
+	return withRecovery(withRequestID(withSecurityHeaders(compressed(inner), hsts)), log), nil
 }
 
 // withRecovery answers a panic with 500. The router's goroutine is this one; panics of RPC handlers are caught
@@ -118,14 +118,21 @@ func isSaneRequestID(id string) bool {
 	return true
 }
 
-// withSecurityHeaders sets what holds for every answer of an API; a handler that serves a page sets its own.
-func withSecurityHeaders(next http.Handler) http.Handler {
+// strictTransport keeps browsers on https:// for a year. It says nothing about other hosts of the domain, which are not ours.
+const strictTransport = "max-age=31536000"
+
+// withSecurityHeaders sets what holds for every answer of an API; a handler that serves a page sets its own. hsts says that
+// callers come by TLS.
+func withSecurityHeaders(next http.Handler, hsts bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
 		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		header.Set("Referrer-Policy", "no-referrer")
+		if hsts {
+			header.Set("Strict-Transport-Security", strictTransport)
+		}
 		next.ServeHTTP(w, r)
 	})
 }

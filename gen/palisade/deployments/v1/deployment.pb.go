@@ -1306,11 +1306,11 @@ const file_palisade_deployments_v1_deployment_proto_rawDesc = "" +
 	"\x0efeature_action\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\rfeatureAction\x12$\n" +
 	"\bfeedback\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xb8\x17R\bfeedback\"&\n" +
-	"$SendDeploymentToggleFeedbackResponse2\x81\x1d\n" +
+	"$SendDeploymentToggleFeedbackResponse2\x83\x1d\n" +
 	"\x11DeploymentService\x12\xaa\x01\n" +
 	"\x10CreateDeployment\x120.palisade.deployments.v1.CreateDeploymentRequest\x1a1.palisade.deployments.v1.CreateDeploymentResponse\"1\x8a\xb5\x18\f\b\x02\x12\x01\x02\x18\x01 \xc9\x018\x01\x82\xd3\xe4\x93\x02\x1b:\x01*\"\x16/api/agent/deployments\x12\xaa\x01\n" +
-	"\rGetDeployment\x12-.palisade.deployments.v1.GetDeploymentRequest\x1a..palisade.deployments.v1.GetDeploymentResponse\":\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02(\x12&/api/agent/deployments/{deployment_id}\x12\xb8\x01\n" +
-	"\x14GetCurrentDeployment\x124.palisade.deployments.v1.GetCurrentDeploymentRequest\x1a5.palisade.deployments.v1.GetCurrentDeploymentResponse\"3\x8a\xb5\x18\t\b\x02\x12\x01\x01\x18\x01@\x01\x82\xd3\xe4\x93\x02 \x12\x1e/api/agent/deployments/current\x12\xad\x01\n" +
+	"\rGetDeployment\x12-.palisade.deployments.v1.GetDeploymentRequest\x1a..palisade.deployments.v1.GetDeploymentResponse\":\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02(\x12&/api/agent/deployments/{deployment_id}\x12\xba\x01\n" +
+	"\x14GetCurrentDeployment\x124.palisade.deployments.v1.GetCurrentDeploymentRequest\x1a5.palisade.deployments.v1.GetCurrentDeploymentResponse\"5\x8a\xb5\x18\v\b\x02\x12\x01\x01\x18\x01@\x01H\x01\x82\xd3\xe4\x93\x02 \x12\x1e/api/agent/deployments/current\x12\xad\x01\n" +
 	"\x14GetDeploymentByToken\x124.palisade.deployments.v1.GetDeploymentByTokenRequest\x1a5.palisade.deployments.v1.GetDeploymentByTokenResponse\"(\x8a\xb5\x18\a\b\x02\x12\x01\x01\x18\x01\x82\xd3\xe4\x93\x02\x17\x12\x15/api/agent/deployment\x12\xb6\x01\n" +
 	"\x10UpdateDeployment\x120.palisade.deployments.v1.UpdateDeploymentRequest\x1a1.palisade.deployments.v1.UpdateDeploymentResponse\"=\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02+:\x01*2&/api/agent/deployments/{deployment_id}\x12\xef\x01\n" +
 	"\x1eGetDeploymentAuthorizedActions\x12>.palisade.deployments.v1.GetDeploymentAuthorizedActionsRequest\x1a?.palisade.deployments.v1.GetDeploymentAuthorizedActionsResponse\"L\x8a\xb5\x18\a\b\x03\x12\x01\x02\x18\x01\x82\xd3\xe4\x93\x02;\x129/api/agent/deployments/{deployment_id}/authorized_actions\x12\xe9\x01\n" +

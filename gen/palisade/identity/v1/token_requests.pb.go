@@ -121,8 +121,10 @@ type ConfirmTokenRequestRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The scanner's key.
 	TokenRequestKey string `protobuf:"bytes,1,opt,name=token_request_key,proto3" json:"token_request_key,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Slug of the deployment that the scanner sends results to; needed where the user belongs to several.
+	DeploymentSlug string `protobuf:"bytes,2,opt,name=deployment_slug,proto3" json:"deployment_slug,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ConfirmTokenRequestRequest) Reset() {
@@ -158,6 +160,13 @@ func (*ConfirmTokenRequestRequest) Descriptor() ([]byte, []int) {
 func (x *ConfirmTokenRequestRequest) GetTokenRequestKey() string {
 	if x != nil {
 		return x.TokenRequestKey
+	}
+	return ""
+}
+
+func (x *ConfirmTokenRequestRequest) GetDeploymentSlug() string {
+	if x != nil {
+		return x.DeploymentSlug
 	}
 	return ""
 }
@@ -234,9 +243,10 @@ const file_palisade_identity_v1_token_requests_proto_rawDesc = "" +
 	"\x12PickUpTokenRequest\x12:\n" +
 	"\x11token_request_key\x18\x01 \x01(\tB\f\xbaH\x05r\x03\xb0\x01\x01\x98\xb5\x18\x01R\x11token_request_key\"1\n" +
 	"\x13PickUpTokenResponse\x12\x1a\n" +
-	"\x05token\x18\x01 \x01(\tB\x04\x98\xb5\x18\x01R\x05token\"X\n" +
+	"\x05token\x18\x01 \x01(\tB\x04\x98\xb5\x18\x01R\x05token\"\x8b\x01\n" +
 	"\x1aConfirmTokenRequestRequest\x12:\n" +
-	"\x11token_request_key\x18\x01 \x01(\tB\f\xbaH\x05r\x03\xb0\x01\x01\x98\xb5\x18\x01R\x11token_request_key\"\x87\x01\n" +
+	"\x11token_request_key\x18\x01 \x01(\tB\f\xbaH\x05r\x03\xb0\x01\x01\x98\xb5\x18\x01R\x11token_request_key\x121\n" +
+	"\x0fdeployment_slug\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18?R\x0fdeployment_slug\"\x87\x01\n" +
 	"\x1bConfirmTokenRequestResponse\x12(\n" +
 	"\x0fdeployment_name\x18\x01 \x01(\tR\x0fdeployment_name\x12\x1e\n" +
 	"\n" +
@@ -244,11 +254,10 @@ const file_palisade_identity_v1_token_requests_proto_rawDesc = "" +
 	"token_name\x12\x1e\n" +
 	"\n" +
 	"expires_in\x18\x03 \x01(\x05R\n" +
-	"expires_in2\xa3\x03\n" +
+	"expires_in2\xa2\x03\n" +
 	"\x14TokenRequestsService\x12\x93\x01\n" +
-	"\vPickUpToken\x12(.palisade.identity.v1.PickUpTokenRequest\x1a).palisade.identity.v1.PickUpTokenResponse\"/\x8a\xb5\x18\x06\b\x01\x18\x01@\x01\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/api/agent/tokens/requests\x12\xf4\x01\n" +
-	"\x13ConfirmTokenRequest\x120.palisade.identity.v1.ConfirmTokenRequestRequest\x1a1.palisade.identity.v1.ConfirmTokenRequestResponse\"x\x8a\xb5\x18\n" +
-	"\b\x05\x12\x02\x01\x02\x18\x01@\x01\x82\xd3\xe4\x93\x02d:\x01*Z':\x01*\"\"/api/agent/tokens/requests/confirm\"6/api/agent/tokens/requests/{token_request_key}/confirmB\xe2\x01\n" +
+	"\vPickUpToken\x12(.palisade.identity.v1.PickUpTokenRequest\x1a).palisade.identity.v1.PickUpTokenResponse\"/\x8a\xb5\x18\x06\b\x01\x18\x01@\x01\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/api/agent/tokens/requests\x12\xf3\x01\n" +
+	"\x13ConfirmTokenRequest\x120.palisade.identity.v1.ConfirmTokenRequestRequest\x1a1.palisade.identity.v1.ConfirmTokenRequestResponse\"w\x8a\xb5\x18\t\b\x05\x12\x01\x02\x18\x01@\x01\x82\xd3\xe4\x93\x02d:\x01*Z':\x01*\"\"/api/agent/tokens/requests/confirm\"6/api/agent/tokens/requests/{token_request_key}/confirmB\xe2\x01\n" +
 	"\x18com.palisade.identity.v1B\x12TokenRequestsProtoP\x01Z@github.com/palisade/palisade/gen/palisade/identity/v1;identityv1\xa2\x02\x03PIX\xaa\x02\x14Palisade.Identity.V1\xca\x02\x14Palisade\\Identity\\V1\xe2\x02 Palisade\\Identity\\V1\\GPBMetadata\xea\x02\x16Palisade::Identity::V1b\x06proto3"
 
 var (

@@ -29,14 +29,14 @@ const (
 //
 // Service group "token requests": how a scanner on somebody's machine gets a token without anybody copying one. The
 // scanner makes up a key, opens the page /login with it in a browser, and asks for a token with the key until there is
-// one; the page lets whoever may send results confirm the key. Who knows the key gets the token: it is never stored, only
+// one; the page lets a user who may send results confirm the key. Who knows the key gets the token: it is never stored, only
 // its SHA-256, and a confirmed one that is not picked up within 10 minutes is void.
 type TokenRequestsServiceClient interface {
 	// Hands over the token that somebody confirmed the key for, once. Before, afterwards and for any other key: 404.
 	PickUpToken(ctx context.Context, in *PickUpTokenRequest, opts ...grpc.CallOption) (*PickUpTokenResponse, error)
 	// Makes a token for the scanner that has the key: scope agent, named after the day, with no more rights than sending
-	// results takes, and no longer life than the API token that makes it. Its maker needs the scope agent himself where he
-	// uses an API token. A key that waits to be picked up already is refused: 409. The page /login sends the key in the body,
+	// results takes. Only a user confirms, with a JSON Web Token: an API token that could make others for scanners would
+	// survive its own deletion in them. A key that waits to be picked up already is refused: 409. The page /login sends the key in the body,
 	// so that it gets into no log of paths.
 	ConfirmTokenRequest(ctx context.Context, in *ConfirmTokenRequestRequest, opts ...grpc.CallOption) (*ConfirmTokenRequestResponse, error)
 }
@@ -75,14 +75,14 @@ func (c *tokenRequestsServiceClient) ConfirmTokenRequest(ctx context.Context, in
 //
 // Service group "token requests": how a scanner on somebody's machine gets a token without anybody copying one. The
 // scanner makes up a key, opens the page /login with it in a browser, and asks for a token with the key until there is
-// one; the page lets whoever may send results confirm the key. Who knows the key gets the token: it is never stored, only
+// one; the page lets a user who may send results confirm the key. Who knows the key gets the token: it is never stored, only
 // its SHA-256, and a confirmed one that is not picked up within 10 minutes is void.
 type TokenRequestsServiceServer interface {
 	// Hands over the token that somebody confirmed the key for, once. Before, afterwards and for any other key: 404.
 	PickUpToken(context.Context, *PickUpTokenRequest) (*PickUpTokenResponse, error)
 	// Makes a token for the scanner that has the key: scope agent, named after the day, with no more rights than sending
-	// results takes, and no longer life than the API token that makes it. Its maker needs the scope agent himself where he
-	// uses an API token. A key that waits to be picked up already is refused: 409. The page /login sends the key in the body,
+	// results takes. Only a user confirms, with a JSON Web Token: an API token that could make others for scanners would
+	// survive its own deletion in them. A key that waits to be picked up already is refused: 409. The page /login sends the key in the body,
 	// so that it gets into no log of paths.
 	ConfirmTokenRequest(context.Context, *ConfirmTokenRequestRequest) (*ConfirmTokenRequestResponse, error)
 	mustEmbedUnimplementedTokenRequestsServiceServer()

@@ -37,6 +37,8 @@ func (x *ConfirmTokenRequestRequest) AppendJSON(b []byte) []byte {
 	start := len(b)
 	b = append(b, `,"token_request_key":`...)
 	b = jsonappend.String(b, x.TokenRequestKey)
+	b = append(b, `,"deployment_slug":`...)
+	b = jsonappend.String(b, x.DeploymentSlug)
 	return jsonappend.CloseObject(b, start)
 }
 

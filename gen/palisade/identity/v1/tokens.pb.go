@@ -28,7 +28,7 @@ const (
 )
 
 // What a token is for. Ours are for two of these: a token with the scope web-api is an API token, whatever else it may
-// do, and one with nothing but the scope agent is a CLI token.
+// do, and one without is a CLI token.
 type TokenPurpose int32
 
 const (
@@ -44,7 +44,7 @@ const (
 	TokenPurpose_TOKEN_PURPOSE_CLICK_TO_FIX TokenPurpose = 4
 	// Not used here.
 	TokenPurpose_TOKEN_PURPOSE_AI_SCAN TokenPurpose = 5
-	// Sending results from the command line or a build: scope agent only.
+	// Sending results from the command line or a build, and what other machines do: all scopes but web-api.
 	TokenPurpose_TOKEN_PURPOSE_CLI TokenPurpose = 6
 	// The Web API: scope web-api.
 	TokenPurpose_TOKEN_PURPOSE_API TokenPurpose = 7
@@ -171,7 +171,7 @@ type Token struct {
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// The last four characters of the value.
 	Hint string `protobuf:"bytes,3,opt,name=hint,proto3" json:"hint,omitempty"`
-	// What it may be used for: web-api, agent.
+	// What it may be used for: web-api, agent, workflow-tasks, install-checks.
 	Scopes []string `protobuf:"bytes,4,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	// Parts of the API to which it is restricted; with any, the Web API is closed to it.
 	LimitedScopes []string `protobuf:"bytes,5,rep,name=limited_scopes,json=limitedScopes,proto3" json:"limited_scopes,omitempty"`
@@ -186,7 +186,9 @@ type Token struct {
 	// When it expires; absent for never.
 	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	// When it was last used, within a minute; absent for never.
-	LastUsedAt    *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=last_used_at,json=lastUsedAt,proto3" json:"last_used_at,omitempty"`
+	LastUsedAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=last_used_at,json=lastUsedAt,proto3" json:"last_used_at,omitempty"`
+	// Id of the token that made it, with which it is deleted; absent for one that a user or the operator made.
+	ParentId      int64 `protobuf:"varint,12,opt,name=parent_id,json=parentId,proto3" json:"parent_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -298,6 +300,13 @@ func (x *Token) GetLastUsedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Token) GetParentId() int64 {
+	if x != nil {
+		return x.ParentId
+	}
+	return 0
+}
+
 // Request of CreateToken.
 type CreateTokenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -305,7 +314,8 @@ type CreateTokenRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Name for people.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// What it may be used for: web-api, agent or both; web-api when empty.
+	// What it may be used for; web-api when empty. web-api opens everything; agent sends results and fetches rules;
+	// workflow-tasks works on external steps of workflows; install-checks asks the malware firewall.
 	Scopes []string `protobuf:"bytes,3,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	// Parts of the API to which it is restricted; the Web API is then closed to it.
 	LimitedScopes []string `protobuf:"bytes,4,rep,name=limited_scopes,json=limitedScopes,proto3" json:"limited_scopes,omitempty"`
@@ -731,7 +741,7 @@ func (x *DeleteTokensRequest) GetRoleFilter() TokenRole {
 // Response of DeleteTokens.
 type DeleteTokensResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many tokens were deleted.
+	// How many tokens were deleted, with those that were made by them.
 	DeletedCount  int64 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -778,7 +788,7 @@ var File_palisade_identity_v1_tokens_proto protoreflect.FileDescriptor
 
 const file_palisade_identity_v1_tokens_proto_rawDesc = "" +
 	"\n" +
-	"!palisade/identity/v1/tokens.proto\x12\x14palisade.identity.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xab\x03\n" +
+	"!palisade/identity/v1/tokens.proto\x12\x14palisade.identity.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xd2\x03\n" +
 	"\x05Token\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -795,12 +805,13 @@ const file_palisade_identity_v1_tokens_proto_rawDesc = "" +
 	"expires_at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12<\n" +
 	"\flast_used_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"lastUsedAt\"\xed\x02\n" +
+	"lastUsedAt\x12%\n" +
+	"\tparent_id\x18\f \x01(\x03B\b\x92\xb5\x18\x04\b\x01\x10\x01R\bparentId\"\x8d\x03\n" +
 	"\x12CreateTokenRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x1e\n" +
 	"\x04name\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04name\x126\n" +
-	"\x06scopes\x18\x03 \x03(\tB\x1e\xbaH\x1b\x92\x01\x18\x10\x02\x18\x01\"\x12r\x10R\aweb-apiR\x05agentR\x06scopes\x129\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04name\x12V\n" +
+	"\x06scopes\x18\x03 \x03(\tB>\xbaH;\x92\x018\x10\x04\x18\x01\"2r0R\aweb-apiR\x05agentR\x0eworkflow-tasksR\x0einstall-checksR\x06scopes\x129\n" +
 	"\x0elimited_scopes\x18\x04 \x03(\tB\x12\xbaH\x0f\x92\x01\f\x10\x14\x18\x01\"\x06r\x04\x10\x01\x18dR\rlimitedScopes\x12d\n" +
 	"\x04role\x18\x05 \x01(\tBP\xbaHMrKR\x0eORG_ROLE_ADMINR\x0fORG_ROLE_MEMBERR\x15ORG_ROLE_IMPERSONATORR\x11ORG_ROLE_READONLYR\x04role\x129\n" +
 	"\n" +

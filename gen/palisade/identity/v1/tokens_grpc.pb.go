@@ -32,17 +32,17 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Service group "tokens": the API tokens of a deployment. The value of a token is shown once, when it is created. A
-// deleted token is refused from the next request on, by every node. Only the bulk deletion is published by the API that
+// deleted token is refused from the next request on, by every node, and with it all tokens that were made by it. Only the bulk deletion is published by the API that
 // the contract describes.
 type TokensServiceClient interface {
-	// Creates a token. It cannot do more than its creator: an API token gives on only scopes that it has itself, and no
-	// longer life than its own.
+	// Creates a token. It cannot do more than its creator. One that an API token makes names that as its parent: it lives no
+	// longer, and is deleted with it. Tokens that make tokens form chains of at most 8.
 	CreateToken(ctx context.Context, in *CreateTokenRequest, opts ...grpc.CallOption) (*CreateTokenResponse, error)
 	// Lists the tokens that were not deleted, the newest first, expired ones included.
 	ListTokens(ctx context.Context, in *ListTokensRequest, opts ...grpc.CallOption) (*ListTokensResponse, error)
-	// Deletes one token. A token may delete itself: the answer comes, and its next request is refused.
+	// Deletes one token, and all tokens that were made by it, by those, and so on. A token may delete itself: the answer comes, and its next request is refused.
 	DeleteToken(ctx context.Context, in *DeleteTokenRequest, opts ...grpc.CallOption) (*DeleteTokenResponse, error)
-	// Deletes all tokens of a purpose, for API tokens those of one role. The token that makes the call is deleted too when
+	// Deletes all tokens of a purpose, for API tokens those of one role, and all tokens that were made by them. The token that makes the call is deleted too when
 	// it is among them: the answer comes, and its next request is refused.
 	DeleteTokens(ctx context.Context, in *DeleteTokensRequest, opts ...grpc.CallOption) (*DeleteTokensResponse, error)
 }
@@ -100,17 +100,17 @@ func (c *tokensServiceClient) DeleteTokens(ctx context.Context, in *DeleteTokens
 // for forward compatibility.
 //
 // Service group "tokens": the API tokens of a deployment. The value of a token is shown once, when it is created. A
-// deleted token is refused from the next request on, by every node. Only the bulk deletion is published by the API that
+// deleted token is refused from the next request on, by every node, and with it all tokens that were made by it. Only the bulk deletion is published by the API that
 // the contract describes.
 type TokensServiceServer interface {
-	// Creates a token. It cannot do more than its creator: an API token gives on only scopes that it has itself, and no
-	// longer life than its own.
+	// Creates a token. It cannot do more than its creator. One that an API token makes names that as its parent: it lives no
+	// longer, and is deleted with it. Tokens that make tokens form chains of at most 8.
 	CreateToken(context.Context, *CreateTokenRequest) (*CreateTokenResponse, error)
 	// Lists the tokens that were not deleted, the newest first, expired ones included.
 	ListTokens(context.Context, *ListTokensRequest) (*ListTokensResponse, error)
-	// Deletes one token. A token may delete itself: the answer comes, and its next request is refused.
+	// Deletes one token, and all tokens that were made by it, by those, and so on. A token may delete itself: the answer comes, and its next request is refused.
 	DeleteToken(context.Context, *DeleteTokenRequest) (*DeleteTokenResponse, error)
-	// Deletes all tokens of a purpose, for API tokens those of one role. The token that makes the call is deleted too when
+	// Deletes all tokens of a purpose, for API tokens those of one role, and all tokens that were made by them. The token that makes the call is deleted too when
 	// it is among them: the answer comes, and its next request is refused.
 	DeleteTokens(context.Context, *DeleteTokensRequest) (*DeleteTokensResponse, error)
 	mustEmbedUnimplementedTokensServiceServer()

@@ -43,6 +43,10 @@ func (x *Token) AppendJSON(b []byte) []byte {
 		b = append(b, `,"lastUsedAt":`...)
 		b = jsonappend.Timestamp(b, x.LastUsedAt)
 	}
+	if x.ParentId != 0 {
+		b = append(b, `,"parentId":`...)
+		b = jsonappend.Int64(b, x.ParentId)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 

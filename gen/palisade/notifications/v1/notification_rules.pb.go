@@ -94,7 +94,8 @@ type NotificationRule struct {
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// CHANNEL_EMAIL, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK or CHANNEL_S3.
 	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
-	// The settings of the channel, without its credentials.
+	// The settings of the channel, without its credentials. A url with a part that looks like a token is a credential, too,
+	// and shown with *** in its place.
 	Config map[string]string `protobuf:"bytes,3,rep,name=config,proto3" json:"config,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// False sends nothing.
 	IsEnabled bool `protobuf:"varint,4,opt,name=is_enabled,proto3" json:"is_enabled,omitempty"`
@@ -212,7 +213,7 @@ type NotificationRuleInput struct {
 	Channel string `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
 	// The settings of the channel; a key that it does not know is refused. Its credentials are sealed and never returned:
 	// when a rule is replaced on the same channel, a credential that is left out stays as it is, and one that is set to
-	// "" is removed.
+	// "" is removed. A url as it is shown keeps the stored one.
 	Config map[string]string `protobuf:"bytes,2,rep,name=config,proto3" json:"config,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// True sends; false when absent.
 	IsEnabled bool `protobuf:"varint,3,opt,name=is_enabled,proto3" json:"is_enabled,omitempty"`

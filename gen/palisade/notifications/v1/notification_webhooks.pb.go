@@ -113,7 +113,7 @@ type CreateNotificationWebhookRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Name for people, unique in the deployment, 1 to 255 characters.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// https:// URL that is posted to.
+	// https:// URL that is posted to. One with a part that looks like a token is sealed, and shown with *** in its place.
 	Url string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
 	// Kept for clients; Palisade sends from its own network.
 	UseNetworkBroker bool `protobuf:"varint,4,opt,name=use_network_broker,json=useNetworkBroker,proto3" json:"use_network_broker,omitempty"`
@@ -528,7 +528,8 @@ type UpdateNotificationWebhookRequest struct {
 	WebhookId int64 `protobuf:"varint,2,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
 	// Name for people, unique in the deployment, 1 to 255 characters.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// https:// URL that is posted to.
+	// https:// URL that is posted to. One with a part that looks like a token is sealed, and shown with *** in its place;
+	// the URL as it is shown keeps the stored one.
 	Url string `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
 	// Kept for clients; Palisade sends from its own network.
 	UseNetworkBroker bool `protobuf:"varint,5,opt,name=use_network_broker,json=useNetworkBroker,proto3" json:"use_network_broker,omitempty"`
@@ -786,13 +787,12 @@ const file_palisade_notifications_v1_notification_webhooks_proto_rawDesc = "" +
 	"\x03url\x18\x03 \x01(\tR\x03url\x12\x1d\n" +
 	"\n" +
 	"has_secret\x18\x04 \x01(\bR\thasSecret\x12,\n" +
-	"\x12use_network_broker\x18\x05 \x01(\bR\x10useNetworkBroker\"\xed\x01\n" +
+	"\x12use_network_broker\x18\x05 \x01(\bR\x10useNetworkBroker\"\xf1\x01\n" +
 	" CreateNotificationWebhookRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x1e\n" +
 	"\x04name\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04name\x12\x1c\n" +
-	"\x03url\x18\x03 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x10R\x03url\x12,\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04name\x12 \n" +
+	"\x03url\x18\x03 \x01(\tB\x0e\xbaH\ar\x05\x10\x01\x18\x80\x10\x98\xb5\x18\x01R\x03url\x12,\n" +
 	"\x12use_network_broker\x18\x04 \x01(\bR\x10useNetworkBroker\x128\n" +
 	"\x0ewebhook_secret\x18\x05 \x01(\tB\x11\xbaH\n" +
 	"\xd8\x01\x01r\x05\x10\x0f\x18\xff\x01\x98\xb5\x18\x01R\rwebhookSecret\"m\n" +
@@ -812,15 +812,14 @@ const file_palisade_notifications_v1_notification_webhooks_proto_rawDesc = "" +
 	"\n" +
 	"webhook_id\x18\x02 \x01(\x03R\twebhookId\"j\n" +
 	"\x1eGetNotificationWebhookResponse\x12H\n" +
-	"\awebhook\x18\x01 \x01(\v2..palisade.notifications.v1.NotificationWebhookR\awebhook\"\xac\x03\n" +
+	"\awebhook\x18\x01 \x01(\v2..palisade.notifications.v1.NotificationWebhookR\awebhook\"\xb0\x03\n" +
 	" UpdateNotificationWebhookRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x1d\n" +
 	"\n" +
 	"webhook_id\x18\x02 \x01(\x03R\twebhookId\x12\x1e\n" +
 	"\x04name\x18\x03 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04name\x12\x1c\n" +
-	"\x03url\x18\x04 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x10R\x03url\x12,\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04name\x12 \n" +
+	"\x03url\x18\x04 \x01(\tB\x0e\xbaH\ar\x05\x10\x01\x18\x80\x10\x98\xb5\x18\x01R\x03url\x12,\n" +
 	"\x12use_network_broker\x18\x05 \x01(\bR\x10useNetworkBroker\x12#\n" +
 	"\rremove_secret\x18\x06 \x01(\bR\fremoveSecret\x128\n" +
 	"\x0ewebhook_secret\x18\a \x01(\tB\x11\xbaH\n" +

@@ -25,6 +25,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// The scopes of API tokens besides the Web API, which opens everything. Each opens exactly the RPCs that name it.
+type TokenScope int32
+
+const (
+	// None.
+	TokenScope_TOKEN_SCOPE_UNSPECIFIED TokenScope = 0
+	// agent: send results, fetch rules, and the rest of the protocol of scanners.
+	TokenScope_TOKEN_SCOPE_AGENT TokenScope = 1
+	// workflow-tasks: claim and complete the tasks of external steps of workflows.
+	TokenScope_TOKEN_SCOPE_WORKFLOW_TASKS TokenScope = 2
+	// install-checks: ask the malware firewall whether packages may be installed.
+	TokenScope_TOKEN_SCOPE_INSTALL_CHECKS TokenScope = 3
+)
+
+// Enum value maps for TokenScope.
+var (
+	TokenScope_name = map[int32]string{
+		0: "TOKEN_SCOPE_UNSPECIFIED",
+		1: "TOKEN_SCOPE_AGENT",
+		2: "TOKEN_SCOPE_WORKFLOW_TASKS",
+		3: "TOKEN_SCOPE_INSTALL_CHECKS",
+	}
+	TokenScope_value = map[string]int32{
+		"TOKEN_SCOPE_UNSPECIFIED":    0,
+		"TOKEN_SCOPE_AGENT":          1,
+		"TOKEN_SCOPE_WORKFLOW_TASKS": 2,
+		"TOKEN_SCOPE_INSTALL_CHECKS": 3,
+	}
+)
+
+func (x TokenScope) Enum() *TokenScope {
+	p := new(TokenScope)
+	*p = x
+	return p
+}
+
+func (x TokenScope) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TokenScope) Descriptor() protoreflect.EnumDescriptor {
+	return file_palisade_options_v1_options_proto_enumTypes[0].Descriptor()
+}
+
+func (TokenScope) Type() protoreflect.EnumType {
+	return &file_palisade_options_v1_options_proto_enumTypes[0]
+}
+
+func (x TokenScope) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TokenScope.Descriptor instead.
+func (TokenScope) EnumDescriptor() ([]byte, []int) {
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{0}
+}
+
 // Which calls of an RPC become entries of the audit trail, whether they are allowed or refused.
 type Audit int32
 
@@ -62,11 +119,11 @@ func (x Audit) String() string {
 }
 
 func (Audit) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[0].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[1].Descriptor()
 }
 
 func (Audit) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[0]
+	return &file_palisade_options_v1_options_proto_enumTypes[1]
 }
 
 func (x Audit) Number() protoreflect.EnumNumber {
@@ -75,7 +132,7 @@ func (x Audit) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Audit.Descriptor instead.
 func (Audit) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{0}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{1}
 }
 
 // What a caller must be allowed to do. Everything after PERMISSION_AUTHENTICATED acts inside one deployment,
@@ -93,7 +150,7 @@ const (
 	Permission_PERMISSION_READ Permission = 3
 	// Decide on findings: administrators and members.
 	Permission_PERMISSION_TRIAGE Permission = 4
-	// Send scan results: tokens with the agent or the Web API scope, administrators and members.
+	// Send scan results and other machine traffic: administrators and members.
 	Permission_PERMISSION_UPLOAD Permission = 5
 	// Change projects and settings: administrators.
 	Permission_PERMISSION_MANAGE Permission = 6
@@ -141,11 +198,11 @@ func (x Permission) String() string {
 }
 
 func (Permission) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[1].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[2].Descriptor()
 }
 
 func (Permission) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[1]
+	return &file_palisade_options_v1_options_proto_enumTypes[2]
 }
 
 func (x Permission) Number() protoreflect.EnumNumber {
@@ -154,7 +211,7 @@ func (x Permission) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Permission.Descriptor instead.
 func (Permission) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{1}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{2}
 }
 
 // The kinds of credentials of the contract's section on authentication.
@@ -194,11 +251,11 @@ func (x Scheme) String() string {
 }
 
 func (Scheme) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[2].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[3].Descriptor()
 }
 
 func (Scheme) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[2]
+	return &file_palisade_options_v1_options_proto_enumTypes[3]
 }
 
 func (x Scheme) Number() protoreflect.EnumNumber {
@@ -207,7 +264,7 @@ func (x Scheme) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Scheme.Descriptor instead.
 func (Scheme) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{2}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{3}
 }
 
 // The maturity levels of the contract's section on versioning.
@@ -251,11 +308,11 @@ func (x Maturity) String() string {
 }
 
 func (Maturity) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[3].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[4].Descriptor()
 }
 
 func (Maturity) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[3]
+	return &file_palisade_options_v1_options_proto_enumTypes[4]
 }
 
 func (x Maturity) Number() protoreflect.EnumNumber {
@@ -264,7 +321,7 @@ func (x Maturity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Maturity.Descriptor instead.
 func (Maturity) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{3}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{4}
 }
 
 // What to write for a field that is not set (or holds the zero value, where it has no presence).
@@ -308,11 +365,11 @@ func (x Unset) String() string {
 }
 
 func (Unset) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[4].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[5].Descriptor()
 }
 
 func (Unset) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[4]
+	return &file_palisade_options_v1_options_proto_enumTypes[5]
 }
 
 func (x Unset) Number() protoreflect.EnumNumber {
@@ -321,7 +378,7 @@ func (x Unset) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Unset.Descriptor instead.
 func (Unset) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{4}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{5}
 }
 
 // What the server enforces before a handler runs.
@@ -342,9 +399,10 @@ type MethodRule struct {
 	// Which calls become entries of the audit trail.
 	Audit Audit `protobuf:"varint,7,opt,name=audit,proto3,enum=palisade.options.v1.Audit" json:"audit,omitempty"`
 	// True for the protocol of scanners: the RPC acts in the only deployment of the credential where its request names none,
-	// tokens with the agent scope reach it whatever the permission, and over HTTP its errors have the body that scanners
-	// read: {"error": text}.
-	Scanner       bool `protobuf:"varint,8,opt,name=scanner,proto3" json:"scanner,omitempty"`
+	// and over HTTP its errors have the body that scanners read: {"error": text}.
+	Scanner bool `protobuf:"varint,8,opt,name=scanner,proto3" json:"scanner,omitempty"`
+	// The scope with which an API token reaches the RPC without the Web API scope. Without one only the Web API scope does.
+	Scope         TokenScope `protobuf:"varint,9,opt,name=scope,proto3,enum=palisade.options.v1.TokenScope" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -433,6 +491,13 @@ func (x *MethodRule) GetScanner() bool {
 		return x.Scanner
 	}
 	return false
+}
+
+func (x *MethodRule) GetScope() TokenScope {
+	if x != nil {
+		return x.Scope
+	}
+	return TokenScope_TOKEN_SCOPE_UNSPECIFIED
 }
 
 // The JSON form of a field. Without it: scalars, lists and maps are always present, unset messages and unset
@@ -591,7 +656,7 @@ var File_palisade_options_v1_options_proto protoreflect.FileDescriptor
 
 const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\n" +
-	"!palisade/options/v1/options.proto\x12\x13palisade.options.v1\x1a google/protobuf/descriptor.proto\"\xe6\x02\n" +
+	"!palisade/options/v1/options.proto\x12\x13palisade.options.v1\x1a google/protobuf/descriptor.proto\"\x9d\x03\n" +
 	"\n" +
 	"MethodRule\x12?\n" +
 	"\n" +
@@ -604,12 +669,19 @@ const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\vupload_path\x18\x06 \x01(\tR\n" +
 	"uploadPath\x120\n" +
 	"\x05audit\x18\a \x01(\x0e2\x1a.palisade.options.v1.AuditR\x05audit\x12\x18\n" +
-	"\ascanner\x18\b \x01(\bR\ascanner\"\x82\x01\n" +
+	"\ascanner\x18\b \x01(\bR\ascanner\x125\n" +
+	"\x05scope\x18\t \x01(\x0e2\x1f.palisade.options.v1.TokenScopeR\x05scope\"\x82\x01\n" +
 	"\bJsonForm\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\bR\x06number\x120\n" +
 	"\x05unset\x18\x02 \x01(\x0e2\x1a.palisade.options.v1.UnsetR\x05unset\x12\x1a\n" +
 	"\bvariants\x18\x03 \x03(\tR\bvariants\x12\x10\n" +
-	"\x03raw\x18\x04 \x01(\bR\x03raw*A\n" +
+	"\x03raw\x18\x04 \x01(\bR\x03raw*\x80\x01\n" +
+	"\n" +
+	"TokenScope\x12\x1b\n" +
+	"\x17TOKEN_SCOPE_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11TOKEN_SCOPE_AGENT\x10\x01\x12\x1e\n" +
+	"\x1aTOKEN_SCOPE_WORKFLOW_TASKS\x10\x02\x12\x1e\n" +
+	"\x1aTOKEN_SCOPE_INSTALL_CHECKS\x10\x03*A\n" +
 	"\x05Audit\x12\x15\n" +
 	"\x11AUDIT_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fAUDIT_ALWAYS\x10\x01\x12\x0f\n" +
@@ -662,38 +734,40 @@ func file_palisade_options_v1_options_proto_rawDescGZIP() []byte {
 	return file_palisade_options_v1_options_proto_rawDescData
 }
 
-var file_palisade_options_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_palisade_options_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
 var file_palisade_options_v1_options_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_palisade_options_v1_options_proto_goTypes = []any{
-	(Audit)(0),                          // 0: palisade.options.v1.Audit
-	(Permission)(0),                     // 1: palisade.options.v1.Permission
-	(Scheme)(0),                         // 2: palisade.options.v1.Scheme
-	(Maturity)(0),                       // 3: palisade.options.v1.Maturity
-	(Unset)(0),                          // 4: palisade.options.v1.Unset
-	(*MethodRule)(nil),                  // 5: palisade.options.v1.MethodRule
-	(*JsonForm)(nil),                    // 6: palisade.options.v1.JsonForm
-	(*descriptorpb.MethodOptions)(nil),  // 7: google.protobuf.MethodOptions
-	(*descriptorpb.FieldOptions)(nil),   // 8: google.protobuf.FieldOptions
-	(*descriptorpb.MessageOptions)(nil), // 9: google.protobuf.MessageOptions
+	(TokenScope)(0),                     // 0: palisade.options.v1.TokenScope
+	(Audit)(0),                          // 1: palisade.options.v1.Audit
+	(Permission)(0),                     // 2: palisade.options.v1.Permission
+	(Scheme)(0),                         // 3: palisade.options.v1.Scheme
+	(Maturity)(0),                       // 4: palisade.options.v1.Maturity
+	(Unset)(0),                          // 5: palisade.options.v1.Unset
+	(*MethodRule)(nil),                  // 6: palisade.options.v1.MethodRule
+	(*JsonForm)(nil),                    // 7: palisade.options.v1.JsonForm
+	(*descriptorpb.MethodOptions)(nil),  // 8: google.protobuf.MethodOptions
+	(*descriptorpb.FieldOptions)(nil),   // 9: google.protobuf.FieldOptions
+	(*descriptorpb.MessageOptions)(nil), // 10: google.protobuf.MessageOptions
 }
 var file_palisade_options_v1_options_proto_depIdxs = []int32{
-	1,  // 0: palisade.options.v1.MethodRule.permission:type_name -> palisade.options.v1.Permission
-	2,  // 1: palisade.options.v1.MethodRule.schemes:type_name -> palisade.options.v1.Scheme
-	3,  // 2: palisade.options.v1.MethodRule.maturity:type_name -> palisade.options.v1.Maturity
-	0,  // 3: palisade.options.v1.MethodRule.audit:type_name -> palisade.options.v1.Audit
-	4,  // 4: palisade.options.v1.JsonForm.unset:type_name -> palisade.options.v1.Unset
-	7,  // 5: palisade.options.v1.rule:extendee -> google.protobuf.MethodOptions
-	8,  // 6: palisade.options.v1.json:extendee -> google.protobuf.FieldOptions
-	8,  // 7: palisade.options.v1.secret:extendee -> google.protobuf.FieldOptions
-	8,  // 8: palisade.options.v1.header:extendee -> google.protobuf.FieldOptions
-	9,  // 9: palisade.options.v1.variant_by:extendee -> google.protobuf.MessageOptions
-	5,  // 10: palisade.options.v1.rule:type_name -> palisade.options.v1.MethodRule
-	6,  // 11: palisade.options.v1.json:type_name -> palisade.options.v1.JsonForm
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	10, // [10:12] is the sub-list for extension type_name
-	5,  // [5:10] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	2,  // 0: palisade.options.v1.MethodRule.permission:type_name -> palisade.options.v1.Permission
+	3,  // 1: palisade.options.v1.MethodRule.schemes:type_name -> palisade.options.v1.Scheme
+	4,  // 2: palisade.options.v1.MethodRule.maturity:type_name -> palisade.options.v1.Maturity
+	1,  // 3: palisade.options.v1.MethodRule.audit:type_name -> palisade.options.v1.Audit
+	0,  // 4: palisade.options.v1.MethodRule.scope:type_name -> palisade.options.v1.TokenScope
+	5,  // 5: palisade.options.v1.JsonForm.unset:type_name -> palisade.options.v1.Unset
+	8,  // 6: palisade.options.v1.rule:extendee -> google.protobuf.MethodOptions
+	9,  // 7: palisade.options.v1.json:extendee -> google.protobuf.FieldOptions
+	9,  // 8: palisade.options.v1.secret:extendee -> google.protobuf.FieldOptions
+	9,  // 9: palisade.options.v1.header:extendee -> google.protobuf.FieldOptions
+	10, // 10: palisade.options.v1.variant_by:extendee -> google.protobuf.MessageOptions
+	6,  // 11: palisade.options.v1.rule:type_name -> palisade.options.v1.MethodRule
+	7,  // 12: palisade.options.v1.json:type_name -> palisade.options.v1.JsonForm
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	11, // [11:13] is the sub-list for extension type_name
+	6,  // [6:11] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_palisade_options_v1_options_proto_init() }
@@ -706,7 +780,7 @@ func file_palisade_options_v1_options_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_options_v1_options_proto_rawDesc), len(file_palisade_options_v1_options_proto_rawDesc)),
-			NumEnums:      5,
+			NumEnums:      6,
 			NumMessages:   2,
 			NumExtensions: 5,
 			NumServices:   0,

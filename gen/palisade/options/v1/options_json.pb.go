@@ -35,6 +35,10 @@ func (x *MethodRule) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"scanner":`...)
 	b = jsonappend.Bool(b, x.Scanner)
+	if x.Scope != 0 {
+		b = append(b, `,"scope":`...)
+		b = jsonappend.Enum(b, x.Scope, TokenScope_name)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -452,12 +452,10 @@ const file_palisade_platform_v1_scanner_support_proto_rawDesc = "" +
 	"\x06latest\x18\x01 \x01(\tR\x06latest\x12\x18\n" +
 	"\aminimum\x18\x02 \x01(\tR\aminimum\")\n" +
 	"\rScannerBanner\x12\x18\n" +
-	"\amessage\x18\x01 \x01(\tR\amessage2\xe4\x03\n" +
-	"\x15ScannerSupportService\x12\x8d\x01\n" +
-	"\vGetIdentity\x12(.palisade.platform.v1.GetIdentityRequest\x1a).palisade.platform.v1.GetIdentityResponse\")\x8a\xb5\x18\n" +
-	"\b\x02\x12\x02\x01\x02\x18\x01@\x01\x82\xd3\xe4\x93\x02\x15\x12\x13/api/agent/identity\x12\xac\x01\n" +
-	"\rGetDeepEngine\x12*.palisade.platform.v1.GetDeepEngineRequest\x1a+.palisade.platform.v1.GetDeepEngineResponse\"B\x8a\xb5\x18\n" +
-	"\b\x02\x12\x02\x01\x02\x18\x01@\x01\x82\xd3\xe4\x93\x02.\x12,/api/agent/deployments/deepbinary/{platform}\x12\x8b\x01\n" +
+	"\amessage\x18\x01 \x01(\tR\amessage2\xe8\x03\n" +
+	"\x15ScannerSupportService\x12\x8f\x01\n" +
+	"\vGetIdentity\x12(.palisade.platform.v1.GetIdentityRequest\x1a).palisade.platform.v1.GetIdentityResponse\"+\x8a\xb5\x18\f\b\x02\x12\x02\x01\x02\x18\x01@\x01H\x01\x82\xd3\xe4\x93\x02\x15\x12\x13/api/agent/identity\x12\xae\x01\n" +
+	"\rGetDeepEngine\x12*.palisade.platform.v1.GetDeepEngineRequest\x1a+.palisade.platform.v1.GetDeepEngineResponse\"D\x8a\xb5\x18\f\b\x02\x12\x02\x01\x02\x18\x01@\x01H\x01\x82\xd3\xe4\x93\x02.\x12,/api/agent/deployments/deepbinary/{platform}\x12\x8b\x01\n" +
 	"\fCheckVersion\x12).palisade.platform.v1.CheckVersionRequest\x1a*.palisade.platform.v1.CheckVersionResponse\"$\x8a\xb5\x18\x06\b\x01\x18\x01@\x01\x82\xd3\xe4\x93\x02\x14\x12\x12/api/check-versionB\xe3\x01\n" +
 	"\x18com.palisade.platform.v1B\x13ScannerSupportProtoP\x01Z@github.com/palisade/palisade/gen/palisade/platform/v1;platformv1\xa2\x02\x03PPX\xaa\x02\x14Palisade.Platform.V1\xca\x02\x14Palisade\\Platform\\V1\xe2\x02 Palisade\\Platform\\V1\\GPBMetadata\xea\x02\x16Palisade::Platform::V1b\x06proto3"
 

@@ -603,9 +603,9 @@ const file_palisade_scans_v1_report_uploads_proto_rawDesc = "" +
 	"\x05index\x18\x02 \x01(\x05R\x05index\x12\x18\n" +
 	"\arule_id\x18\x03 \x01(\tR\arule_id\x12\x12\n" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason2\xb7\x01\n" +
-	"\x14ReportUploadsService\x12\x9e\x01\n" +
-	"\fUploadReport\x12&.palisade.scans.v1.UploadReportRequest\x1a'.palisade.scans.v1.UploadReportResponse\";\x8a\xb5\x187\b\x05\x12\x02\x01\x02\x18\x012-/api/v1/deployments/{deployment_slug}/reports(\x01B\xcd\x01\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason2\xb9\x01\n" +
+	"\x14ReportUploadsService\x12\xa0\x01\n" +
+	"\fUploadReport\x12&.palisade.scans.v1.UploadReportRequest\x1a'.palisade.scans.v1.UploadReportResponse\"=\x8a\xb5\x189\b\x05\x12\x02\x01\x02\x18\x012-/api/v1/deployments/{deployment_slug}/reportsH\x01(\x01B\xcd\x01\n" +
 	"\x15com.palisade.scans.v1B\x12ReportUploadsProtoP\x01Z:github.com/palisade/palisade/gen/palisade/scans/v1;scansv1\xa2\x02\x03PSX\xaa\x02\x11Palisade.Scans.V1\xca\x02\x11Palisade\\Scans\\V1\xe2\x02\x1dPalisade\\Scans\\V1\\GPBMetadata\xea\x02\x13Palisade::Scans::V1b\x06proto3"
 
 var (

@@ -1872,17 +1872,16 @@ const file_palisade_scans_v1_scanner_proto_rawDesc = "" +
 	"\x1ctriage_ignored_syntactic_ids\x18\x06 \x03(\tR\x1ctriage_ignored_syntactic_ids\x12F\n" +
 	"\x1etriage_ignored_match_based_ids\x18\a \x03(\tR\x1etriage_ignored_match_based_ids\x12$\n" +
 	"\rignored_files\x18\b \x03(\tR\rignored_files\x12*\n" +
-	"\x10enabled_products\x18\t \x03(\tR\x10enabled_products2\xf4\b\n" +
-	"\x16ScannerProtocolService\x12\x84\x01\n" +
+	"\x10enabled_products\x18\t \x03(\tR\x10enabled_products2\x82\t\n" +
+	"\x16ScannerProtocolService\x12\x86\x01\n" +
 	"\n" +
-	"CreateScan\x12$.palisade.scans.v1.CreateScanRequest\x1a%.palisade.scans.v1.CreateScanResponse\")\x8a\xb5\x18\f\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01\x82\xd3\xe4\x93\x02\x13:\x01*\"\x0e/api/cli/scans\x12\x8d\x01\n" +
-	"\fCreateScanV2\x12&.palisade.scans.v1.CreateScanV2Request\x1a'.palisade.scans.v1.CreateScanV2Response\",\x8a\xb5\x18\f\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/api/cli/v2/scans\x12\xa6\x01\n" +
-	"\rGetScanConfig\x12'.palisade.scans.v1.GetScanConfigRequest\x1a(.palisade.scans.v1.GetScanConfigResponse\"B\x8a\xb5\x18\f\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01\x82\xd3\xe4\x93\x02,\x12*/api/cli/v2/scans/{scan_request_id}/config\x12\xa4\x01\n" +
-	"\x11UploadScanResults\x12+.palisade.scans.v1.UploadScanResultsRequest\x1a,.palisade.scans.v1.UploadScanResultsResponse\"2\x8a\xb5\x18.\b\x05\x12\x02\x01\x02\x18\x012\"/api/agent/scans/{scan_id}/results@\x01(\x01\x12\x98\x01\n" +
-	"\fCompleteScan\x12&.palisade.scans.v1.CompleteScanRequest\x1a'.palisade.scans.v1.CompleteScanResponse\"5\x8a\xb5\x181\b\x05\x12\x02\x01\x02\x18\x012#/api/agent/scans/{scan_id}/complete8\x02@\x01(\x01\x12\xa3\x01\n" +
-	"\x0fReportScanError\x12).palisade.scans.v1.ReportScanErrorRequest\x1a*.palisade.scans.v1.ReportScanErrorResponse\"9\x8a\xb5\x18\n" +
-	"\b\x05\x12\x02\x01\x02\x18\x01@\x01\x82\xd3\xe4\x93\x02%:\x01*\" /api/agent/scans/{scan_id}/error\x12\xb1\x01\n" +
-	"\x13GetLegacyScanConfig\x12-.palisade.scans.v1.GetLegacyScanConfigRequest\x1a..palisade.scans.v1.GetLegacyScanConfigResponse\";\x8a\xb5\x18\f\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01\x82\xd3\xe4\x93\x02%\x12#/api/agent/deployments/scans/configB\xc7\x01\n" +
+	"CreateScan\x12$.palisade.scans.v1.CreateScanRequest\x1a%.palisade.scans.v1.CreateScanResponse\"+\x8a\xb5\x18\x0e\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01H\x01\x82\xd3\xe4\x93\x02\x13:\x01*\"\x0e/api/cli/scans\x12\x8f\x01\n" +
+	"\fCreateScanV2\x12&.palisade.scans.v1.CreateScanV2Request\x1a'.palisade.scans.v1.CreateScanV2Response\".\x8a\xb5\x18\x0e\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01H\x01\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/api/cli/v2/scans\x12\xa8\x01\n" +
+	"\rGetScanConfig\x12'.palisade.scans.v1.GetScanConfigRequest\x1a(.palisade.scans.v1.GetScanConfigResponse\"D\x8a\xb5\x18\x0e\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01H\x01\x82\xd3\xe4\x93\x02,\x12*/api/cli/v2/scans/{scan_request_id}/config\x12\xa6\x01\n" +
+	"\x11UploadScanResults\x12+.palisade.scans.v1.UploadScanResultsRequest\x1a,.palisade.scans.v1.UploadScanResultsResponse\"4\x8a\xb5\x180\b\x05\x12\x02\x01\x02\x18\x012\"/api/agent/scans/{scan_id}/results@\x01H\x01(\x01\x12\x9a\x01\n" +
+	"\fCompleteScan\x12&.palisade.scans.v1.CompleteScanRequest\x1a'.palisade.scans.v1.CompleteScanResponse\"7\x8a\xb5\x183\b\x05\x12\x02\x01\x02\x18\x012#/api/agent/scans/{scan_id}/complete8\x02@\x01H\x01(\x01\x12\xa5\x01\n" +
+	"\x0fReportScanError\x12).palisade.scans.v1.ReportScanErrorRequest\x1a*.palisade.scans.v1.ReportScanErrorResponse\";\x8a\xb5\x18\f\b\x05\x12\x02\x01\x02\x18\x01@\x01H\x01\x82\xd3\xe4\x93\x02%:\x01*\" /api/agent/scans/{scan_id}/error\x12\xb3\x01\n" +
+	"\x13GetLegacyScanConfig\x12-.palisade.scans.v1.GetLegacyScanConfigRequest\x1a..palisade.scans.v1.GetLegacyScanConfigResponse\"=\x8a\xb5\x18\x0e\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01H\x01\x82\xd3\xe4\x93\x02%\x12#/api/agent/deployments/scans/configB\xc7\x01\n" +
 	"\x15com.palisade.scans.v1B\fScannerProtoP\x01Z:github.com/palisade/palisade/gen/palisade/scans/v1;scansv1\xa2\x02\x03PSX\xaa\x02\x11Palisade.Scans.V1\xca\x02\x11Palisade\\Scans\\V1\xe2\x02\x1dPalisade\\Scans\\V1\\GPBMetadata\xea\x02\x13Palisade::Scans::V1b\x06proto3"
 
 var (

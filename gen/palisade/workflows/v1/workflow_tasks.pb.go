@@ -812,16 +812,12 @@ const file_palisade_workflows_v1_workflow_tasks_proto_rawDesc = "" +
 	" WORKFLOW_TASK_RESULT_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eWORKFLOW_TASK_RESULT_SUCCEEDED\x10\x01\x12\x1f\n" +
 	"\x1bWORKFLOW_TASK_RESULT_FAILED\x10\x02\x12+\n" +
-	"'WORKFLOW_TASK_RESULT_FAILED_PERMANENTLY\x10\x032\x8e\a\n" +
-	"\x14WorkflowTasksService\x12\xca\x01\n" +
-	"\x11ClaimWorkflowTask\x12/.palisade.workflows.v1.ClaimWorkflowTaskRequest\x1a0.palisade.workflows.v1.ClaimWorkflowTaskResponse\"R\x8a\xb5\x18\n" +
-	"\b\x05\x12\x02\x01\x02\x18\x018\x02\x82\xd3\xe4\x93\x02>:\x01*\"9/api/workflows/v1/deployments/{deployment_id}/tasks/claim\x12\xe4\x01\n" +
-	"\x15HeartbeatWorkflowTask\x123.palisade.workflows.v1.HeartbeatWorkflowTaskRequest\x1a4.palisade.workflows.v1.HeartbeatWorkflowTaskResponse\"`\x8a\xb5\x18\n" +
-	"\b\x05\x12\x02\x01\x02\x18\x018\x02\x82\xd3\xe4\x93\x02L:\x01*\"G/api/workflows/v1/deployments/{deployment_id}/tasks/{task_id}/heartbeat\x12\xde\x01\n" +
-	"\x13PutWorkflowArtifact\x121.palisade.workflows.v1.PutWorkflowArtifactRequest\x1a2.palisade.workflows.v1.PutWorkflowArtifactResponse\"`\x8a\xb5\x18\n" +
-	"\b\x05\x12\x02\x01\x02\x18\x018\x02\x82\xd3\xe4\x93\x02L:\x01*\"G/api/workflows/v1/deployments/{deployment_id}/tasks/{task_id}/artifacts\x12\xe0\x01\n" +
-	"\x14CompleteWorkflowTask\x122.palisade.workflows.v1.CompleteWorkflowTaskRequest\x1a3.palisade.workflows.v1.CompleteWorkflowTaskResponse\"_\x8a\xb5\x18\n" +
-	"\b\x05\x12\x02\x01\x02\x18\x018\x02\x82\xd3\xe4\x93\x02K:\x01*\"F/api/workflows/v1/deployments/{deployment_id}/tasks/{task_id}/completeB\xe9\x01\n" +
+	"'WORKFLOW_TASK_RESULT_FAILED_PERMANENTLY\x10\x032\x96\a\n" +
+	"\x14WorkflowTasksService\x12\xcc\x01\n" +
+	"\x11ClaimWorkflowTask\x12/.palisade.workflows.v1.ClaimWorkflowTaskRequest\x1a0.palisade.workflows.v1.ClaimWorkflowTaskResponse\"T\x8a\xb5\x18\f\b\x05\x12\x02\x01\x02\x18\x018\x02H\x02\x82\xd3\xe4\x93\x02>:\x01*\"9/api/workflows/v1/deployments/{deployment_id}/tasks/claim\x12\xe6\x01\n" +
+	"\x15HeartbeatWorkflowTask\x123.palisade.workflows.v1.HeartbeatWorkflowTaskRequest\x1a4.palisade.workflows.v1.HeartbeatWorkflowTaskResponse\"b\x8a\xb5\x18\f\b\x05\x12\x02\x01\x02\x18\x018\x02H\x02\x82\xd3\xe4\x93\x02L:\x01*\"G/api/workflows/v1/deployments/{deployment_id}/tasks/{task_id}/heartbeat\x12\xe0\x01\n" +
+	"\x13PutWorkflowArtifact\x121.palisade.workflows.v1.PutWorkflowArtifactRequest\x1a2.palisade.workflows.v1.PutWorkflowArtifactResponse\"b\x8a\xb5\x18\f\b\x05\x12\x02\x01\x02\x18\x018\x02H\x02\x82\xd3\xe4\x93\x02L:\x01*\"G/api/workflows/v1/deployments/{deployment_id}/tasks/{task_id}/artifacts\x12\xe2\x01\n" +
+	"\x14CompleteWorkflowTask\x122.palisade.workflows.v1.CompleteWorkflowTaskRequest\x1a3.palisade.workflows.v1.CompleteWorkflowTaskResponse\"a\x8a\xb5\x18\f\b\x05\x12\x02\x01\x02\x18\x018\x02H\x02\x82\xd3\xe4\x93\x02K:\x01*\"F/api/workflows/v1/deployments/{deployment_id}/tasks/{task_id}/completeB\xe9\x01\n" +
 	"\x19com.palisade.workflows.v1B\x12WorkflowTasksProtoP\x01ZBgithub.com/palisade/palisade/gen/palisade/workflows/v1;workflowsv1\xa2\x02\x03PWX\xaa\x02\x15Palisade.Workflows.V1\xca\x02\x15Palisade\\Workflows\\V1\xe2\x02!Palisade\\Workflows\\V1\\GPBMetadata\xea\x02\x17Palisade::Workflows::V1b\x06proto3"
 
 var (

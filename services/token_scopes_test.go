@@ -1,0 +1,113 @@
+package services_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// reachedBy is all that tokens of a scope may call, besides what everybody may. It is written out: an RPC joins only here. A
+// token with the scope agent lies in every pipeline, so nothing may be among these that reads findings, changes settings or
+// makes tokens.
+var reachedBy = map[access.Scope][]string{
+	access.ScopeAgent: {
+		"/palisade.deployments.v1.DeploymentService/GetCurrentDeployment",
+		"/palisade.platform.v1.ScannerSupportService/GetDeepEngine",
+		"/palisade.platform.v1.ScannerSupportService/GetIdentity",
+		"/palisade.rules.v1.ScannerRulesService/GetAutoRules",
+		"/palisade.rules.v1.ScannerRulesService/GetRuleConfig",
+		"/palisade.rules.v1.ScannerRulesService/GetRulePack",
+		"/palisade.rules.v1.ScannerRulesService/GetRuleSnippet",
+		"/palisade.scans.v1.ReportUploadsService/UploadReport",
+		"/palisade.scans.v1.ScannerProtocolService/CompleteScan",
+		"/palisade.scans.v1.ScannerProtocolService/CreateScan",
+		"/palisade.scans.v1.ScannerProtocolService/CreateScanV2",
+		"/palisade.scans.v1.ScannerProtocolService/GetLegacyScanConfig",
+		"/palisade.scans.v1.ScannerProtocolService/GetScanConfig",
+		"/palisade.scans.v1.ScannerProtocolService/ReportScanError",
+		"/palisade.scans.v1.ScannerProtocolService/UploadScanResults",
+	},
+	access.ScopeWorkflowTasks: {
+		"/palisade.workflows.v1.WorkflowTasksService/ClaimWorkflowTask",
+		"/palisade.workflows.v1.WorkflowTasksService/CompleteWorkflowTask",
+		"/palisade.workflows.v1.WorkflowTasksService/HeartbeatWorkflowTask",
+		"/palisade.workflows.v1.WorkflowTasksService/PutWorkflowArtifact",
+	},
+	access.ScopeInstallChecks: {
+		"/palisade.supplychain.v1.MalwareFirewallService/CheckPackageInstalls",
+	},
+}
+
+// scopeVerdict is what a token gets that has one scope, or none that counts, and not the Web API.
+func scopeVerdict(rpc operation, scope access.Scope) verdict {
+	if slices.Contains(reachedBy[scope], rpc.name) {
+		return pass
+	}
+	want := noWebAPI
+	for other, list := range reachedBy {
+		if slices.Contains(list, rpc.name) {
+			want.text = "not found: this takes an API token with the scope " + string(other) + " or web-api, without limited scopes"
+		}
+	}
+	return want
+}
+
+func isNoWebAPI(text string) bool {
+	return text == noWebAPI.text || strings.HasPrefix(text, noWebAPI.text+": this takes an API token with the scope")
+}
+
+// TestScopesOfTokens calls every RPC with a token of every scope, in the name of an administrator: what each one reaches is
+// the list above, neither more nor less.
+func TestScopesOfTokens(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		for scope, want := range reachedBy {
+			token := s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{scope}, Role: access.RoleAdmin})
+			var got []string
+			for _, rpc := range operations() {
+				if rpc.rule.GetPermission() != optionsv1.Permission_PERMISSION_PUBLIC && reaches(t, s, rpc, token) {
+					got = append(got, rpc.name)
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("a token with the scope %s reaches\n%s\nwant\n%s", scope, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+		for _, scope := range access.Scopes {
+			if _, listed := reachedBy[scope]; !listed && scope != access.ScopeWebAPI {
+				t.Errorf("nothing says what the scope %s opens", scope)
+			}
+		}
+	})
+}
+
+// reaches reports whether a call gets past the access rules, whatever it is answered then.
+func reaches(t *testing.T, s *apitest.Server, rpc operation, token string) bool {
+	t.Helper()
+	request := dynamicpb.NewMessage(rpc.descriptor.Input())
+	fields := rpc.descriptor.Input().Fields()
+	if f := fields.ByName("deployment_slug"); f != nil {
+		request.Set(f, protoreflect.ValueOfString(s.Slug))
+	}
+	if f := fields.ByName("deployment_id"); f != nil {
+		request.Set(f, protoreflect.ValueOfInt64(s.DeploymentID))
+	}
+	got := status.Convert(call(s.Context(t, token), s.Conn, rpc, request))
+	switch got.Code() {
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return false
+	case codes.NotFound:
+		return !isNoWebAPI(got.Message())
+	}
+	return true
+}
