@@ -41,6 +41,7 @@ type teamCaller struct {
 	name, jwt, token string
 	all              bool
 	sees             []int64
+	answered         map[string]bool // the RPCs that did not refuse each request
 }
 
 func (w *teamWorld) visible(c *teamCaller, projectID int64) bool {
@@ -68,6 +69,11 @@ func TestTeamSweep(t *testing.T) {
 			}
 		}
 		w.control(t)
+		for _, c := range w.callers {
+			if len(c.answered) < 70 { // else nothing would be compared
+				t.Errorf("%s was answered by %d RPCs only", c.name, len(c.answered))
+			}
+		}
 	})
 }
 
@@ -96,6 +102,9 @@ func (w *teamWorld) try(t *testing.T, rpc operation, c *teamCaller, row int64) {
 		if code := answer.Code(); code == codes.Internal || code == codes.Unknown || code == codes.ResourceExhausted {
 			t.Errorf("%s by %s about %d: %v", rpc.name, c.name, row, answer)
 		}
+		if answer.Code() == codes.OK {
+			c.answered[rpc.name] = true
+		}
 		got, _ := proto.Marshal(response)
 		whole, _ := proto.Marshal(answer.Proto())
 		for _, found := range marker.FindAllSubmatch(append(got, whole...), -1) {
@@ -116,7 +125,7 @@ func (f *filling) nameProject(m protoreflect.Message) (changed bool) {
 		case d.IsList() || d.IsMap():
 		case d.Kind() == protoreflect.MessageKind:
 			changed = f.nameProject(value.Message()) || changed
-		case d.Kind() == protoreflect.StringKind && (d.Name() == "project_name" || d.Name() == "project" || d.Name() == "repository"):
+		case d.Kind() == protoreflect.StringKind && (d.Name() == "project_name" || d.Name() == "project" || d.Name() == "repository" || d.Name() == "repository_tag"):
 			m.Set(d, protoreflect.ValueOfString(project))
 			changed = true
 		}
@@ -163,6 +172,9 @@ func newTeamWorld(t *testing.T, s *apitest.Server) *teamWorld {
 		{name: "a manager of team A", sees: []int64{1}},
 	}
 	var ids []int64
+	for _, c := range w.callers {
+		c.answered = map[string]bool{}
+	}
 	for i, c := range w.callers[1:] {
 		email := fmt.Sprintf("member%d@walled.test", i)
 		c.jwt = s.AddUser(t, w.tenant, email, access.RoleMember)
@@ -177,7 +189,8 @@ func newTeamWorld(t *testing.T, s *apitest.Server) *teamWorld {
 	for _, table := range []string{"team_projects", "team_members"} {
 		statements = append(statements, fmt.Sprintf("DELETE FROM %s WHERE deployment_id = %d", table, w.tenant.DeploymentID))
 	}
-	statements = append(statements, fmt.Sprintf("UPDATE teams SET parent_id = NULL, is_project_default = FALSE, is_user_default = FALSE, name = 'mark-p' || id || '-team' WHERE deployment_id = %d", w.tenant.DeploymentID))
+	statements = append(statements, fmt.Sprintf("UPDATE teams SET parent_id = NULL, is_project_default = FALSE, is_user_default = FALSE, "+
+		"name = 'mark-p' || id || '-team' WHERE deployment_id = %d", w.tenant.DeploymentID))
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		for _, statement := range statements {
 			if err := s.Store.Exec(ctx, tx, statement); err != nil {
@@ -220,6 +233,8 @@ func (w *teamWorld) marks() (list []string) {
 			project = "id"
 		case table.Name == "tags":
 			project = "(SELECT MIN(project_id) FROM project_tags WHERE tag_id = tags.id)"
+		case table.Name == "rules":
+			project = "(SELECT MIN(project_id) FROM findings WHERE rule_id = rules.id)"
 		case has("project_id"):
 			project = "project_id"
 		case has("finding_id"):

@@ -26,7 +26,7 @@ const (
 )
 
 var maskPaths = []string{
-	maskPrimaryBranch, maskRepository, maskTags, maskManagedScan, maskDiffScan, maskDiffScan + ".enabled", maskFullScan, maskFullScan + ".enabled",
+	maskPrimaryBranch, maskTags, maskManagedScan, maskDiffScan, maskDiffScan + ".enabled", maskFullScan, maskFullScan + ".enabled", maskRepository,
 }
 
 // UpdateProject changes what the mask names, or what is not empty when there is no mask.
