@@ -32,31 +32,9 @@ func TestUploadsOfTeams(t *testing.T) {
 		nothing := sarifOf(t, run{Tool: "gosec"})
 		s.Upload(t, "acme/hidden", "main", full)
 		s.Upload(t, "acme/ours", "main", full)
-		s.AddUser(t, s.Tenant, "dev@acme.test", access.RoleMember)
-		dev, err := s.Store.Reader.User.Query().Where(user.Email("dev@acme.test")).OnlyID(s.System(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		dev := memberOf(t, s, "acme/ours")
 		ofDev := s.AddToken(t, s.Tenant, access.TokenSpec{UserID: dev, Name: "dev", Role: access.RoleMember, Scopes: []access.Scope{access.ScopeAgent}})
 		ofChief := s.AddToken(t, s.Tenant, access.TokenSpec{Name: "ci", Role: access.RoleMember, Scopes: []access.Scope{access.ScopeAgent}})
-		err = s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
-			team, err := tx.Team.Create().SetDeploymentID(s.DeploymentID).SetName("ours").SetSlug("ours").SetCreatedAt(store.Now()).SetUpdatedAt(store.Now()).Save(ctx)
-			if err != nil {
-				return err
-			}
-			err = tx.TeamMember.Create().SetDeploymentID(s.DeploymentID).SetTeamID(team.ID).SetUserID(dev).SetRole("TEAM_ROLE_MEMBER").SetCreatedAt(store.Now()).Exec(ctx)
-			if err != nil {
-				return err
-			}
-			ours, err := tx.Project.Query().Where(project.Name("acme/ours")).OnlyID(ctx)
-			if err != nil {
-				return err
-			}
-			return tx.TeamProject.Create().SetDeploymentID(s.DeploymentID).SetTeamID(team.ID).SetProjectID(ours).SetCreatedAt(store.Now()).Exec(ctx)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		send := func(who, token, name string, report []byte, want int) {
 			t.Helper()
 			answer := s.Send(t, token, http.MethodPost, reports+"?project="+name+"&ref=main", bytes.NewReader(report))
@@ -80,41 +58,76 @@ func TestUploadsOfTeams(t *testing.T) {
 		send("an administrator's token", ofChief, "acme/hidden", full, http.StatusOK)
 		send("an administrator's token", ofChief, "acme/later", full, http.StatusOK)
 		send("a member's token", ofDev, "acme/later", nothing, http.StatusForbidden)
-
-		scan := func(token, name string, dry bool) apitest.Answer {
-			return s.Do(t, token, http.MethodPost, "/api/cli/scans", fmt.Sprintf(`{"scan_metadata":{"cli_version":"1.140.0","unique_id":%q,"dry_run":%v},
-				"project_metadata":{"semgrep_version":"1.140.0","repository":%q,"branch":"refs/heads/main","commit":"3f2a"},"project_config":{}}`, uuid.NewString(), dry, name))
-		}
-		if answer := scan(ofDev, "acme/hidden", false); answer.Status != http.StatusForbidden {
-			t.Errorf("a scan of a hidden project: %d %s", answer.Status, answer.Body)
-		}
-		answer := scan(ofChief, "acme/hidden", false)
-		var opened struct {
-			Info struct{ ID any } `json:"info"`
-		}
-		if err := json.Unmarshal([]byte(answer.Body), &opened); err != nil || opened.Info.ID == nil {
-			t.Fatalf("%v %s", err, answer.Body)
-		}
-		for _, what := range []string{"results", "complete", "error"} {
-			path := fmt.Sprintf("/api/agent/scans/%v/%s", opened.Info.ID, what)
-			if answer := s.Do(t, ofDev, http.MethodPost, path, "{}"); answer.Status != http.StatusNotFound {
-				t.Errorf("%s: %d %s", path, answer.Status, answer.Body)
-			}
-		}
-		err = s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
-			content, err := blob.Encode(&storev1.FindingContent{MatchBasedId: "secret-print"})
-			if err != nil {
-				return err
-			}
-			return tx.Finding.Update().SetTriageState("ignored").SetTriageReason("no_time").SetContent(content).Exec(ctx)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for token, want := range map[string]bool{ofDev: false, ofChief: true} {
-			if body := scan(token, "acme/hidden", true).Body; strings.Contains(body, "secret-print") != want {
-				t.Errorf("ignored findings of a hidden project: want them shown: %v: %s", want, body)
-			}
-		}
+		scansOfTeams(t, s, ofDev, ofChief)
 	})
+}
+
+// scansOfTeams: the protocol of scanners takes no scan of a hidden project, nothing for one that another caller opened, and tells
+// nothing of what is ignored there.
+func scansOfTeams(t *testing.T, s *apitest.Server, ofDev, ofChief string) {
+	t.Helper()
+	scan := func(token, name string, dry bool) apitest.Answer {
+		return s.Do(t, token, http.MethodPost, "/api/cli/scans", fmt.Sprintf(`{"scan_metadata":{"cli_version":"1.140.0","unique_id":%q,"dry_run":%v},
+			"project_metadata":{"semgrep_version":"1.140.0","repository":%q,"branch":"refs/heads/main","commit":"3f2a"},"project_config":{}}`, uuid.NewString(), dry, name))
+	}
+	if answer := scan(ofDev, "acme/hidden", false); answer.Status != http.StatusForbidden {
+		t.Errorf("a scan of a hidden project: %d %s", answer.Status, answer.Body)
+	}
+	answer := scan(ofChief, "acme/hidden", false)
+	var opened struct {
+		Info struct{ ID any } `json:"info"`
+	}
+	if err := json.Unmarshal([]byte(answer.Body), &opened); err != nil || opened.Info.ID == nil {
+		t.Fatalf("%v %s", err, answer.Body)
+	}
+	for _, what := range []string{"results", "complete", "error"} {
+		path := fmt.Sprintf("/api/agent/scans/%v/%s", opened.Info.ID, what)
+		if answer := s.Do(t, ofDev, http.MethodPost, path, "{}"); answer.Status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, answer.Status, answer.Body)
+		}
+	}
+	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+		content, err := blob.Encode(&storev1.FindingContent{MatchBasedId: "secret-print"})
+		if err != nil {
+			return err
+		}
+		return tx.Finding.Update().SetTriageState("ignored").SetTriageReason("no_time").SetContent(content).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for token, want := range map[string]bool{ofDev: false, ofChief: true} {
+		if body := scan(token, "acme/hidden", true).Body; strings.Contains(body, "secret-print") != want {
+			t.Errorf("ignored findings of a hidden project: want them shown: %v: %s", want, body)
+		}
+	}
+}
+
+// memberOf makes a user who is in a team with one project.
+func memberOf(t *testing.T, s *apitest.Server, name string) int64 {
+	t.Helper()
+	s.AddUser(t, s.Tenant, "dev@acme.test", access.RoleMember)
+	dev, err := s.Store.Reader.User.Query().Where(user.Email("dev@acme.test")).OnlyID(s.System(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+		team, err := tx.Team.Create().SetDeploymentID(s.DeploymentID).SetName("ours").SetSlug("ours").SetCreatedAt(store.Now()).SetUpdatedAt(store.Now()).Save(ctx)
+		if err != nil {
+			return err
+		}
+		err = tx.TeamMember.Create().SetDeploymentID(s.DeploymentID).SetTeamID(team.ID).SetUserID(dev).SetRole("TEAM_ROLE_MEMBER").SetCreatedAt(store.Now()).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		ours, err := tx.Project.Query().Where(project.Name(name)).OnlyID(ctx)
+		if err != nil {
+			return err
+		}
+		return tx.TeamProject.Create().SetDeploymentID(s.DeploymentID).SetTeamID(team.ID).SetProjectID(ours).SetCreatedAt(store.Now()).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dev
 }
