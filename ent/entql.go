@@ -909,6 +909,8 @@ var schemaGraph = func() *sqlgraph.Schema {
 			project.FieldName:            {Type: field.TypeString, Column: project.FieldName},
 			project.FieldNameKey:         {Type: field.TypeString, Column: project.FieldNameKey},
 			project.FieldURL:             {Type: field.TypeString, Column: project.FieldURL},
+			project.FieldRepositoryURL:   {Type: field.TypeString, Column: project.FieldRepositoryURL},
+			project.FieldBoundBy:         {Type: field.TypeString, Column: project.FieldBoundBy},
 			project.FieldDefaultBranch:   {Type: field.TypeString, Column: project.FieldDefaultBranch},
 			project.FieldPrimaryBranch:   {Type: field.TypeString, Column: project.FieldPrimaryBranch},
 			project.FieldVisibility:      {Type: field.TypeString, Column: project.FieldVisibility},
@@ -916,6 +918,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			project.FieldManagedDiffScan: {Type: field.TypeBool, Column: project.FieldManagedDiffScan},
 			project.FieldManagedFullScan: {Type: field.TypeBool, Column: project.FieldManagedFullScan},
 			project.FieldCreatedAt:       {Type: field.TypeInt64, Column: project.FieldCreatedAt},
+			project.FieldCreatorID:       {Type: field.TypeInt64, Column: project.FieldCreatorID},
 			project.FieldLatestScanAt:    {Type: field.TypeInt64, Column: project.FieldLatestScanAt},
 			project.FieldArchivedAt:      {Type: field.TypeInt64, Column: project.FieldArchivedAt},
 		},
@@ -4813,6 +4816,16 @@ func (f *ProjectFilter) WhereURL(p entql.StringP) {
 	f.Where(p.Field(project.FieldURL))
 }
 
+// WhereRepositoryURL applies the entql string predicate on the repository_url field.
+func (f *ProjectFilter) WhereRepositoryURL(p entql.StringP) {
+	f.Where(p.Field(project.FieldRepositoryURL))
+}
+
+// WhereBoundBy applies the entql string predicate on the bound_by field.
+func (f *ProjectFilter) WhereBoundBy(p entql.StringP) {
+	f.Where(p.Field(project.FieldBoundBy))
+}
+
 // WhereDefaultBranch applies the entql string predicate on the default_branch field.
 func (f *ProjectFilter) WhereDefaultBranch(p entql.StringP) {
 	f.Where(p.Field(project.FieldDefaultBranch))
@@ -4846,6 +4859,11 @@ func (f *ProjectFilter) WhereManagedFullScan(p entql.BoolP) {
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.
 func (f *ProjectFilter) WhereCreatedAt(p entql.Int64P) {
 	f.Where(p.Field(project.FieldCreatedAt))
+}
+
+// WhereCreatorID applies the entql int64 predicate on the creator_id field.
+func (f *ProjectFilter) WhereCreatorID(p entql.Int64P) {
+	f.Where(p.Field(project.FieldCreatorID))
 }
 
 // WhereLatestScanAt applies the entql int64 predicate on the latest_scan_at field.

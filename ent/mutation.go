@@ -35040,6 +35040,8 @@ type ProjectMutation struct {
 	name              *string
 	name_key          *string
 	url               *string
+	repository_url    *string
+	bound_by          *string
 	default_branch    *string
 	primary_branch    *string
 	visibility        *string
@@ -35048,6 +35050,8 @@ type ProjectMutation struct {
 	managed_full_scan *bool
 	created_at        *int64
 	addcreated_at     *int64
+	creator_id        *int64
+	addcreator_id     *int64
 	latest_scan_at    *int64
 	addlatest_scan_at *int64
 	archived_at       *int64
@@ -35326,6 +35330,78 @@ func (m *ProjectMutation) ResetURL() {
 	m.url = nil
 }
 
+// SetRepositoryURL sets the "repository_url" field.
+func (m *ProjectMutation) SetRepositoryURL(s string) {
+	m.repository_url = &s
+}
+
+// RepositoryURL returns the value of the "repository_url" field in the mutation.
+func (m *ProjectMutation) RepositoryURL() (r string, exists bool) {
+	v := m.repository_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRepositoryURL returns the old "repository_url" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldRepositoryURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRepositoryURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRepositoryURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRepositoryURL: %w", err)
+	}
+	return oldValue.RepositoryURL, nil
+}
+
+// ResetRepositoryURL resets all changes to the "repository_url" field.
+func (m *ProjectMutation) ResetRepositoryURL() {
+	m.repository_url = nil
+}
+
+// SetBoundBy sets the "bound_by" field.
+func (m *ProjectMutation) SetBoundBy(s string) {
+	m.bound_by = &s
+}
+
+// BoundBy returns the value of the "bound_by" field in the mutation.
+func (m *ProjectMutation) BoundBy() (r string, exists bool) {
+	v := m.bound_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBoundBy returns the old "bound_by" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldBoundBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBoundBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBoundBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBoundBy: %w", err)
+	}
+	return oldValue.BoundBy, nil
+}
+
+// ResetBoundBy resets all changes to the "bound_by" field.
+func (m *ProjectMutation) ResetBoundBy() {
+	m.bound_by = nil
+}
+
 // SetDefaultBranch sets the "default_branch" field.
 func (m *ProjectMutation) SetDefaultBranch(s string) {
 	m.default_branch = &s
@@ -35598,6 +35674,76 @@ func (m *ProjectMutation) ResetCreatedAt() {
 	m.addcreated_at = nil
 }
 
+// SetCreatorID sets the "creator_id" field.
+func (m *ProjectMutation) SetCreatorID(i int64) {
+	m.creator_id = &i
+	m.addcreator_id = nil
+}
+
+// CreatorID returns the value of the "creator_id" field in the mutation.
+func (m *ProjectMutation) CreatorID() (r int64, exists bool) {
+	v := m.creator_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatorID returns the old "creator_id" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldCreatorID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatorID: %w", err)
+	}
+	return oldValue.CreatorID, nil
+}
+
+// AddCreatorID adds i to the "creator_id" field.
+func (m *ProjectMutation) AddCreatorID(i int64) {
+	if m.addcreator_id != nil {
+		*m.addcreator_id += i
+	} else {
+		m.addcreator_id = &i
+	}
+}
+
+// AddedCreatorID returns the value that was added to the "creator_id" field in this mutation.
+func (m *ProjectMutation) AddedCreatorID() (r int64, exists bool) {
+	v := m.addcreator_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearCreatorID clears the value of the "creator_id" field.
+func (m *ProjectMutation) ClearCreatorID() {
+	m.creator_id = nil
+	m.addcreator_id = nil
+	m.clearedFields[project.FieldCreatorID] = struct{}{}
+}
+
+// CreatorIDCleared returns if the "creator_id" field was cleared in this mutation.
+func (m *ProjectMutation) CreatorIDCleared() bool {
+	_, ok := m.clearedFields[project.FieldCreatorID]
+	return ok
+}
+
+// ResetCreatorID resets all changes to the "creator_id" field.
+func (m *ProjectMutation) ResetCreatorID() {
+	m.creator_id = nil
+	m.addcreator_id = nil
+	delete(m.clearedFields, project.FieldCreatorID)
+}
+
 // SetLatestScanAt sets the "latest_scan_at" field.
 func (m *ProjectMutation) SetLatestScanAt(i int64) {
 	m.latest_scan_at = &i
@@ -35772,7 +35918,7 @@ func (m *ProjectMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ProjectMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 16)
 	if m.deployment_id != nil {
 		fields = append(fields, project.FieldDeploymentID)
 	}
@@ -35784,6 +35930,12 @@ func (m *ProjectMutation) Fields() []string {
 	}
 	if m.url != nil {
 		fields = append(fields, project.FieldURL)
+	}
+	if m.repository_url != nil {
+		fields = append(fields, project.FieldRepositoryURL)
+	}
+	if m.bound_by != nil {
+		fields = append(fields, project.FieldBoundBy)
 	}
 	if m.default_branch != nil {
 		fields = append(fields, project.FieldDefaultBranch)
@@ -35805,6 +35957,9 @@ func (m *ProjectMutation) Fields() []string {
 	}
 	if m.created_at != nil {
 		fields = append(fields, project.FieldCreatedAt)
+	}
+	if m.creator_id != nil {
+		fields = append(fields, project.FieldCreatorID)
 	}
 	if m.latest_scan_at != nil {
 		fields = append(fields, project.FieldLatestScanAt)
@@ -35828,6 +35983,10 @@ func (m *ProjectMutation) Field(name string) (ent.Value, bool) {
 		return m.NameKey()
 	case project.FieldURL:
 		return m.URL()
+	case project.FieldRepositoryURL:
+		return m.RepositoryURL()
+	case project.FieldBoundBy:
+		return m.BoundBy()
 	case project.FieldDefaultBranch:
 		return m.DefaultBranch()
 	case project.FieldPrimaryBranch:
@@ -35842,6 +36001,8 @@ func (m *ProjectMutation) Field(name string) (ent.Value, bool) {
 		return m.ManagedFullScan()
 	case project.FieldCreatedAt:
 		return m.CreatedAt()
+	case project.FieldCreatorID:
+		return m.CreatorID()
 	case project.FieldLatestScanAt:
 		return m.LatestScanAt()
 	case project.FieldArchivedAt:
@@ -35863,6 +36024,10 @@ func (m *ProjectMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldNameKey(ctx)
 	case project.FieldURL:
 		return m.OldURL(ctx)
+	case project.FieldRepositoryURL:
+		return m.OldRepositoryURL(ctx)
+	case project.FieldBoundBy:
+		return m.OldBoundBy(ctx)
 	case project.FieldDefaultBranch:
 		return m.OldDefaultBranch(ctx)
 	case project.FieldPrimaryBranch:
@@ -35877,6 +36042,8 @@ func (m *ProjectMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldManagedFullScan(ctx)
 	case project.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
+	case project.FieldCreatorID:
+		return m.OldCreatorID(ctx)
 	case project.FieldLatestScanAt:
 		return m.OldLatestScanAt(ctx)
 	case project.FieldArchivedAt:
@@ -35917,6 +36084,20 @@ func (m *ProjectMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetURL(v)
+		return nil
+	case project.FieldRepositoryURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRepositoryURL(v)
+		return nil
+	case project.FieldBoundBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBoundBy(v)
 		return nil
 	case project.FieldDefaultBranch:
 		v, ok := value.(string)
@@ -35967,6 +36148,13 @@ func (m *ProjectMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCreatedAt(v)
 		return nil
+	case project.FieldCreatorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatorID(v)
+		return nil
 	case project.FieldLatestScanAt:
 		v, ok := value.(int64)
 		if !ok {
@@ -35995,6 +36183,9 @@ func (m *ProjectMutation) AddedFields() []string {
 	if m.addcreated_at != nil {
 		fields = append(fields, project.FieldCreatedAt)
 	}
+	if m.addcreator_id != nil {
+		fields = append(fields, project.FieldCreatorID)
+	}
 	if m.addlatest_scan_at != nil {
 		fields = append(fields, project.FieldLatestScanAt)
 	}
@@ -36013,6 +36204,8 @@ func (m *ProjectMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedDeploymentID()
 	case project.FieldCreatedAt:
 		return m.AddedCreatedAt()
+	case project.FieldCreatorID:
+		return m.AddedCreatorID()
 	case project.FieldLatestScanAt:
 		return m.AddedLatestScanAt()
 	case project.FieldArchivedAt:
@@ -36040,6 +36233,13 @@ func (m *ProjectMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddCreatedAt(v)
 		return nil
+	case project.FieldCreatorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatorID(v)
+		return nil
 	case project.FieldLatestScanAt:
 		v, ok := value.(int64)
 		if !ok {
@@ -36062,6 +36262,9 @@ func (m *ProjectMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *ProjectMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(project.FieldCreatorID) {
+		fields = append(fields, project.FieldCreatorID)
+	}
 	if m.FieldCleared(project.FieldLatestScanAt) {
 		fields = append(fields, project.FieldLatestScanAt)
 	}
@@ -36082,6 +36285,9 @@ func (m *ProjectMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *ProjectMutation) ClearField(name string) error {
 	switch name {
+	case project.FieldCreatorID:
+		m.ClearCreatorID()
+		return nil
 	case project.FieldLatestScanAt:
 		m.ClearLatestScanAt()
 		return nil
@@ -36108,6 +36314,12 @@ func (m *ProjectMutation) ResetField(name string) error {
 	case project.FieldURL:
 		m.ResetURL()
 		return nil
+	case project.FieldRepositoryURL:
+		m.ResetRepositoryURL()
+		return nil
+	case project.FieldBoundBy:
+		m.ResetBoundBy()
+		return nil
 	case project.FieldDefaultBranch:
 		m.ResetDefaultBranch()
 		return nil
@@ -36128,6 +36340,9 @@ func (m *ProjectMutation) ResetField(name string) error {
 		return nil
 	case project.FieldCreatedAt:
 		m.ResetCreatedAt()
+		return nil
+	case project.FieldCreatorID:
+		m.ResetCreatorID()
 		return nil
 	case project.FieldLatestScanAt:
 		m.ResetLatestScanAt()

@@ -22,8 +22,12 @@ type Project struct {
 	Name string `json:"name,omitempty"`
 	// name in lower case: names are matched without regard to case
 	NameKey string `json:"name_key,omitempty"`
-	// web URL of the repository
+	// web URL of the repository, as shown: an upload may have named it
 	URL string `json:"url,omitempty"`
+	// web URL of the repository whose code is read and changed; empty: none
+	RepositoryURL string `json:"repository_url,omitempty"`
+	// who set repository_url: sync, admin
+	BoundBy string `json:"bound_by,omitempty"`
 	// full ref; empty when unknown
 	DefaultBranch string `json:"default_branch,omitempty"`
 	// full ref set by a person; empty: the default branch
@@ -38,6 +42,8 @@ type Project struct {
 	ManagedFullScan bool `json:"managed_full_scan,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`
+	// the user, limited to teams, whose upload made it
+	CreatorID *int64 `json:"creator_id,omitempty"`
 	// LatestScanAt holds the value of the "latest_scan_at" field.
 	LatestScanAt *int64 `json:"latest_scan_at,omitempty"`
 	// ArchivedAt holds the value of the "archived_at" field.
@@ -52,9 +58,9 @@ func (*Project) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case project.FieldManagedDiffScan, project.FieldManagedFullScan:
 			values[i] = new(sql.NullBool)
-		case project.FieldID, project.FieldDeploymentID, project.FieldCreatedAt, project.FieldLatestScanAt, project.FieldArchivedAt:
+		case project.FieldID, project.FieldDeploymentID, project.FieldCreatedAt, project.FieldCreatorID, project.FieldLatestScanAt, project.FieldArchivedAt:
 			values[i] = new(sql.NullInt64)
-		case project.FieldName, project.FieldNameKey, project.FieldURL, project.FieldDefaultBranch, project.FieldPrimaryBranch, project.FieldVisibility, project.FieldScmType:
+		case project.FieldName, project.FieldNameKey, project.FieldURL, project.FieldRepositoryURL, project.FieldBoundBy, project.FieldDefaultBranch, project.FieldPrimaryBranch, project.FieldVisibility, project.FieldScmType:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -101,6 +107,18 @@ func (_m *Project) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.URL = value.String
 			}
+		case project.FieldRepositoryURL:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field repository_url", values[i])
+			} else if value.Valid {
+				_m.RepositoryURL = value.String
+			}
+		case project.FieldBoundBy:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field bound_by", values[i])
+			} else if value.Valid {
+				_m.BoundBy = value.String
+			}
 		case project.FieldDefaultBranch:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field default_branch", values[i])
@@ -142,6 +160,13 @@ func (_m *Project) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
 			} else if value.Valid {
 				_m.CreatedAt = value.Int64
+			}
+		case project.FieldCreatorID:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field creator_id", values[i])
+			} else if value.Valid {
+				_m.CreatorID = new(int64)
+				*_m.CreatorID = value.Int64
 			}
 		case project.FieldLatestScanAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -205,6 +230,12 @@ func (_m *Project) String() string {
 	builder.WriteString("url=")
 	builder.WriteString(_m.URL)
 	builder.WriteString(", ")
+	builder.WriteString("repository_url=")
+	builder.WriteString(_m.RepositoryURL)
+	builder.WriteString(", ")
+	builder.WriteString("bound_by=")
+	builder.WriteString(_m.BoundBy)
+	builder.WriteString(", ")
 	builder.WriteString("default_branch=")
 	builder.WriteString(_m.DefaultBranch)
 	builder.WriteString(", ")
@@ -225,6 +256,11 @@ func (_m *Project) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))
+	builder.WriteString(", ")
+	if v := _m.CreatorID; v != nil {
+		builder.WriteString("creator_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	if v := _m.LatestScanAt; v != nil {
 		builder.WriteString("latest_scan_at=")

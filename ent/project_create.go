@@ -53,6 +53,34 @@ func (_c *ProjectCreate) SetNillableURL(v *string) *ProjectCreate {
 	return _c
 }
 
+// SetRepositoryURL sets the "repository_url" field.
+func (_c *ProjectCreate) SetRepositoryURL(v string) *ProjectCreate {
+	_c.mutation.SetRepositoryURL(v)
+	return _c
+}
+
+// SetNillableRepositoryURL sets the "repository_url" field if the given value is not nil.
+func (_c *ProjectCreate) SetNillableRepositoryURL(v *string) *ProjectCreate {
+	if v != nil {
+		_c.SetRepositoryURL(*v)
+	}
+	return _c
+}
+
+// SetBoundBy sets the "bound_by" field.
+func (_c *ProjectCreate) SetBoundBy(v string) *ProjectCreate {
+	_c.mutation.SetBoundBy(v)
+	return _c
+}
+
+// SetNillableBoundBy sets the "bound_by" field if the given value is not nil.
+func (_c *ProjectCreate) SetNillableBoundBy(v *string) *ProjectCreate {
+	if v != nil {
+		_c.SetBoundBy(*v)
+	}
+	return _c
+}
+
 // SetDefaultBranch sets the "default_branch" field.
 func (_c *ProjectCreate) SetDefaultBranch(v string) *ProjectCreate {
 	_c.mutation.SetDefaultBranch(v)
@@ -143,6 +171,20 @@ func (_c *ProjectCreate) SetCreatedAt(v int64) *ProjectCreate {
 	return _c
 }
 
+// SetCreatorID sets the "creator_id" field.
+func (_c *ProjectCreate) SetCreatorID(v int64) *ProjectCreate {
+	_c.mutation.SetCreatorID(v)
+	return _c
+}
+
+// SetNillableCreatorID sets the "creator_id" field if the given value is not nil.
+func (_c *ProjectCreate) SetNillableCreatorID(v *int64) *ProjectCreate {
+	if v != nil {
+		_c.SetCreatorID(*v)
+	}
+	return _c
+}
+
 // SetLatestScanAt sets the "latest_scan_at" field.
 func (_c *ProjectCreate) SetLatestScanAt(v int64) *ProjectCreate {
 	_c.mutation.SetLatestScanAt(v)
@@ -218,6 +260,14 @@ func (_c *ProjectCreate) defaults() error {
 		v := project.DefaultURL
 		_c.mutation.SetURL(v)
 	}
+	if _, ok := _c.mutation.RepositoryURL(); !ok {
+		v := project.DefaultRepositoryURL
+		_c.mutation.SetRepositoryURL(v)
+	}
+	if _, ok := _c.mutation.BoundBy(); !ok {
+		v := project.DefaultBoundBy
+		_c.mutation.SetBoundBy(v)
+	}
 	if _, ok := _c.mutation.DefaultBranch(); !ok {
 		v := project.DefaultDefaultBranch
 		_c.mutation.SetDefaultBranch(v)
@@ -268,6 +318,12 @@ func (_c *ProjectCreate) check() error {
 	}
 	if _, ok := _c.mutation.URL(); !ok {
 		return &ValidationError{Name: "url", err: errors.New(`ent: missing required field "Project.url"`)}
+	}
+	if _, ok := _c.mutation.RepositoryURL(); !ok {
+		return &ValidationError{Name: "repository_url", err: errors.New(`ent: missing required field "Project.repository_url"`)}
+	}
+	if _, ok := _c.mutation.BoundBy(); !ok {
+		return &ValidationError{Name: "bound_by", err: errors.New(`ent: missing required field "Project.bound_by"`)}
 	}
 	if _, ok := _c.mutation.DefaultBranch(); !ok {
 		return &ValidationError{Name: "default_branch", err: errors.New(`ent: missing required field "Project.default_branch"`)}
@@ -339,6 +395,14 @@ func (_c *ProjectCreate) createSpec() (*Project, *sqlgraph.CreateSpec) {
 		_spec.SetField(project.FieldURL, field.TypeString, value)
 		_node.URL = value
 	}
+	if value, ok := _c.mutation.RepositoryURL(); ok {
+		_spec.SetField(project.FieldRepositoryURL, field.TypeString, value)
+		_node.RepositoryURL = value
+	}
+	if value, ok := _c.mutation.BoundBy(); ok {
+		_spec.SetField(project.FieldBoundBy, field.TypeString, value)
+		_node.BoundBy = value
+	}
 	if value, ok := _c.mutation.DefaultBranch(); ok {
 		_spec.SetField(project.FieldDefaultBranch, field.TypeString, value)
 		_node.DefaultBranch = value
@@ -366,6 +430,10 @@ func (_c *ProjectCreate) createSpec() (*Project, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(project.FieldCreatedAt, field.TypeInt64, value)
 		_node.CreatedAt = value
+	}
+	if value, ok := _c.mutation.CreatorID(); ok {
+		_spec.SetField(project.FieldCreatorID, field.TypeInt64, value)
+		_node.CreatorID = &value
 	}
 	if value, ok := _c.mutation.LatestScanAt(); ok {
 		_spec.SetField(project.FieldLatestScanAt, field.TypeInt64, value)
@@ -460,6 +528,30 @@ func (u *ProjectUpsert) SetURL(v string) *ProjectUpsert {
 // UpdateURL sets the "url" field to the value that was provided on create.
 func (u *ProjectUpsert) UpdateURL() *ProjectUpsert {
 	u.SetExcluded(project.FieldURL)
+	return u
+}
+
+// SetRepositoryURL sets the "repository_url" field.
+func (u *ProjectUpsert) SetRepositoryURL(v string) *ProjectUpsert {
+	u.Set(project.FieldRepositoryURL, v)
+	return u
+}
+
+// UpdateRepositoryURL sets the "repository_url" field to the value that was provided on create.
+func (u *ProjectUpsert) UpdateRepositoryURL() *ProjectUpsert {
+	u.SetExcluded(project.FieldRepositoryURL)
+	return u
+}
+
+// SetBoundBy sets the "bound_by" field.
+func (u *ProjectUpsert) SetBoundBy(v string) *ProjectUpsert {
+	u.Set(project.FieldBoundBy, v)
+	return u
+}
+
+// UpdateBoundBy sets the "bound_by" field to the value that was provided on create.
+func (u *ProjectUpsert) UpdateBoundBy() *ProjectUpsert {
+	u.SetExcluded(project.FieldBoundBy)
 	return u
 }
 
@@ -606,6 +698,9 @@ func (u *ProjectUpsertOne) UpdateNewValues() *ProjectUpsertOne {
 		if _, exists := u.create.mutation.CreatedAt(); exists {
 			s.SetIgnore(project.FieldCreatedAt)
 		}
+		if _, exists := u.create.mutation.CreatorID(); exists {
+			s.SetIgnore(project.FieldCreatorID)
+		}
 	}))
 	return u
 }
@@ -676,6 +771,34 @@ func (u *ProjectUpsertOne) SetURL(v string) *ProjectUpsertOne {
 func (u *ProjectUpsertOne) UpdateURL() *ProjectUpsertOne {
 	return u.Update(func(s *ProjectUpsert) {
 		s.UpdateURL()
+	})
+}
+
+// SetRepositoryURL sets the "repository_url" field.
+func (u *ProjectUpsertOne) SetRepositoryURL(v string) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetRepositoryURL(v)
+	})
+}
+
+// UpdateRepositoryURL sets the "repository_url" field to the value that was provided on create.
+func (u *ProjectUpsertOne) UpdateRepositoryURL() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateRepositoryURL()
+	})
+}
+
+// SetBoundBy sets the "bound_by" field.
+func (u *ProjectUpsertOne) SetBoundBy(v string) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetBoundBy(v)
+	})
+}
+
+// UpdateBoundBy sets the "bound_by" field to the value that was provided on create.
+func (u *ProjectUpsertOne) UpdateBoundBy() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateBoundBy()
 	})
 }
 
@@ -1007,6 +1130,9 @@ func (u *ProjectUpsertBulk) UpdateNewValues() *ProjectUpsertBulk {
 			if _, exists := b.mutation.CreatedAt(); exists {
 				s.SetIgnore(project.FieldCreatedAt)
 			}
+			if _, exists := b.mutation.CreatorID(); exists {
+				s.SetIgnore(project.FieldCreatorID)
+			}
 		}
 	}))
 	return u
@@ -1078,6 +1204,34 @@ func (u *ProjectUpsertBulk) SetURL(v string) *ProjectUpsertBulk {
 func (u *ProjectUpsertBulk) UpdateURL() *ProjectUpsertBulk {
 	return u.Update(func(s *ProjectUpsert) {
 		s.UpdateURL()
+	})
+}
+
+// SetRepositoryURL sets the "repository_url" field.
+func (u *ProjectUpsertBulk) SetRepositoryURL(v string) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetRepositoryURL(v)
+	})
+}
+
+// UpdateRepositoryURL sets the "repository_url" field to the value that was provided on create.
+func (u *ProjectUpsertBulk) UpdateRepositoryURL() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateRepositoryURL()
+	})
+}
+
+// SetBoundBy sets the "bound_by" field.
+func (u *ProjectUpsertBulk) SetBoundBy(v string) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetBoundBy(v)
+	})
+}
+
+// UpdateBoundBy sets the "bound_by" field to the value that was provided on create.
+func (u *ProjectUpsertBulk) UpdateBoundBy() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateBoundBy()
 	})
 }
 

@@ -70,6 +70,34 @@ func (_u *ProjectUpdate) SetNillableURL(v *string) *ProjectUpdate {
 	return _u
 }
 
+// SetRepositoryURL sets the "repository_url" field.
+func (_u *ProjectUpdate) SetRepositoryURL(v string) *ProjectUpdate {
+	_u.mutation.SetRepositoryURL(v)
+	return _u
+}
+
+// SetNillableRepositoryURL sets the "repository_url" field if the given value is not nil.
+func (_u *ProjectUpdate) SetNillableRepositoryURL(v *string) *ProjectUpdate {
+	if v != nil {
+		_u.SetRepositoryURL(*v)
+	}
+	return _u
+}
+
+// SetBoundBy sets the "bound_by" field.
+func (_u *ProjectUpdate) SetBoundBy(v string) *ProjectUpdate {
+	_u.mutation.SetBoundBy(v)
+	return _u
+}
+
+// SetNillableBoundBy sets the "bound_by" field if the given value is not nil.
+func (_u *ProjectUpdate) SetNillableBoundBy(v *string) *ProjectUpdate {
+	if v != nil {
+		_u.SetBoundBy(*v)
+	}
+	return _u
+}
+
 // SetDefaultBranch sets the "default_branch" field.
 func (_u *ProjectUpdate) SetDefaultBranch(v string) *ProjectUpdate {
 	_u.mutation.SetDefaultBranch(v)
@@ -282,6 +310,12 @@ func (_u *ProjectUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.URL(); ok {
 		_spec.SetField(project.FieldURL, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.RepositoryURL(); ok {
+		_spec.SetField(project.FieldRepositoryURL, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.BoundBy(); ok {
+		_spec.SetField(project.FieldBoundBy, field.TypeString, value)
+	}
 	if value, ok := _u.mutation.DefaultBranch(); ok {
 		_spec.SetField(project.FieldDefaultBranch, field.TypeString, value)
 	}
@@ -299,6 +333,9 @@ func (_u *ProjectUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.ManagedFullScan(); ok {
 		_spec.SetField(project.FieldManagedFullScan, field.TypeBool, value)
+	}
+	if _u.mutation.CreatorIDCleared() {
+		_spec.ClearField(project.FieldCreatorID, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.LatestScanAt(); ok {
 		_spec.SetField(project.FieldLatestScanAt, field.TypeInt64, value)
@@ -378,6 +415,34 @@ func (_u *ProjectUpdateOne) SetURL(v string) *ProjectUpdateOne {
 func (_u *ProjectUpdateOne) SetNillableURL(v *string) *ProjectUpdateOne {
 	if v != nil {
 		_u.SetURL(*v)
+	}
+	return _u
+}
+
+// SetRepositoryURL sets the "repository_url" field.
+func (_u *ProjectUpdateOne) SetRepositoryURL(v string) *ProjectUpdateOne {
+	_u.mutation.SetRepositoryURL(v)
+	return _u
+}
+
+// SetNillableRepositoryURL sets the "repository_url" field if the given value is not nil.
+func (_u *ProjectUpdateOne) SetNillableRepositoryURL(v *string) *ProjectUpdateOne {
+	if v != nil {
+		_u.SetRepositoryURL(*v)
+	}
+	return _u
+}
+
+// SetBoundBy sets the "bound_by" field.
+func (_u *ProjectUpdateOne) SetBoundBy(v string) *ProjectUpdateOne {
+	_u.mutation.SetBoundBy(v)
+	return _u
+}
+
+// SetNillableBoundBy sets the "bound_by" field if the given value is not nil.
+func (_u *ProjectUpdateOne) SetNillableBoundBy(v *string) *ProjectUpdateOne {
+	if v != nil {
+		_u.SetBoundBy(*v)
 	}
 	return _u
 }
@@ -624,6 +689,12 @@ func (_u *ProjectUpdateOne) sqlSave(ctx context.Context) (_node *Project, err er
 	if value, ok := _u.mutation.URL(); ok {
 		_spec.SetField(project.FieldURL, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.RepositoryURL(); ok {
+		_spec.SetField(project.FieldRepositoryURL, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.BoundBy(); ok {
+		_spec.SetField(project.FieldBoundBy, field.TypeString, value)
+	}
 	if value, ok := _u.mutation.DefaultBranch(); ok {
 		_spec.SetField(project.FieldDefaultBranch, field.TypeString, value)
 	}
@@ -641,6 +712,9 @@ func (_u *ProjectUpdateOne) sqlSave(ctx context.Context) (_node *Project, err er
 	}
 	if value, ok := _u.mutation.ManagedFullScan(); ok {
 		_spec.SetField(project.FieldManagedFullScan, field.TypeBool, value)
+	}
+	if _u.mutation.CreatorIDCleared() {
+		_spec.ClearField(project.FieldCreatorID, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.LatestScanAt(); ok {
 		_spec.SetField(project.FieldLatestScanAt, field.TypeInt64, value)

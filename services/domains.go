@@ -255,7 +255,7 @@ func aiGroups(d deps) []Domain {
 
 // assistants make what the service groups of package ai share.
 func assistants(d deps) *ai.Assistant {
-	return ai.NewAssistant(d.store, d.model, ai.Hosts{Covering: scm.Covering, Open: hosts(d).Open}, d.config.AIMonthlyRuns)
+	return ai.NewAssistant(d.store, d.model, ai.Hosts{Reached: scm.Reached, Open: hosts(d).Open}, d.config.AIMonthlyRuns)
 }
 
 // background is the one list of what domains do when nobody calls. There is no queue yet: a job finds its own with

@@ -1357,6 +1357,8 @@ var (
 		{Name: "name", Type: field.TypeString},
 		{Name: "name_key", Type: field.TypeString},
 		{Name: "url", Type: field.TypeString, Default: ""},
+		{Name: "repository_url", Type: field.TypeString, Default: ""},
+		{Name: "bound_by", Type: field.TypeString, Default: ""},
 		{Name: "default_branch", Type: field.TypeString, Default: ""},
 		{Name: "primary_branch", Type: field.TypeString, Default: ""},
 		{Name: "visibility", Type: field.TypeString, Default: "unknown"},
@@ -1364,6 +1366,7 @@ var (
 		{Name: "managed_diff_scan", Type: field.TypeBool, Default: false},
 		{Name: "managed_full_scan", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "creator_id", Type: field.TypeInt64, Nullable: true},
 		{Name: "latest_scan_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "archived_at", Type: field.TypeInt64, Nullable: true},
 	}

@@ -20,6 +20,10 @@ const (
 	FieldNameKey = "name_key"
 	// FieldURL holds the string denoting the url field in the database.
 	FieldURL = "url"
+	// FieldRepositoryURL holds the string denoting the repository_url field in the database.
+	FieldRepositoryURL = "repository_url"
+	// FieldBoundBy holds the string denoting the bound_by field in the database.
+	FieldBoundBy = "bound_by"
 	// FieldDefaultBranch holds the string denoting the default_branch field in the database.
 	FieldDefaultBranch = "default_branch"
 	// FieldPrimaryBranch holds the string denoting the primary_branch field in the database.
@@ -34,6 +38,8 @@ const (
 	FieldManagedFullScan = "managed_full_scan"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
+	// FieldCreatorID holds the string denoting the creator_id field in the database.
+	FieldCreatorID = "creator_id"
 	// FieldLatestScanAt holds the string denoting the latest_scan_at field in the database.
 	FieldLatestScanAt = "latest_scan_at"
 	// FieldArchivedAt holds the string denoting the archived_at field in the database.
@@ -49,6 +55,8 @@ var Columns = []string{
 	FieldName,
 	FieldNameKey,
 	FieldURL,
+	FieldRepositoryURL,
+	FieldBoundBy,
 	FieldDefaultBranch,
 	FieldPrimaryBranch,
 	FieldVisibility,
@@ -56,6 +64,7 @@ var Columns = []string{
 	FieldManagedDiffScan,
 	FieldManagedFullScan,
 	FieldCreatedAt,
+	FieldCreatorID,
 	FieldLatestScanAt,
 	FieldArchivedAt,
 }
@@ -84,6 +93,10 @@ var (
 	NameKeyValidator func(string) error
 	// DefaultURL holds the default value on creation for the "url" field.
 	DefaultURL string
+	// DefaultRepositoryURL holds the default value on creation for the "repository_url" field.
+	DefaultRepositoryURL string
+	// DefaultBoundBy holds the default value on creation for the "bound_by" field.
+	DefaultBoundBy string
 	// DefaultDefaultBranch holds the default value on creation for the "default_branch" field.
 	DefaultDefaultBranch string
 	// DefaultPrimaryBranch holds the default value on creation for the "primary_branch" field.
@@ -126,6 +139,16 @@ func ByURL(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldURL, opts...).ToFunc()
 }
 
+// ByRepositoryURL orders the results by the repository_url field.
+func ByRepositoryURL(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRepositoryURL, opts...).ToFunc()
+}
+
+// ByBoundBy orders the results by the bound_by field.
+func ByBoundBy(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldBoundBy, opts...).ToFunc()
+}
+
 // ByDefaultBranch orders the results by the default_branch field.
 func ByDefaultBranch(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDefaultBranch, opts...).ToFunc()
@@ -159,6 +182,11 @@ func ByManagedFullScan(opts ...sql.OrderTermOption) OrderOption {
 // ByCreatedAt orders the results by the created_at field.
 func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
+}
+
+// ByCreatorID orders the results by the creator_id field.
+func ByCreatorID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCreatorID, opts...).ToFunc()
 }
 
 // ByLatestScanAt orders the results by the latest_scan_at field.

@@ -72,6 +72,16 @@ func URL(v string) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldURL, v))
 }
 
+// RepositoryURL applies equality check predicate on the "repository_url" field. It's identical to RepositoryURLEQ.
+func RepositoryURL(v string) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldRepositoryURL, v))
+}
+
+// BoundBy applies equality check predicate on the "bound_by" field. It's identical to BoundByEQ.
+func BoundBy(v string) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldBoundBy, v))
+}
+
 // DefaultBranch applies equality check predicate on the "default_branch" field. It's identical to DefaultBranchEQ.
 func DefaultBranch(v string) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldDefaultBranch, v))
@@ -105,6 +115,11 @@ func ManagedFullScan(v bool) predicate.Project {
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v int64) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldCreatedAt, v))
+}
+
+// CreatorID applies equality check predicate on the "creator_id" field. It's identical to CreatorIDEQ.
+func CreatorID(v int64) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldCreatorID, v))
 }
 
 // LatestScanAt applies equality check predicate on the "latest_scan_at" field. It's identical to LatestScanAtEQ.
@@ -350,6 +365,136 @@ func URLEqualFold(v string) predicate.Project {
 // URLContainsFold applies the ContainsFold predicate on the "url" field.
 func URLContainsFold(v string) predicate.Project {
 	return predicate.Project(sql.FieldContainsFold(FieldURL, v))
+}
+
+// RepositoryURLEQ applies the EQ predicate on the "repository_url" field.
+func RepositoryURLEQ(v string) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldRepositoryURL, v))
+}
+
+// RepositoryURLNEQ applies the NEQ predicate on the "repository_url" field.
+func RepositoryURLNEQ(v string) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldRepositoryURL, v))
+}
+
+// RepositoryURLIn applies the In predicate on the "repository_url" field.
+func RepositoryURLIn(vs ...string) predicate.Project {
+	return predicate.Project(sql.FieldIn(FieldRepositoryURL, vs...))
+}
+
+// RepositoryURLNotIn applies the NotIn predicate on the "repository_url" field.
+func RepositoryURLNotIn(vs ...string) predicate.Project {
+	return predicate.Project(sql.FieldNotIn(FieldRepositoryURL, vs...))
+}
+
+// RepositoryURLGT applies the GT predicate on the "repository_url" field.
+func RepositoryURLGT(v string) predicate.Project {
+	return predicate.Project(sql.FieldGT(FieldRepositoryURL, v))
+}
+
+// RepositoryURLGTE applies the GTE predicate on the "repository_url" field.
+func RepositoryURLGTE(v string) predicate.Project {
+	return predicate.Project(sql.FieldGTE(FieldRepositoryURL, v))
+}
+
+// RepositoryURLLT applies the LT predicate on the "repository_url" field.
+func RepositoryURLLT(v string) predicate.Project {
+	return predicate.Project(sql.FieldLT(FieldRepositoryURL, v))
+}
+
+// RepositoryURLLTE applies the LTE predicate on the "repository_url" field.
+func RepositoryURLLTE(v string) predicate.Project {
+	return predicate.Project(sql.FieldLTE(FieldRepositoryURL, v))
+}
+
+// RepositoryURLContains applies the Contains predicate on the "repository_url" field.
+func RepositoryURLContains(v string) predicate.Project {
+	return predicate.Project(sql.FieldContains(FieldRepositoryURL, v))
+}
+
+// RepositoryURLHasPrefix applies the HasPrefix predicate on the "repository_url" field.
+func RepositoryURLHasPrefix(v string) predicate.Project {
+	return predicate.Project(sql.FieldHasPrefix(FieldRepositoryURL, v))
+}
+
+// RepositoryURLHasSuffix applies the HasSuffix predicate on the "repository_url" field.
+func RepositoryURLHasSuffix(v string) predicate.Project {
+	return predicate.Project(sql.FieldHasSuffix(FieldRepositoryURL, v))
+}
+
+// RepositoryURLEqualFold applies the EqualFold predicate on the "repository_url" field.
+func RepositoryURLEqualFold(v string) predicate.Project {
+	return predicate.Project(sql.FieldEqualFold(FieldRepositoryURL, v))
+}
+
+// RepositoryURLContainsFold applies the ContainsFold predicate on the "repository_url" field.
+func RepositoryURLContainsFold(v string) predicate.Project {
+	return predicate.Project(sql.FieldContainsFold(FieldRepositoryURL, v))
+}
+
+// BoundByEQ applies the EQ predicate on the "bound_by" field.
+func BoundByEQ(v string) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldBoundBy, v))
+}
+
+// BoundByNEQ applies the NEQ predicate on the "bound_by" field.
+func BoundByNEQ(v string) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldBoundBy, v))
+}
+
+// BoundByIn applies the In predicate on the "bound_by" field.
+func BoundByIn(vs ...string) predicate.Project {
+	return predicate.Project(sql.FieldIn(FieldBoundBy, vs...))
+}
+
+// BoundByNotIn applies the NotIn predicate on the "bound_by" field.
+func BoundByNotIn(vs ...string) predicate.Project {
+	return predicate.Project(sql.FieldNotIn(FieldBoundBy, vs...))
+}
+
+// BoundByGT applies the GT predicate on the "bound_by" field.
+func BoundByGT(v string) predicate.Project {
+	return predicate.Project(sql.FieldGT(FieldBoundBy, v))
+}
+
+// BoundByGTE applies the GTE predicate on the "bound_by" field.
+func BoundByGTE(v string) predicate.Project {
+	return predicate.Project(sql.FieldGTE(FieldBoundBy, v))
+}
+
+// BoundByLT applies the LT predicate on the "bound_by" field.
+func BoundByLT(v string) predicate.Project {
+	return predicate.Project(sql.FieldLT(FieldBoundBy, v))
+}
+
+// BoundByLTE applies the LTE predicate on the "bound_by" field.
+func BoundByLTE(v string) predicate.Project {
+	return predicate.Project(sql.FieldLTE(FieldBoundBy, v))
+}
+
+// BoundByContains applies the Contains predicate on the "bound_by" field.
+func BoundByContains(v string) predicate.Project {
+	return predicate.Project(sql.FieldContains(FieldBoundBy, v))
+}
+
+// BoundByHasPrefix applies the HasPrefix predicate on the "bound_by" field.
+func BoundByHasPrefix(v string) predicate.Project {
+	return predicate.Project(sql.FieldHasPrefix(FieldBoundBy, v))
+}
+
+// BoundByHasSuffix applies the HasSuffix predicate on the "bound_by" field.
+func BoundByHasSuffix(v string) predicate.Project {
+	return predicate.Project(sql.FieldHasSuffix(FieldBoundBy, v))
+}
+
+// BoundByEqualFold applies the EqualFold predicate on the "bound_by" field.
+func BoundByEqualFold(v string) predicate.Project {
+	return predicate.Project(sql.FieldEqualFold(FieldBoundBy, v))
+}
+
+// BoundByContainsFold applies the ContainsFold predicate on the "bound_by" field.
+func BoundByContainsFold(v string) predicate.Project {
+	return predicate.Project(sql.FieldContainsFold(FieldBoundBy, v))
 }
 
 // DefaultBranchEQ applies the EQ predicate on the "default_branch" field.
@@ -670,6 +815,56 @@ func CreatedAtLT(v int64) predicate.Project {
 // CreatedAtLTE applies the LTE predicate on the "created_at" field.
 func CreatedAtLTE(v int64) predicate.Project {
 	return predicate.Project(sql.FieldLTE(FieldCreatedAt, v))
+}
+
+// CreatorIDEQ applies the EQ predicate on the "creator_id" field.
+func CreatorIDEQ(v int64) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldCreatorID, v))
+}
+
+// CreatorIDNEQ applies the NEQ predicate on the "creator_id" field.
+func CreatorIDNEQ(v int64) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldCreatorID, v))
+}
+
+// CreatorIDIn applies the In predicate on the "creator_id" field.
+func CreatorIDIn(vs ...int64) predicate.Project {
+	return predicate.Project(sql.FieldIn(FieldCreatorID, vs...))
+}
+
+// CreatorIDNotIn applies the NotIn predicate on the "creator_id" field.
+func CreatorIDNotIn(vs ...int64) predicate.Project {
+	return predicate.Project(sql.FieldNotIn(FieldCreatorID, vs...))
+}
+
+// CreatorIDGT applies the GT predicate on the "creator_id" field.
+func CreatorIDGT(v int64) predicate.Project {
+	return predicate.Project(sql.FieldGT(FieldCreatorID, v))
+}
+
+// CreatorIDGTE applies the GTE predicate on the "creator_id" field.
+func CreatorIDGTE(v int64) predicate.Project {
+	return predicate.Project(sql.FieldGTE(FieldCreatorID, v))
+}
+
+// CreatorIDLT applies the LT predicate on the "creator_id" field.
+func CreatorIDLT(v int64) predicate.Project {
+	return predicate.Project(sql.FieldLT(FieldCreatorID, v))
+}
+
+// CreatorIDLTE applies the LTE predicate on the "creator_id" field.
+func CreatorIDLTE(v int64) predicate.Project {
+	return predicate.Project(sql.FieldLTE(FieldCreatorID, v))
+}
+
+// CreatorIDIsNil applies the IsNil predicate on the "creator_id" field.
+func CreatorIDIsNil() predicate.Project {
+	return predicate.Project(sql.FieldIsNull(FieldCreatorID))
+}
+
+// CreatorIDNotNil applies the NotNil predicate on the "creator_id" field.
+func CreatorIDNotNil() predicate.Project {
+	return predicate.Project(sql.FieldNotNull(FieldCreatorID))
 }
 
 // LatestScanAtEQ applies the EQ predicate on the "latest_scan_at" field.

@@ -914,28 +914,36 @@ func init() {
 	projectDescURL := projectFields[3].Descriptor()
 	// project.DefaultURL holds the default value on creation for the url field.
 	project.DefaultURL = projectDescURL.Default.(string)
+	// projectDescRepositoryURL is the schema descriptor for repository_url field.
+	projectDescRepositoryURL := projectFields[4].Descriptor()
+	// project.DefaultRepositoryURL holds the default value on creation for the repository_url field.
+	project.DefaultRepositoryURL = projectDescRepositoryURL.Default.(string)
+	// projectDescBoundBy is the schema descriptor for bound_by field.
+	projectDescBoundBy := projectFields[5].Descriptor()
+	// project.DefaultBoundBy holds the default value on creation for the bound_by field.
+	project.DefaultBoundBy = projectDescBoundBy.Default.(string)
 	// projectDescDefaultBranch is the schema descriptor for default_branch field.
-	projectDescDefaultBranch := projectFields[4].Descriptor()
+	projectDescDefaultBranch := projectFields[6].Descriptor()
 	// project.DefaultDefaultBranch holds the default value on creation for the default_branch field.
 	project.DefaultDefaultBranch = projectDescDefaultBranch.Default.(string)
 	// projectDescPrimaryBranch is the schema descriptor for primary_branch field.
-	projectDescPrimaryBranch := projectFields[5].Descriptor()
+	projectDescPrimaryBranch := projectFields[7].Descriptor()
 	// project.DefaultPrimaryBranch holds the default value on creation for the primary_branch field.
 	project.DefaultPrimaryBranch = projectDescPrimaryBranch.Default.(string)
 	// projectDescVisibility is the schema descriptor for visibility field.
-	projectDescVisibility := projectFields[6].Descriptor()
+	projectDescVisibility := projectFields[8].Descriptor()
 	// project.DefaultVisibility holds the default value on creation for the visibility field.
 	project.DefaultVisibility = projectDescVisibility.Default.(string)
 	// projectDescScmType is the schema descriptor for scm_type field.
-	projectDescScmType := projectFields[7].Descriptor()
+	projectDescScmType := projectFields[9].Descriptor()
 	// project.DefaultScmType holds the default value on creation for the scm_type field.
 	project.DefaultScmType = projectDescScmType.Default.(string)
 	// projectDescManagedDiffScan is the schema descriptor for managed_diff_scan field.
-	projectDescManagedDiffScan := projectFields[8].Descriptor()
+	projectDescManagedDiffScan := projectFields[10].Descriptor()
 	// project.DefaultManagedDiffScan holds the default value on creation for the managed_diff_scan field.
 	project.DefaultManagedDiffScan = projectDescManagedDiffScan.Default.(bool)
 	// projectDescManagedFullScan is the schema descriptor for managed_full_scan field.
-	projectDescManagedFullScan := projectFields[9].Descriptor()
+	projectDescManagedFullScan := projectFields[11].Descriptor()
 	// project.DefaultManagedFullScan holds the default value on creation for the managed_full_scan field.
 	project.DefaultManagedFullScan = projectDescManagedFullScan.Default.(bool)
 	projecttagMixin := schema.ProjectTag{}.Mixin()

@@ -24,6 +24,7 @@ import (
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scancoverage"
+	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/workflowrun"
 )
@@ -36,6 +37,11 @@ func (Project) Policy() ent.Policy {
 // Policy of tags of projects: as the project.
 func (ProjectTag) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.ProjectTag, *gen.ProjectTagQuery](byProject(projecttag.FieldProjectID))
+}
+
+// Policy of tags: those of visible projects. Others would name what hidden projects are about.
+func (Tag) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.Tag, *gen.TagQuery](byLink)
 }
 
 // Policy of scans: as the project.
@@ -192,6 +198,21 @@ func orOfNone(column string) condition {
 	return func(ctx context.Context, s *sql.Selector) *sql.Predicate {
 		return sql.Or(sql.IsNull(s.C(column)), tenant.InVisibleProjects(ctx, s, s.C(column)))
 	}
+}
+
+// byLink is the condition that a visible project carries a tag.
+func byLink(ctx context.Context, s *sql.Selector) *sql.Predicate {
+	link := sql.Table(projecttag.Table).As("link")
+	visible := tenant.InVisibleProjects(ctx, s, link.C(projecttag.FieldProjectID))
+	if visible == nil {
+		return nil
+	}
+	deploymentID, _ := tenant.FromContext(ctx)
+	return sql.Exists(sql.Dialect(s.Dialect()).Select(link.C(projecttag.FieldID)).From(link).Where(sql.And(
+		sql.ColumnsEQ(link.C(projecttag.FieldTagID), s.C(tag.FieldID)),
+		sql.EQ(link.C(projecttag.FieldDeploymentID), deploymentID),
+		visible,
+	)))
 }
 
 // byFinding is the condition of a table with the id of a finding. It looks each finding up, which is cheaper for a page

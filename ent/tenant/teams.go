@@ -8,6 +8,7 @@ import (
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 
+	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/teamproject"
 )
 
@@ -52,6 +53,22 @@ func InVisibleProjects(ctx context.Context, s *sql.Selector, column string) *sql
 		inTeams(links.C(teamproject.FieldTeamID), ids),
 	))
 	return sql.In(column, projects)
+}
+
+// OfVisibleRule is the condition that a column is the id of a rule of which a visible project has a finding; nil when the
+// context sees all projects. Rules are the deployment's, but the name of one that only hidden projects use says what they are.
+func OfVisibleRule(ctx context.Context, s *sql.Selector, column string) *sql.Predicate {
+	found := sql.Table(finding.Table).As("found")
+	visible := InVisibleProjects(ctx, s, found.C(finding.FieldProjectID))
+	if visible == nil {
+		return nil
+	}
+	deploymentID, _ := FromContext(ctx)
+	return sql.Exists(sql.Dialect(s.Dialect()).Select(found.C(finding.FieldID)).From(found).Where(sql.And(
+		sql.EQ(found.C(finding.FieldDeploymentID), deploymentID),
+		sql.ColumnsEQ(found.C(finding.FieldRuleID), column),
+		visible,
+	)))
 }
 
 // inTeams passes all ids as one parameter: the text of a statement is the same for all callers, and prepared already.

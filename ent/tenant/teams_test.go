@@ -109,7 +109,7 @@ func tableIn(text string) string {
 func ofProject(table string) bool {
 	for _, t := range migrate.Tables {
 		if t.Name == table {
-			return table == "projects" || slices.ContainsFunc(t.Columns, func(c *schema.Column) bool {
+			return table == "projects" || table == "tags" || slices.ContainsFunc(t.Columns, func(c *schema.Column) bool {
 				return c.Name == "project_id" || c.Name == "finding_id"
 			})
 		}

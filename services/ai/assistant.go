@@ -34,9 +34,9 @@ type Assistant struct {
 
 // Hosts leads to the code of projects.
 type Hosts struct {
-	// Covering finds among connections the one that a project's repository is reached through, and the repository's name
-	// at the host; nil when there is none.
-	Covering func(configs []*ent.ScmConfig, row *ent.Project) (config *ent.ScmConfig, repository string)
+	// Reached finds among connections the one that the repository bound to a project is reached through, and its name at the
+	// host; or nil, and why.
+	Reached func(configs []*ent.ScmConfig, row *ent.Project) (config *ent.ScmConfig, repository, why string)
 	// Open opens the host of a connection.
 	Open func(ctx context.Context, config *ent.ScmConfig) (host.Host, error)
 }

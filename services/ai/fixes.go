@@ -120,8 +120,9 @@ func (s *fixes) unfixable(found *subject, o fixOrder) *hindrance {
 		h := hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_INVALID_REPOSITORY, "the finding is on %s: a pull request needs a finding on a branch, a fix job one on the primary branch", found.Ref)
 		h.branch = true
 		return h
-	case found.project.URL == "":
-		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_INVALID_REPOSITORY, "the project %s has no repository URL", found.project.Name)
+	case found.project.RepositoryURL == "":
+		_, _, why := s.hosts.Reached(nil, found.project)
+		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_INVALID_REPOSITORY, "%s", why)
 	}
 	return nil
 }

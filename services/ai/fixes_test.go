@@ -34,7 +34,7 @@ func (s *modelled) connect(t testing.TB, kind, address, namespace, token, reposi
 	s.call(t, http.MethodPost, fmt.Sprintf("/api/scm/deployments/%d/configs", s.DeploymentID),
 		fmt.Sprintf(`{"type":%q,"namespace":%q,"baseUrl":%q,"accessToken":%q}`, kind, namespace, address, token), http.StatusCreated)
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
-		return tx.Project.Update().Where(project.ID(s.projectID)).SetURL(address + "/" + repository).Exec(ctx)
+		return tx.Project.Update().Where(project.ID(s.projectID)).SetRepositoryURL(address + "/" + repository).Exec(ctx)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"entgo.io/ent/dialect/sql"
+
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/rule"
@@ -64,7 +66,12 @@ func contextOf(words []string) []string {
 // callers who see only some. field is the path of the message in the request.
 func (s *Memories) checkScope(ctx context.Context, db *ent.Client, field string, m *ent.AiMemory) error {
 	if m.RuleID != nil {
-		if ok, err := db.Rule.Query().Where(rule.ID(*m.RuleID)).Exist(ctx); err != nil || !ok {
+		visible := func(s *sql.Selector) { // the answer names the rule
+			if seen := tenant.OfVisibleRule(ctx, s, s.C(rule.FieldID)); seen != nil {
+				s.Where(seen)
+			}
+		}
+		if ok, err := db.Rule.Query().Where(rule.ID(*m.RuleID), visible).Exist(ctx); err != nil || !ok {
 			return orUnknown(err, field+"ruleId", "rule", *m.RuleID)
 		}
 	}

@@ -28,10 +28,9 @@ type obstacle struct {
 
 // reach says through which connection the code of a project can be read.
 func (a *Assistant) reach(configs []*ent.ScmConfig, row *ent.Project) (config *ent.ScmConfig, repository string, why obstacle) {
-	config, repository = a.hosts.Covering(configs, row)
+	config, repository, missing := a.hosts.Reached(configs, row)
 	if config == nil {
-		return nil, "", obstacle{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_NO_SCM_CONFIGURED,
-			"no source-code host connection covers the repository " + row.Name}
+		return nil, "", obstacle{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_NO_SCM_CONFIGURED, missing}
 	}
 	kind := scmv1.ScmType(scmv1.ScmType_value[config.Type])
 	switch scopes := scopesOf(config); {

@@ -70,7 +70,7 @@ func (s *modelled) ground(t testing.TB, of apitest.Tenant, address string) (proj
 		t.Fatal(err)
 	}
 	err = s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
-		p, err := tx.Project.Create().SetDeploymentID(of.DeploymentID).SetName("acme/web").SetNameKey("acme/web").SetURL(address).
+		p, err := tx.Project.Create().SetDeploymentID(of.DeploymentID).SetName("acme/web").SetNameKey("acme/web").SetURL(address).SetRepositoryURL(address).
 			SetDefaultBranch("refs/heads/main").SetCreatedAt(store.Now()).Save(ctx)
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package deployments
 
 import (
 	"context"
+	"slices"
 
 	"entgo.io/ent/dialect/sql"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
+	"github.com/palisade/palisade/ent/tenant"
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -25,6 +27,9 @@ func groupsOf(ctx context.Context, db *ent.Client, userIDs []int64) (map[int64][
 	links, err := db.TeamMember.Query().
 		Where(func(s *sql.Selector) { s.Where(store.InIDs(s.C(teammember.FieldUserID), userIDs)) }).
 		Order(teammember.ByTeamID()).All(ctx)
+	if seen, limited := tenant.Teams(ctx); limited { // other teams answer 404
+		links = slices.DeleteFunc(links, func(l *ent.TeamMember) bool { return !slices.Contains(seen, l.TeamID) })
+	}
 	if err != nil || len(links) == 0 {
 		return nil, err
 	}

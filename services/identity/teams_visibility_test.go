@@ -342,7 +342,7 @@ func TestHiddenLooksAbsent(t *testing.T) {
 			t.Errorf("page 1: %s", got)
 		}
 		path := "/api/v1/deployments/acme/reports?" + url.Values{"project": {"acme/p1"}, "ref": {"main"}}.Encode()
-		if answer := s.Do(t, mia, http.MethodPost, path, teamReport); answer.Status != http.StatusOK || strings.Contains(answer.Body, "p0") {
+		if answer := s.Do(t, mia, http.MethodPost, path, teamReport); answer.Status != http.StatusForbidden || strings.Contains(answer.Body, "p0") {
 			t.Errorf("upload: %d %s", answer.Status, answer.Body)
 		}
 		l.do(t, s.Token, http.MethodDelete, "/api/v1/deployments/acme/projects/acme/p0", "")

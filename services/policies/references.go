@@ -4,11 +4,15 @@ import (
 	"context"
 	"slices"
 
+	"entgo.io/ent/dialect/sql"
+
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/ruledocument"
 	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/ent/tenant"
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/policies/remediation"
@@ -29,7 +33,7 @@ func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 			return reader.Tag.Query().Where(tag.NameIn(names...)).Select(tag.FieldName).Strings(ctx)
 		},
 		remediation.RefRule: func(names []string) ([]string, error) {
-			found, err := reader.Rule.Query().Where(rule.NameIn(names...)).Select(rule.FieldName).Strings(ctx)
+			found, err := reader.Rule.Query().Where(rule.NameIn(names...), ofVisibleFindings(ctx)).Select(rule.FieldName).Strings(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -51,6 +55,15 @@ func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 	}
 	c.slug = ""
 	return nil
+}
+
+// ofVisibleFindings leaves out rules that only projects hidden from the caller have findings of.
+func ofVisibleFindings(ctx context.Context) predicate.Rule {
+	return func(s *sql.Selector) {
+		if seen := tenant.OfVisibleRule(ctx, s, s.C(rule.FieldID)); seen != nil {
+			s.Where(seen)
+		}
+	}
 }
 
 // existing are those names of one kind that exist.

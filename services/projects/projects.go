@@ -62,7 +62,7 @@ func (s *Projects) ListProjects(ctx context.Context, r *projectsv1.ListProjectsR
 	response := &projectsv1.ListProjectsResponse{}
 	for _, row := range rows {
 		item := convert(row, tags[row.ID])
-		item.ManagedScanConfig = nil // list items have none
+		item.ManagedScanConfig, item.RepositoryUrl = nil, "" // list items have none
 		response.Projects = append(response.Projects, item)
 	}
 	return response, nil
@@ -229,6 +229,7 @@ func convert(row *ent.Project, tags []string) *projectsv1.Project {
 	out := &projectsv1.Project{
 		Id: row.ID, Name: row.Name, Url: row.URL, Tags: tags, CreatedAt: timestamppb.New(store.Time(row.CreatedAt)),
 		DefaultBranch: row.DefaultBranch, PrimaryBranch: row.PrimaryBranch,
+		RepositoryUrl: row.RepositoryURL,
 		ManagedScanConfig: &projectsv1.ManagedScanConfig{
 			DiffScan: &projectsv1.DiffScan{Enabled: row.ManagedDiffScan},
 			FullScan: &projectsv1.FullScan{Enabled: row.ManagedFullScan},

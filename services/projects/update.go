@@ -18,6 +18,7 @@ const resetBranch = "None"
 // The fields that an update may change, as masks name them.
 const (
 	maskPrimaryBranch = "primary_branch"
+	maskRepository    = "repository_url"
 	maskTags          = "tags"
 	maskManagedScan   = "managed_scan_config"
 	maskDiffScan      = maskManagedScan + ".diff_scan"
@@ -25,7 +26,7 @@ const (
 )
 
 var maskPaths = []string{
-	maskPrimaryBranch, maskTags, maskManagedScan, maskDiffScan, maskDiffScan + ".enabled", maskFullScan, maskFullScan + ".enabled",
+	maskPrimaryBranch, maskTags, maskManagedScan, maskDiffScan, maskDiffScan + ".enabled", maskFullScan, maskFullScan + ".enabled", maskRepository,
 }
 
 // UpdateProject changes what the mask names, or what is not empty when there is no mask.
@@ -41,12 +42,21 @@ func (s *Projects) UpdateProject(ctx context.Context, r *projectsv1.UpdateProjec
 	if changesBranch && strings.ContainsFunc(branch, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
 		return nil, apierr.InvalidArgument("primary_branch", "primary_branch must have no spaces and no control characters, got %q", branch)
 	}
+	bind := named(mask, maskRepository, r.GetRepositoryUrl() != "")
+	if bind {
+		if err := checkRepository(r.GetRepositoryUrl()); err != nil {
+			return nil, err
+		}
+	}
 	out, err := s.change(ctx, r.GetProjectName(), func(ctx context.Context, tx *ent.Tx, row *ent.Project, update *ent.ProjectUpdateOne) error {
 		if changesBranch {
 			if branch == resetBranch {
 				branch = ""
 			}
 			update.SetPrimaryBranch(gitref.Full(branch))
+		}
+		if bind {
+			bindRepository(update, r.GetRepositoryUrl())
 		}
 		if diff := r.GetManagedScanConfig().GetDiffScan(); diff != nil && named(mask, maskDiffScan, true) {
 			update.SetManagedDiffScan(diff.GetEnabled())

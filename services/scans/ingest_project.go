@@ -17,7 +17,7 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 	now := store.Now()
 	p, err := lockProject(ctx, st, tx, project.Name(name))
 	if ent.IsNotFound(err) {
-		err = tx.Project.Create().SetDeploymentID(deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetCreatedAt(now).
+		err = tx.Project.Create().SetDeploymentID(deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetCreatedAt(now).SetNillableCreatorID(creator(ctx)).
 			OnConflictColumns(project.FieldDeploymentID, project.FieldName).Ignore().Exec(ctx)
 		if err != nil {
 			return nil, err
@@ -25,6 +25,9 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 		p, err = lockProject(ctx, st, tx, project.Name(name))
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := checkUpload(ctx, tx.Client(), p); err != nil {
 		return nil, err
 	}
 	update := p.Update().SetLatestScanAt(now).ClearArchivedAt()

@@ -3,6 +3,7 @@ package scans
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -107,7 +108,13 @@ func (s *ScannerProtocol) openedScan(ctx context.Context, id string) (*ent.Scan,
 	if ent.IsNotFound(err) {
 		return nil, unknown
 	}
-	return row, err
+	if err != nil {
+		return nil, err
+	}
+	if ok, err := takesScan(ctx, s.store.Reader, row); err != nil || !ok {
+		return nil, cmp.Or(err, unknown)
+	}
+	return row, nil
 }
 
 // holdScan reads a scan, and keeps others from changing it until the end of the transaction.

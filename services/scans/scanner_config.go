@@ -1,6 +1,7 @@
 package scans
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -58,6 +59,9 @@ func (s *ScannerProtocol) wantedBy(ctx context.Context, requestID string) (wante
 	key := s.requestKey(ctx, requestID)
 	row, err := s.store.Reader.Scan.Query().Where(scan.UniqueID(key.uniqueID)).Only(ctx)
 	if err == nil {
+		if ok, err := takesScan(ctx, s.store.Reader, row); err != nil || !ok {
+			return wanted{}, cmp.Or(err, apierr.NotFound("scan %s not found", apierr.Quote(requestID)))
+		}
 		kept, err := scannerOf(row)
 		return wanted{products: kept.GetProducts(), partial: partialRules(row), cliVersion: kept.GetCliVersion(), project: kept.GetRepository()}, err
 	}
@@ -110,16 +114,19 @@ func (s *ScannerProtocol) ignored(ctx context.Context, projectName string) (synt
 	if projectName == "" {
 		return nil, nil, nil
 	}
-	projectID, err := s.store.Reader.Project.Query().Where(project.Name(projectName)).OnlyID(ctx)
+	of, err := s.store.Reader.Project.Query().Where(project.Name(projectName)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
+	if ok, err := takesFrom(ctx, s.store.Reader, of); err != nil || !ok {
+		return nil, nil, err
+	}
 	// A decision to ignore always has a reason; the index of decisions holds only rows with one.
 	rows, err := s.store.Reader.Finding.Query().
-		Where(finding.ProjectID(projectID), finding.TriageState(lifecycle.Ignored), finding.TriageReasonNotNil(), finding.MergedIntoIsNil()).
+		Where(finding.ProjectID(of.ID), finding.TriageState(lifecycle.Ignored), finding.TriageReasonNotNil(), finding.MergedIntoIsNil()).
 		Select(finding.FieldContent).All(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -1,6 +1,7 @@
 package scans
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/scan"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
@@ -107,7 +109,13 @@ func (s *ScannerProtocol) openedBefore(ctx context.Context, r scanRequest) (*ent
 	if ent.IsNotFound(err) {
 		return nil, nil
 	}
-	return row, err
+	if err != nil {
+		return nil, err
+	}
+	if ok, err := takesScan(ctx, s.store.Reader, row); err != nil || !ok {
+		return nil, cmp.Or(err, apierr.PermissionDenied("the unique_id is that of a scan of another caller: send a new one"))
+	}
+	return row, nil
 }
 
 // storeScan stores a scan with its project, or finds the one that another call with the same id has just stored.

@@ -22,11 +22,15 @@ func (s *ScannerProtocol) scanProject(ctx context.Context, tx *ent.Tx, r scanReq
 	if ent.IsNotFound(err) {
 		deploymentID, _ := tenant.FromContext(ctx)
 		err = tx.Project.Create().SetDeploymentID(deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetURL(repoURL).SetCreatedAt(store.Now()).
+			SetNillableCreatorID(creator(ctx)).
 			OnConflictColumns(project.FieldDeploymentID, project.FieldName).Ignore().Exec(ctx)
 		if err != nil {
 			return nil, err
 		}
 		row, err = tx.Project.Query().Where(project.Name(name)).Only(ctx)
+	}
+	if err == nil {
+		err = checkUpload(ctx, tx.Client(), row)
 	}
 	if err != nil || row.URL != "" || repoURL == "" {
 		return row, err

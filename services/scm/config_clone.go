@@ -20,19 +20,20 @@ func (c *Connections) Repository(ctx context.Context, projectID int64) (clone.So
 	if err != nil {
 		return clone.Source{}, err
 	}
-	config, err := c.covering(ctx, row)
+	configs, err := c.store.Reader.ScmConfig.Query().Order(ent.Asc(scmconfig.FieldID)).All(ctx)
 	if err != nil {
 		return clone.Source{}, err
 	}
+	config, _, why := Reached(configs, row)
 	if config == nil {
-		return clone.Source{}, &clone.Error{Text: "no source-code host is configured for project " + row.Name, Permanent: true}
+		return clone.Source{}, &clone.Error{Text: why, Permanent: true}
 	}
 	token, err := c.gitToken(ctx, credentialsOf(config))
 	if text := hostText(err); text != "" {
 		passing := host.Is(err, host.RateLimited) || host.Is(err, host.TimedOut) || host.Is(err, host.Unreachable) || host.Is(err, host.Failed)
 		return clone.Source{}, &clone.Error{Text: text, Permanent: !passing}
 	}
-	return clone.Source{URL: gitURL(row, config), Username: gitUser(scmType(config.Type)), Password: token}, err
+	return clone.Source{URL: gitURL(row.RepositoryURL), Username: gitUser(scmType(config.Type)), Password: token}, err
 }
 
 // gitToken is the stored access token, or a fresh one of the application.
@@ -49,28 +50,17 @@ func (c *Connections) gitToken(ctx context.Context, with credentials) (string, e
 }
 
 // gitURL is what Git clones: the web URL of the repository with the ending that all hosts know.
-func gitURL(row *ent.Project, config *ent.ScmConfig) string {
-	address := config.BaseURL + "/" + row.Name
-	if u, err := url.Parse(row.URL); err == nil && u.Host != "" {
+func gitURL(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		address = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	}
 	return strings.TrimSuffix(strings.TrimRight(address, "/"), ".git") + ".git"
 }
 
-// covering finds the connection with the innermost namespace that the project's repository is in; nil without one.
-func (c *Connections) covering(ctx context.Context, row *ent.Project) (*ent.ScmConfig, error) {
-	configs, err := c.store.Reader.ScmConfig.Query().Order(ent.Asc(scmconfig.FieldID)).All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	found, _ := Covering(configs, row)
-	return found, nil
-}
-
 // inNamespace compares the path of a repository with that of a connection's namespace. Names have no case at the hosts.
-func inNamespace(path, projectURL string, config *ent.ScmConfig) bool {
+func inNamespace(path string, config *ent.ScmConfig) bool {
 	prefix := config.Namespace
-	if u, err := url.Parse(config.BaseURL); err == nil && projectURL != "" {
+	if u, err := url.Parse(config.BaseURL); err == nil {
 		prefix = u.Path + "/" + config.Namespace
 	}
 	path, prefix = strings.ToLower(strings.Trim(path, "/")), strings.ToLower(strings.Trim(prefix, "/"))+"/"

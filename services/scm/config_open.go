@@ -2,6 +2,7 @@ package scm
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 
@@ -15,15 +16,31 @@ func (c *Connections) Open(ctx context.Context, row *ent.ScmConfig) (host.Host, 
 	return c.open(ctx, row)
 }
 
-// Covering returns of connections, in the order of their ids, the one with the innermost namespace that a project's
-// repository is in, and the name of the repository at that host ("acme/web"). nil when there is none.
-func Covering(configs []*ent.ScmConfig, row *ent.Project) (found *ent.ScmConfig, repository string) {
-	path := row.Name
-	if u, err := url.Parse(row.URL); err == nil && row.URL != "" {
-		path = u.Path
+// Reached finds of connections, in the order of their ids, the one with the innermost namespace that a project's repository
+// is in, and the repository's name at that host ("acme/web"). Without one, why says what is missing and who mends it.
+// It is the one check of what a deployment's credential is used for: the repository is what a synchronisation or an
+// administrator has bound to the project. The project's name and the URL that an upload gave say nothing, for whoever may
+// upload chooses them.
+func Reached(configs []*ent.ScmConfig, row *ent.Project) (config *ent.ScmConfig, repository, why string) {
+	if row.RepositoryURL == "" {
+		return nil, "", fmt.Sprintf("the project %s is bound to no repository, and what an upload names is not trusted: "+
+			"synchronise its source-code host, or have an administrator set repository_url of the project", row.Name)
 	}
+	if config, repository = covering(configs, row.RepositoryURL); config == nil {
+		why = fmt.Sprintf("no source-code host is configured for project %s: no connection covers its repository %s", row.Name, row.RepositoryURL)
+	}
+	return config, repository, why
+}
+
+// covering finds the connection of a repository's URL, and the repository's name there.
+func covering(configs []*ent.ScmConfig, address string) (found *ent.ScmConfig, repository string) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil, ""
+	}
+	path := at.Path
 	for _, config := range configs {
-		if row.URL != "" && !sameOrigin(row.URL, config.BaseURL) || !inNamespace(path, row.URL, config) {
+		if !sameOrigin(address, config.BaseURL) || !inNamespace(path, config) {
 			continue
 		}
 		if found == nil || len(config.Namespace) > len(found.Namespace) {
@@ -34,7 +51,7 @@ func Covering(configs []*ent.ScmConfig, row *ent.Project) (found *ent.ScmConfig,
 		return nil, ""
 	}
 	repository = strings.Trim(path, "/")
-	if u, err := url.Parse(found.BaseURL); err == nil && row.URL != "" {
+	if u, err := url.Parse(found.BaseURL); err == nil {
 		repository = strings.Trim(strings.TrimPrefix(path, u.Path), "/")
 	}
 	return found, strings.TrimSuffix(repository, ".git")

@@ -14,6 +14,12 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
+// What a project's bound_by says: who bound it to its repository. A synchronisation leaves what an administrator set.
+const (
+	boundBySync  = "sync"
+	boundByAdmin = "admin"
+)
+
 // maxName is how long the name of a project may be, in runes.
 const maxName = 255
 
@@ -71,6 +77,7 @@ func (s *repositorySync) create(ctx context.Context, tx *ent.Tx, r host.Reposito
 	deploymentID, _ := tenant.FromContext(ctx)
 	now := store.Now()
 	row := tx.Project.Create().SetDeploymentID(deploymentID).SetName(r.Name).SetNameKey(strings.ToLower(r.Name)).SetURL(webURL(r.URL)).
+		SetRepositoryURL(webURL(r.URL)).SetBoundBy(boundBySync).
 		SetDefaultBranch(gitref.Full(r.DefaultBranch)).SetVisibility(r.Visibility).SetScmType(s.config.Type).
 		SetManagedFullScan(s.config.AutoScan).SetManagedDiffScan(s.config.AutoScan && s.config.DiffEnabled).SetCreatedAt(now)
 	if r.Archived {
@@ -86,8 +93,12 @@ func (s *repositorySync) update(ctx context.Context, row *ent.Project, r host.Re
 		return nil
 	}
 	update := row.Update()
-	if link := webURL(r.URL); link != "" && link != row.URL {
+	link := webURL(r.URL)
+	if link != "" && link != row.URL {
 		update.SetURL(link)
+	}
+	if link != "" && (row.RepositoryURL != link || row.BoundBy == "") && row.BoundBy != boundByAdmin {
+		update.SetRepositoryURL(link).SetBoundBy(boundBySync)
 	}
 	if branch := gitref.Full(r.DefaultBranch); branch != "" && branch != row.DefaultBranch {
 		update.SetDefaultBranch(branch)

@@ -72,6 +72,16 @@ func TestSync(t *testing.T) {
 		if mirror := s.project(t, "acme/mirror"); mirror.URL != "https://elsewhere.example.com/acme/mirror" || mirror.ScmType != "SCM_TYPE_UNKNOWN" {
 			t.Errorf("of another host: %+v", mirror)
 		}
+		for name, want := range map[string]string{"acme/web": "/acme/web", "Acme/API": "/acme/api"} {
+			if row := s.project(t, name); row.RepositoryURL != h.URL+want || row.BoundBy != "sync" {
+				t.Errorf("%s is bound to %q by %q", name, row.RepositoryURL, row.BoundBy)
+			}
+		}
+		if mirror := s.project(t, "acme/mirror"); mirror.RepositoryURL != "" {
+			t.Errorf("of another host, bound to %q", mirror.RepositoryURL)
+		}
+		chosen := h.URL + "/acme/elsewhere"
+		s.Body(t, s.Token, http.MethodPatch, "/api/v1/deployments/"+s.Slug+"/projects/acme/old", fmt.Sprintf(`{"repository_url":%q}`, chosen), http.StatusOK)
 		if n := s.Store.Reader.Project.Query().CountX(s.System(t)); n != 206 {
 			t.Errorf("%d projects, want 206", n)
 		}
@@ -79,6 +89,9 @@ func TestSync(t *testing.T) {
 		s.sync(t, id)
 		if again := s.project(t, "acme/web"); again.ID != web.ID || again.DefaultBranch != "refs/heads/next" || again.Visibility != "public" || again.ArchivedAt == nil || !again.ManagedFullScan {
 			t.Errorf("changed: %+v", again)
+		}
+		if old := s.project(t, "acme/old"); old.RepositoryURL != chosen || old.BoundBy != "admin" {
+			t.Errorf("what an administrator has bound: %q by %q", old.RepositoryURL, old.BoundBy)
 		}
 		if old := s.project(t, "acme/old"); old.ArchivedAt != nil {
 			t.Errorf("no longer archived: %+v", old)

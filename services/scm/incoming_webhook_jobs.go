@@ -85,7 +85,11 @@ func (w *eventWorker) project(ctx context.Context, db *ent.Client, args eventArg
 	}
 	var found *ent.Project
 	for _, row := range rows {
-		if row.URL != "" && !sameHost(row.URL, args.BaseURL) {
+		at := row.RepositoryURL
+		if at == "" {
+			at = row.URL
+		}
+		if at != "" && !sameHost(at, args.BaseURL) {
 			continue
 		}
 		if found == nil || row.Name == args.Event.Repository {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/tenant"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/access"
@@ -71,12 +72,14 @@ func (t tenants) grant(c *call, request proto.Message) (*access.Grant, error) {
 
 // limitToTeams lets whoever is not an administrator see only the projects of his teams, and triage only where he is more
 // than read-only, once the deployment has teams (contract facts, 2.1 and section 4). It is asked anew for each call, so
-// that a change of a team holds from the next call on. Uploads are not limited: a pipeline sends results of any project.
+// that a change of a team holds from the next call on. Uploads are limited by limitUploads, since they also make projects.
 // Operations of administrators need no limit: the access rule refuses everybody else.
 func (t tenants) limitToTeams(ctx context.Context, c *call) (context.Context, error) {
 	least := access.TeamRead
 	switch c.rule.GetPermission() {
-	case optionsv1.Permission_PERMISSION_UPLOAD, optionsv1.Permission_PERMISSION_MANAGE:
+	case optionsv1.Permission_PERMISSION_UPLOAD:
+		return t.limitUploads(ctx, c)
+	case optionsv1.Permission_PERMISSION_MANAGE:
 		return ctx, nil
 	case optionsv1.Permission_PERMISSION_TRIAGE:
 		least = access.TeamTriage
@@ -89,6 +92,26 @@ func (t tenants) limitToTeams(ctx context.Context, c *call) (context.Context, er
 		return ctx, err
 	}
 	return tenant.WithTeams(ctx, teams.IDs(least)), nil
+}
+
+// limitUploads lets whoever is no administrator, and any token that somebody else than an administrator created, send results
+// of the projects of its user's teams, and of new ones.
+func (t tenants) limitUploads(ctx context.Context, c *call) (context.Context, error) {
+	if c.grant.Role == access.RoleAdmin || c.principal.WithoutTeams {
+		return ctx, nil
+	}
+	teams, err := access.TeamsOf(ctx, t.store.Reader, c.grant.DeploymentID, c.principal.UserID)
+	if err != nil || !teams.Enabled {
+		return ctx, err
+	}
+	if c.principal.Kind == access.KindToken {
+		chief, err := t.store.Reader.Membership.Query().
+			Where(membership.UserID(c.principal.UserID), membership.Role(string(access.RoleAdmin))).Exist(ctx)
+		if err != nil || chief {
+			return ctx, err
+		}
+	}
+	return access.WithUploads(ctx, c.principal.UserID, teams), nil
 }
 
 func (t tenants) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

@@ -167,8 +167,8 @@ func TestCodeFetchFailures(t *testing.T) {
 	})
 }
 
-// A project that no scan has given a URL is looked for where the connection is, and tokens go by the host's customs.
-func TestCodeFetchWithoutURL(t *testing.T) {
+// The name of a project is not where its code is: it must be bound. Tokens go by the host's customs.
+func TestCodeFetchOfBoundProject(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w world) {
 		host := clonetest.New(t)
@@ -176,7 +176,11 @@ func TestCodeFetchWithoutURL(t *testing.T) {
 		w.connect(t, w.Tenant, "SCM_TYPE_GITLAB_SELFMANAGED", host.URL, "acme", "wrong")
 		w.connect(t, w.Tenant, "SCM_TYPE_GITLAB_SELFMANAGED", host.URL, "acme/platform", host.Password)
 		commit := host.Commit(t, "acme/platform/api", "refs/heads/main", map[string]string{"a": "b"})
-		out, _ := run[fetchedCode](t, w.kinds, "code.fetch", w.call(w.project(t, w.Tenant, "acme/platform/api", ""), nil))
+		err := failure(t, w.kinds, "code.fetch", w.call(w.project(t, w.Tenant, "acme/platform/api", ""), nil))
+		if !step.IsPermanent(err) || !strings.Contains(err.Error(), "is bound to no repository") {
+			t.Errorf("of a project that is bound to nothing: %v", err)
+		}
+		out, _ := run[fetchedCode](t, w.kinds, "code.fetch", w.call(w.project(t, w.Tenant, "other", host.URL+"/acme/platform/api"), nil))
 		if out.Commit != commit {
 			t.Errorf("got %+v", out)
 		}

@@ -66,7 +66,7 @@ func (w world) project(t testing.TB, of apitest.Tenant, name, url string) int64 
 	t.Helper()
 	var id int64
 	w.write(t, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := tx.Project.Create().SetDeploymentID(of.DeploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetURL(url).
+		row, err := tx.Project.Create().SetDeploymentID(of.DeploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetRepositoryURL(url).
 			SetDefaultBranch("refs/heads/main").SetCreatedAt(store.Now()).Save(ctx)
 		if err == nil {
 			id = row.ID

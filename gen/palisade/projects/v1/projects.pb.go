@@ -49,8 +49,11 @@ type Project struct {
 	DefaultBranch string `protobuf:"bytes,8,opt,name=default_branch,proto3" json:"default_branch,omitempty"`
 	// Managed-scan settings.
 	ManagedScanConfig *ManagedScanConfig `protobuf:"bytes,9,opt,name=managed_scan_config,proto3" json:"managed_scan_config,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Web URL of the repository whose code Palisade reads and changes with the deployment's credential: set by the
+	// synchronisation of a source-code host or by an administrator. List items have none. An upload never sets it.
+	RepositoryUrl string `protobuf:"bytes,10,opt,name=repository_url,proto3" json:"repository_url,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Project) Reset() {
@@ -144,6 +147,13 @@ func (x *Project) GetManagedScanConfig() *ManagedScanConfig {
 		return x.ManagedScanConfig
 	}
 	return nil
+}
+
+func (x *Project) GetRepositoryUrl() string {
+	if x != nil {
+		return x.RepositoryUrl
+	}
+	return ""
 }
 
 // Which managed scans run for a project.
@@ -519,7 +529,10 @@ type UpdateProjectRequest struct {
 	ManagedScanConfig *ManagedScanConfig `protobuf:"bytes,5,opt,name=managed_scan_config,proto3" json:"managed_scan_config,omitempty"`
 	// Which of the fields above to change. Over HTTP it is filled from the keys of the body; when it is empty the
 	// fields that are not empty are changed.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Binds the project to a repository: its web URL at a connected source-code host, for example
+	// "https://github.com/acme/web". Empty with the mask "repository_url" ends that.
+	RepositoryUrl string `protobuf:"bytes,7,opt,name=repository_url,proto3" json:"repository_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -594,6 +607,13 @@ func (x *UpdateProjectRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
 		return x.UpdateMask
 	}
 	return nil
+}
+
+func (x *UpdateProjectRequest) GetRepositoryUrl() string {
+	if x != nil {
+		return x.RepositoryUrl
+	}
+	return ""
 }
 
 // Response of UpdateProject.
@@ -1086,7 +1106,7 @@ var File_palisade_projects_v1_projects_proto protoreflect.FileDescriptor
 
 const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\n" +
-	"#palisade/projects/v1/projects.proto\x12\x14palisade.projects.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\x96\x03\n" +
+	"#palisade/projects/v1/projects.proto\x12\x14palisade.projects.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xc6\x03\n" +
 	"\aProject\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -1098,7 +1118,9 @@ const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\x0elatest_scan_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampB\x06\x92\xb5\x18\x02\x10\x02R\x0elatest_scan_at\x12&\n" +
 	"\x0eprimary_branch\x18\a \x01(\tR\x0eprimary_branch\x12&\n" +
 	"\x0edefault_branch\x18\b \x01(\tR\x0edefault_branch\x12a\n" +
-	"\x13managed_scan_config\x18\t \x01(\v2'.palisade.projects.v1.ManagedScanConfigB\x06\x92\xb5\x18\x02\x10\x01R\x13managed_scan_config\"\x8f\x01\n" +
+	"\x13managed_scan_config\x18\t \x01(\v2'.palisade.projects.v1.ManagedScanConfigB\x06\x92\xb5\x18\x02\x10\x01R\x13managed_scan_config\x12.\n" +
+	"\x0erepository_url\x18\n" +
+	" \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x0erepository_url\"\x8f\x01\n" +
 	"\x11ManagedScanConfig\x12<\n" +
 	"\tdiff_scan\x18\x01 \x01(\v2\x1e.palisade.projects.v1.DiffScanR\tdiff_scan\x12<\n" +
 	"\tfull_scan\x18\x02 \x01(\v2\x1e.palisade.projects.v1.FullScanR\tfull_scan\"$\n" +
@@ -1119,7 +1141,7 @@ const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12!\n" +
 	"\fproject_name\x18\x02 \x01(\tR\vprojectName\"M\n" +
 	"\x12GetProjectResponse\x127\n" +
-	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"\xd2\x02\n" +
+	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"\x84\x03\n" +
 	"\x14UpdateProjectRequest\x12'\n" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12!\n" +
 	"\fproject_name\x18\x02 \x01(\tR\vprojectName\x120\n" +
@@ -1128,7 +1150,8 @@ const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\x10d\"\x06r\x04\x10\x01\x18dR\x04tags\x12Y\n" +
 	"\x13managed_scan_config\x18\x05 \x01(\v2'.palisade.projects.v1.ManagedScanConfigR\x13managed_scan_config\x12;\n" +
 	"\vupdate_mask\x18\x06 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
-	"updateMask\"P\n" +
+	"updateMask\x120\n" +
+	"\x0erepository_url\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\x0erepository_url\"P\n" +
 	"\x15UpdateProjectResponse\x127\n" +
 	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"b\n" +
 	"\x14DeleteProjectRequest\x12'\n" +

@@ -39,6 +39,10 @@ func (x *Project) AppendJSON(b []byte) []byte {
 		b = append(b, `,"managed_scan_config":`...)
 		b = x.ManagedScanConfig.AppendJSON(b)
 	}
+	if x.RepositoryUrl != "" {
+		b = append(b, `,"repository_url":`...)
+		b = jsonappend.String(b, x.RepositoryUrl)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -157,6 +161,8 @@ func (x *UpdateProjectRequest) AppendJSON(b []byte) []byte {
 		b = append(b, `,"updateMask":`...)
 		b = jsonappend.FieldMask(b, x.UpdateMask)
 	}
+	b = append(b, `,"repository_url":`...)
+	b = jsonappend.String(b, x.RepositoryUrl)
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -1,0 +1,38 @@
+package projects
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/services/internal/apierr"
+)
+
+// boundByAdmin is what ent's bound_by says of a repository that an administrator set: a synchronisation leaves it.
+const boundByAdmin = "admin"
+
+// checkRepository refuses what is no plain web URL of a repository; "" ends a binding.
+func checkRepository(raw string) error {
+	if raw == "" {
+		return nil
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "",
+		strings.Trim(u.Path, "/") == "", slices.Contains(strings.Split(u.Path, "/"), ".."), strings.ContainsFunc(raw, unicode.IsSpace):
+		return apierr.InvalidArgument("repository_url",
+			"repository_url must be the web URL of a repository, as https://github.com/acme/web, without user, query and fragment, got %q", raw)
+	}
+	return nil
+}
+
+// bindRepository says which repository's code may be read for a project.
+func bindRepository(update *ent.ProjectUpdateOne, repository string) {
+	by := boundByAdmin
+	if repository == "" {
+		by = ""
+	}
+	update.SetRepositoryURL(repository).SetBoundBy(by)
+}
