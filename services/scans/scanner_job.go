@@ -150,7 +150,7 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	if len(policies) > 0 {
 		results.reported = map[uint64]struct{}{}
 	}
-	prepared, err := prepare(ctx, tx.Client(), reading{results: results, commit: row.Commit, calls: w.options.Calls, spoolDir: w.options.SpoolDir})
+	prepared, err := prepare(ctx, tx.Client(), reading{results: results, commit: row.Commit, calls: w.options.Calls, spool: w.options.Spool.Of(ctx)})
 	if err != nil {
 		return nil, err
 	}

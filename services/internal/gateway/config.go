@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	"github.com/palisade/palisade/services/internal/pace"
 )
 
 // Limits that hold where Config leaves them 0.
@@ -41,6 +42,8 @@ type Config struct {
 	// Timeout is the limit of a request, from its header to the end of its body's processing; UploadTimeout is
 	// that of an upload, and UploadIdleTimeout how long an upload may send nothing.
 	Timeout, UploadTimeout, UploadIdleTimeout time.Duration
+	// UploadPace is how fast the bytes of an upload must come; the zero rule allows any rate.
+	UploadPace pace.Rule
 	// UnknownFields, when set, is told how many names of a body the request message of an RPC does not have.
 	UnknownFields func(fullMethod string, count int)
 	// Logger gets panics and errors that no interceptor has seen. Nil is slog.Default.
