@@ -2,6 +2,7 @@ package deployments
 
 import (
 	"context"
+	"slices"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/invitation"
@@ -77,8 +78,10 @@ func join(ctx context.Context, tx *ent.Tx, row *ent.Deployment, who *access.Prin
 	for i, id := range teams {
 		joined[i] = tx.TeamMember.Create().SetTeamID(id).SetUserID(who.UserID).SetRole(joinTeamRole).SetCreatedAt(now)
 	}
-	if err := tx.TeamMember.CreateBulk(joined...).Exec(ctx); err != nil {
-		return err
+	for part := range slices.Chunk(joined, store.RowsAtOnce) {
+		if err := tx.TeamMember.CreateBulk(part...).Exec(ctx); err != nil {
+			return err
+		}
 	}
 	after, err := member(ctx, tx.Client(), who.UserID)
 	if err != nil {
