@@ -268,3 +268,45 @@ func TestFullDisk(t *testing.T) {
 	s.Upload(t, "acme/web", "main", []byte(emptyReport))
 	eventually(t, "the audit trail has what was refused", func() bool { return refusedForRoom(t, s) == before+21 })
 }
+
+// Uploads of one token that trickle fill the queue of its deployment for as long as the rule about their rate allows, and no longer.
+func TestTricklingUploadsAreEnded(t *testing.T) {
+	s := apitest.Start(t, func(c *services.Config) {
+		c.Uploads, c.UploadsPerDeployment, c.UploadQueue = 2, 1, 32
+		c.UploadMinRate, c.UploadMinRateWindow = 1<<20, 3*time.Second
+	})
+	const senders = 40 // of which the last find the queue full
+	ended := make(chan apitest.Answer, senders)
+	stop := make(chan struct{})
+	defer close(stop)
+	for range senders {
+		r, w := io.Pipe()
+		go func() { ended <- s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), r) }()
+		go func() {
+			for _, err := io.WriteString(w, " "); err == nil; _, err = io.WriteString(w, " ") {
+				select {
+				case <-time.After(50 * time.Millisecond):
+				case <-stop:
+					_ = w.CloseWithError(io.ErrUnexpectedEOF)
+				}
+			}
+		}()
+	}
+	whole := func() apitest.Answer {
+		return s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), strings.NewReader(emptyReport))
+	}
+	eventually(t, "the queue is full", func() bool { return whole().Status == http.StatusTooManyRequests })
+	slow := 0
+	for range senders {
+		switch answer := <-ended; {
+		case answer.Status == http.StatusRequestTimeout && strings.Contains(answer.Body, "upload-min-rate"):
+			slow++
+		case answer.Status != http.StatusTooManyRequests:
+			t.Errorf("a trickling upload: %d %s", answer.Status, answer.Body)
+		}
+	}
+	if slow < 30 {
+		t.Errorf("%d of 33 uploads that trickled were ended for it", slow)
+	}
+	eventually(t, "their places are free", func() bool { return whole().Status == http.StatusOK })
+}
