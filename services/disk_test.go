@@ -273,7 +273,7 @@ func TestFullDisk(t *testing.T) {
 func TestTricklingUploadsAreEnded(t *testing.T) {
 	s := apitest.Start(t, func(c *services.Config) {
 		c.Uploads, c.UploadsPerDeployment, c.UploadQueue = 2, 1, 32
-		c.UploadMinRate, c.UploadMinRateWindow = 1<<20, 3*time.Second
+		c.UploadMinRate, c.UploadMinRateWindow = 1<<20, 5*time.Second
 	})
 	const senders = 40 // of which the last find the queue full
 	ended := make(chan apitest.Answer, senders)
@@ -295,17 +295,24 @@ func TestTricklingUploadsAreEnded(t *testing.T) {
 	whole := func() apitest.Answer {
 		return s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), strings.NewReader(emptyReport))
 	}
-	eventually(t, "the queue is full", func() bool { return whole().Status == http.StatusTooManyRequests })
+	for range senders - 33 { // the others hold all places
+		if answer := <-ended; answer.Status != http.StatusTooManyRequests {
+			t.Fatalf("an upload beyond the queue: %d %s", answer.Status, answer.Body)
+		}
+	}
+	if answer := whole(); answer.Status != http.StatusTooManyRequests {
+		t.Errorf("while the queue is full: %d %s", answer.Status, answer.Body)
+	}
 	slow := 0
-	for range senders {
+	for range 33 {
 		switch answer := <-ended; {
 		case answer.Status == http.StatusRequestTimeout && strings.Contains(answer.Body, "upload-min-rate"):
 			slow++
-		case answer.Status != http.StatusTooManyRequests:
+		default:
 			t.Errorf("a trickling upload: %d %s", answer.Status, answer.Body)
 		}
 	}
-	if slow < 30 {
+	if slow != 33 {
 		t.Errorf("%d of 33 uploads that trickled were ended for it", slow)
 	}
 	eventually(t, "their places are free", func() bool { return whole().Status == http.StatusOK })
