@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/palisade/palisade/services/internal/pace"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -79,6 +81,11 @@ type Config struct {
 	MaxBody              ByteSize      `name:"max-body" default:"16MiB" doc:"largest JSON body and largest gRPC message"`
 	ReceiveMemory        ByteSize      `name:"receive-memory" default:"0" doc:"memory for all requests that are being received and decoded, on both ports; 0 means eight times max-body, at least 64MiB"`
 	MaxUpload            ByteSize      `name:"max-upload" default:"1GiB" doc:"largest report, before and after decompression"`
+	SpoolQuota           ByteSize      `name:"spool-quota" default:"0" doc:"disk that uploads on their way take on this node together, decompressed; more are refused with 429; 0 means eight times max-upload"`
+	SpoolQuotaDeployment ByteSize      `name:"spool-quota-deployment" default:"0" doc:"disk that those of one deployment take; 0 means half of spool-quota, at least max-upload"`
+	DiskReserve          ByteSize      `name:"disk-reserve" default:"256MiB" doc:"disk that uploads leave free where data lies: below it they are refused with 507; 0 means that nothing is kept free"`
+	UploadMinRate        ByteSize      `name:"upload-min-rate" default:"16KiB" doc:"bytes a second at which an upload must come on average; slower ones are ended with 408; 0 means any rate"`
+	UploadMinRateWindow  time.Duration `name:"upload-min-rate-window" default:"30s" doc:"time of waiting for a sender over which upload-min-rate is measured, again and again"`
 	MaxHeader            ByteSize      `name:"max-header" default:"64KiB" doc:"largest request header"`
 	MaxStreams           int           `name:"max-streams" default:"250" doc:"concurrent requests on one HTTP/2 or gRPC connection"`
 	IdleTimeout          time.Duration `name:"idle-timeout" default:"120s" doc:"time after which an unused connection is closed"`
@@ -155,6 +162,19 @@ func (c Config) KeyPath() string {
 		return c.KeyFile
 	}
 	return filepath.Join(c.Data, "palisade.key")
+}
+
+// spoolDir is where what is too large for the memory lies while it is worked on.
+func (c Config) spoolDir() string { return filepath.Join(c.Data, "spool") }
+
+// disk is the file systems of the data directory and of the spool in it, which may be a mount of its own.
+func (c Config) disk() spool.Disk {
+	return spool.Disk{Dirs: []string{c.Data, c.spoolDir()}, Reserve: int64(c.DiskReserve)}
+}
+
+// pace is how fast uploads must come.
+func (c Config) pace() pace.Rule {
+	return pace.Rule{Rate: int64(c.UploadMinRate), Window: c.UploadMinRateWindow}
 }
 
 // DeploymentLabel is the display name of the first deployment: DeploymentName, or the slug.

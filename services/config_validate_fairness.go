@@ -1,6 +1,9 @@
 package services
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // validateFairness checks what keeps the deployments of a node from each other's way.
 func (c Config) validateFairness(p *problemList) {
@@ -19,4 +22,41 @@ func (c Config) validateFairness(p *problemList) {
 	if c.UploadQueue < 0 {
 		p.add("upload-queue", "got %d, want 0 (nobody waits) or more", c.UploadQueue)
 	}
+	c.validateSpool(p)
+	if c.UploadMinRate < 0 || c.UploadMinRate > 1<<30 {
+		p.add("upload-min-rate", "got %v, want 0 (any rate) to 1GiB a second", c.UploadMinRate)
+	}
+	if c.UploadMinRateWindow < time.Millisecond {
+		p.add("upload-min-rate-window", "got %v, want 1ms or more", c.UploadMinRateWindow)
+	}
+}
+
+// validateSpool checks that the largest report that is allowed has room.
+func (c Config) validateSpool(p *problemList) {
+	for _, quota := range []struct {
+		key   string
+		value ByteSize
+	}{{"spool-quota", c.SpoolQuota}, {"spool-quota-deployment", c.SpoolQuotaDeployment}} {
+		if quota.value != 0 && quota.value < c.MaxUpload {
+			p.add(quota.key, "got %v, want 0 (automatic) or at least max-upload (%v): one report of that size needs as much", quota.value, c.MaxUpload)
+		}
+	}
+	if node, deployment := c.spoolQuotas(); deployment > node {
+		p.add("spool-quota-deployment", "got %v, want at most spool-quota (%v)", deployment, node)
+	}
+	if c.DiskReserve < 0 {
+		p.add("disk-reserve", "got %v, want 0 (nothing is kept free) or more", c.DiskReserve)
+	}
+}
+
+// spoolQuotas are those of the node and of each deployment, with what 0 means.
+func (c Config) spoolQuotas() (node, deployment ByteSize) {
+	node, deployment = c.SpoolQuota, c.SpoolQuotaDeployment
+	if node == 0 {
+		node = max(8*c.MaxUpload, deployment)
+	}
+	if deployment == 0 {
+		deployment = max(node/2, c.MaxUpload)
+	}
+	return node, deployment
 }

@@ -45,7 +45,7 @@ const (
 // are left out.
 func Doctor(ctx context.Context, cfg Config) []Check {
 	var checks []Check
-	checks = append(checks, checkData(cfg))
+	checks = append(checks, checkData(cfg), checkDisk(cfg))
 	checks = append(checks, checkPermissions(cfg)...)
 	checks = append(checks, checkStore(ctx, cfg)...)
 	if cfg.TLSCert != "" {

@@ -2,10 +2,7 @@ package services
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -35,6 +32,7 @@ import (
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/llm"
 	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 	"github.com/palisade/palisade/services/internal/traffic"
@@ -78,6 +76,7 @@ type deps struct {
 	egress  *egress.Guard
 	model   *llm.Provider
 	calls   *traffic.Calls
+	spool   *spool.Spool
 }
 
 // domains is the one list of what the server serves; the functions below are its parts.
@@ -267,7 +266,7 @@ func background(d deps) []jobs.Work {
 		findings.Background(d.store),
 		scans.Background(d.store, d.log),
 		scans.IndexBackground(d.store, d.log),
-		scans.ScannerBackground(d.store, d.log, scans.UploadOptions{SpoolDir: spoolDir(d.config), Ingested: ingested(d), Calls: d.calls}),
+		scans.ScannerBackground(d.store, d.log, scans.UploadOptions{Spool: d.spool, Ingested: ingested(d), Calls: d.calls}),
 		supplychain.Background(d.store),
 		hosts(d).Background(d.log),
 		scm.IncomingBackground(hosts(d), d.log),
@@ -305,20 +304,25 @@ func group[Server, Client any](
 	}
 }
 
-// spoolDir is where what is too large for the memory lies while it is worked on.
-func spoolDir(cfg Config) string { return filepath.Join(cfg.Data, "spool") }
+// openSpool opens the directory of what is too large for the memory, for all that works with it.
+func openSpool(cfg Config, metrics *telemetry.Metrics) (*spool.Spool, error) {
+	node, deployment := cfg.spoolQuotas()
+	limits := spool.Limits{Node: int64(node), Deployment: int64(deployment), Disk: cfg.disk()}
+	files, err := spool.Open(cfg.spoolDir(), limits, metrics.RateLimited.Inc)
+	if err != nil {
+		return nil, err
+	}
+	metrics.WatchDisk(files.Used, limits.Disk.Free)
+	return files, nil
+}
 
 func uploadOptions(ctx context.Context, d deps) (scans.UploadOptions, error) {
-	spool := spoolDir(d.config)
-	if err := os.MkdirAll(spool, 0o700); err != nil {
-		return scans.UploadOptions{}, fmt.Errorf("make the spool directory: %w", err)
-	}
 	key, err := d.keyring.StoredKey(ctx, d.store, "redaction_key")
 	if err != nil {
 		return scans.UploadOptions{}, err
 	}
 	return scans.UploadOptions{
-		SpoolDir:     spool,
+		Spool:        d.spool,
 		MaxBytes:     int64(d.config.MaxUpload),
 		RedactionKey: key,
 		Ingested:     ingested(d),

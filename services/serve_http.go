@@ -57,6 +57,7 @@ func httpServer(parts httpParts) (*http.Server, error) {
 		MaxUpload:     int64(cfg.MaxUpload),
 		Timeout:       cfg.RequestTimeout,
 		UploadTimeout: cfg.UploadTimeout,
+		UploadPace:    cfg.pace(),
 		UnknownFields: func(_ string, count int) { parts.metrics.UnknownFields.Add(float64(count)) },
 		Logger:        parts.log,
 	})

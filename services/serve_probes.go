@@ -19,13 +19,14 @@ const readyTimeout = 2 * time.Second
 // probes answer whether the server lives and whether it wants requests, over HTTP and over gRPC.
 type probes struct {
 	ping   func(context.Context) error
+	disk   func() (problem string, full bool)
 	health *health.Server
 	ready  atomic.Bool
 }
 
 // newProbes returns probes of a server that is not ready yet.
-func newProbes(ping func(context.Context) error) *probes {
-	p := &probes{ping: ping, health: health.NewServer()}
+func newProbes(ping func(context.Context) error, disk func() (problem string, full bool)) *probes {
+	p := &probes{ping: ping, disk: disk, health: health.NewServer()}
 	p.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
 	return p
 }
@@ -51,7 +52,7 @@ func (p *probes) live(w http.ResponseWriter, _ *http.Request) {
 	writeProbe(w, http.StatusOK, "ok")
 }
 
-// readiness is /readyz: the server takes requests and its database answers.
+// readiness is /readyz: the server takes requests, its database answers and its disk is not full.
 func (p *probes) readiness(w http.ResponseWriter, r *http.Request) {
 	if !p.ready.Load() {
 		writeProbe(w, http.StatusServiceUnavailable, "not serving: starting or stopping")
@@ -64,7 +65,15 @@ func (p *probes) readiness(w http.ResponseWriter, r *http.Request) {
 		writeProbe(w, http.StatusServiceUnavailable, "the database does not answer")
 		return
 	}
-	writeProbe(w, http.StatusOK, "ok")
+	// Below the reserve all but uploads works, and a load balancer should go on; on a full disk hardly anything does.
+	switch problem, full := p.disk(); {
+	case full:
+		writeProbe(w, http.StatusServiceUnavailable, problem)
+	case problem != "":
+		writeProbe(w, http.StatusOK, "degraded: "+problem)
+	default:
+		writeProbe(w, http.StatusOK, "ok")
+	}
 }
 
 func writeProbe(w http.ResponseWriter, code int, text string) {

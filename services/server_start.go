@@ -81,11 +81,12 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 		metrics.WatchTransactions(st.Waiting)
 		s.keepSession(st)
 	}
-	s.probes = newProbes(st.Ping)
+	s.probes = newProbes(st.Ping, s.config.disk().State)
 	who, err := s.openAccess(ctx, st, stderr)
 	if err != nil {
 		return err
 	}
+	s.onClose("audit trail", who.trail.Settle)
 	parts, err := s.makeParts(st, who, metrics)
 	if err != nil {
 		return err
@@ -146,8 +147,12 @@ func (s *Server) makeParts(st *store.Store, who *identities, metrics *telemetry.
 	if err != nil {
 		return deps{}, err
 	}
+	files, err := openSpool(s.config, metrics)
+	if err != nil {
+		return deps{}, err
+	}
 	parts := deps{
-		config: s.config, log: s.log, store: st, keyring: who.keyring, trail: who.trail, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics, egress: guard,
+		config: s.config, spool: files, log: s.log, store: st, keyring: who.keyring, trail: who.trail, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics, egress: guard,
 		model: openModel(s.config, guard, metrics), calls: &s.calls,
 	}
 	if s.jobs, err = jobs.New(st, s.log, background(parts)...); err != nil {
@@ -321,7 +326,7 @@ func (s *Server) makeChain(
 		Log: s.log, Metrics: metrics, Rules: rules, Authenticator: who.authenticator, Store: st, Trail: who.trail, Validator: validator,
 		RateLimit: s.config.RateLimit, DeploymentRateLimit: s.config.RateLimitDeployment / float64(max(1, s.config.RateLimitNodes)),
 		Uploads: chain.UploadLimits{
-			AtOnce: s.config.Uploads, PerDeployment: s.config.UploadsPerDeployment, Queue: s.config.UploadQueue,
+			AtOnce: s.config.Uploads, PerDeployment: s.config.UploadsPerDeployment, Queue: s.config.UploadQueue, Pace: s.config.pace(),
 		},
 		RequestTimeout: s.config.RequestTimeout, UploadTimeout: s.config.UploadTimeout,
 		Draining: draining, Calls: &s.calls,

@@ -163,7 +163,7 @@ func checkLinking(t *testing.T, s *apitest.Server, first, second string) {
 			t.Errorf("the audit trail does not have %s: %s", want, entries)
 		}
 	}
-	err := services.VerifyAudit(ctx, cfg, s.Slug, services.AuditAnchor{}, func(string, int64) {}, func(r services.AuditReport) error {
+	err := services.VerifyAudit(ctx, cfg, s.Slug, services.KnownAudit{}, func(string, int64) {}, func(r services.AuditReport) error {
 		if r.Broken != "" {
 			t.Errorf("the audit trail is broken: %s", r.Broken)
 		}

@@ -11,6 +11,7 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/ai/memory"
 	"github.com/palisade/palisade/services/ai/prompt"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 const (
@@ -65,10 +66,12 @@ func addUses(ctx context.Context, tx *ent.Tx, row *ent.AiAnalysis, result *store
 		uses = append(uses, tx.AiMemoryUse.Create().SetDeploymentID(row.DeploymentID).SetMemoryID(id).SetAnalysisID(row.ID).
 			SetFindingID(row.FindingID).SetReferenced(slices.Contains(result.GetMemoryIdsReferenced(), text)))
 	}
-	if len(uses) == 0 {
-		return nil
+	for part := range slices.Chunk(uses, store.RowsAtOnce) {
+		if err := tx.AiMemoryUse.CreateBulk(part...).Exec(ctx); err != nil {
+			return err
+		}
 	}
-	return tx.AiMemoryUse.CreateBulk(uses...).Exec(ctx)
+	return nil
 }
 
 // facts are what a model is told about the finding; the code is added where it is asked for.

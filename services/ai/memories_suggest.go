@@ -187,7 +187,7 @@ func addAuthors(ctx context.Context, tx *ent.Tx, sources []*storev1.AiMemorySour
 	for i, source := range sources {
 		ids[i], _ = strconv.ParseInt(source.GetSampleIssueId(), 10, 64)
 	}
-	events, err := tx.FindingEvent.Query().Where(findingevent.FindingIDIn(ids...), findingevent.KindHasPrefix("triage")).
+	events, err := tx.FindingEvent.Query().Where(store.OneOf(findingevent.FieldFindingID, ids), findingevent.KindHasPrefix("triage")).
 		Order(ent.Asc(findingevent.FieldID)).All(ctx)
 	if err != nil {
 		return err

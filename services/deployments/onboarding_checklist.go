@@ -143,7 +143,7 @@ func (s *OnboardingChecklist) InviteMembers(ctx context.Context, r *deploymentsv
 			return err
 		}
 		rows, err := members(ctx, tx.Client(), 0, func(_ *sql.Selector, u *sql.SelectTable) *sql.Predicate {
-			return sql.In(u.C(user.FieldEmail), toAny(emails)...)
+			return store.In(u.C(user.FieldEmail), emails)
 		})
 		if err != nil {
 			return err
@@ -152,7 +152,7 @@ func (s *OnboardingChecklist) InviteMembers(ctx context.Context, r *deploymentsv
 		for _, row := range rows {
 			joined = append(joined, row.Email)
 		}
-		open, err = tx.Invitation.Query().Where(invitation.EmailIn(emails...), invitation.AcceptedAtIsNil()).
+		open, err = tx.Invitation.Query().Where(store.OneOf(invitation.FieldEmail, emails), invitation.AcceptedAtIsNil()).
 			Select(invitation.FieldEmail).Strings(ctx)
 		if err != nil {
 			return err
@@ -176,7 +176,7 @@ func invite(ctx context.Context, tx *ent.Tx, emails []string, by int64) error {
 	if len(emails) == 0 {
 		return nil
 	}
-	if _, err := tx.Invitation.Delete().Where(invitation.EmailIn(emails...)).Exec(ctx); err != nil {
+	if _, err := tx.Invitation.Delete().Where(store.OneOf(invitation.FieldEmail, emails)).Exec(ctx); err != nil {
 		return err
 	}
 	for _, email := range emails {
@@ -187,12 +187,4 @@ func invite(ctx context.Context, tx *ent.Tx, emails []string, by int64) error {
 		audit.Change(ctx, auditInvitation, row.ID, nil, &deploymentsv1.InviteMembersRequest{DeploymentId: row.DeploymentID, Emails: []string{email}})
 	}
 	return nil
-}
-
-func toAny(words []string) []any {
-	values := make([]any, len(words))
-	for i, word := range words {
-		values[i] = word
-	}
-	return values
 }

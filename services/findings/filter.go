@@ -181,10 +181,10 @@ func (f *filter) projects(ctx context.Context, db *ent.ProjectClient) (list []co
 		for i, name := range f.repos {
 			keys[i] = strings.ToLower(name)
 		}
-		query.Where(project.NameKeyIn(keys...))
+		query.Where(store.OneOf(project.FieldNameKey, keys))
 	}
 	if len(f.visibilities) > 0 {
-		query.Where(project.VisibilityIn(f.visibilities...))
+		query.Where(store.OneOf(project.FieldVisibility, f.visibilities))
 	}
 	if len(f.projectTags) > 0 {
 		query.Where(tagged(f.deploymentID, f.projectTags))
@@ -215,7 +215,7 @@ func ofFewProjects(ctx context.Context, db *ent.ProjectClient) ([]condition, err
 func inProjects(ids []int64) condition {
 	const few = 1000
 	if len(ids) <= few {
-		return hasID(finding.FieldProjectID, ids, finding.ProjectIDIn(ids...))
+		return hasID(finding.FieldProjectID, ids, store.OneOf(finding.FieldProjectID, ids))
 	}
 	return condition{column: finding.FieldProjectID, where: func(s *entsql.Selector) {
 		s.Where(store.InIDs(s.C(finding.FieldProjectID), ids))
@@ -228,7 +228,7 @@ func (f *filter) byRule(ctx context.Context, db *ent.RuleClient) ([]condition, e
 	where := []predicate.Rule{rule.DeploymentID(f.deploymentID)}
 	add := func(field string, words []string) {
 		if len(words) > 0 {
-			where = append(where, entsql.FieldIn(field, words...))
+			where = append(where, store.OneOf(field, words))
 		}
 	}
 	switch f.issueType {
@@ -253,7 +253,7 @@ func (f *filter) byRule(ctx context.Context, db *ent.RuleClient) ([]condition, e
 		return nil, err
 	}
 	if len(ids) <= few {
-		return []condition{hasID(finding.FieldRuleID, ids, finding.RuleIDIn(ids...))}, nil
+		return []condition{hasID(finding.FieldRuleID, ids, store.OneOf(finding.FieldRuleID, ids))}, nil
 	}
 	return []condition{{column: finding.FieldRuleID, where: func(s *entsql.Selector) {
 		rules := entsql.Dialect(s.Dialect()).Select(rule.FieldID).From(entsql.Table(rule.Table))
@@ -269,7 +269,7 @@ func addPolicies(list []condition, modes []string) []condition {
 	if !slices.Contains(modes, monitored) {
 		return addIn(list, finding.FieldPolicyMode, modes)
 	}
-	return append(list, condition{column: finding.FieldPolicyMode, where: finding.Or(finding.PolicyModeIn(distinct(modes)...), finding.PolicyModeIsNil())})
+	return append(list, condition{column: finding.FieldPolicyMode, where: finding.Or(store.OneOf(finding.FieldPolicyMode, distinct(modes)), finding.PolicyModeIsNil())})
 }
 
 func addIn(list []condition, column string, values []string) []condition {
@@ -288,7 +288,7 @@ func tagged(deploymentID int64, names []string) predicate.Project {
 			Where(entsql.And(
 				entsql.EQ(link.C(projecttag.FieldDeploymentID), deploymentID),
 				entsql.EQ(label.C(tag.FieldDeploymentID), deploymentID),
-				entsql.In(label.C(tag.FieldName), store.Parameters(names)...),
+				store.In(label.C(tag.FieldName), names),
 			))))
 	}
 }

@@ -33,7 +33,7 @@ func isOneOf(column string, values ...string) condition {
 	if len(values) == 1 {
 		c.where = entsql.FieldEQ(column, values[0])
 	} else {
-		c.where = entsql.FieldIn(column, values...)
+		c.where = store.OneOf(column, values)
 	}
 	return c
 }

@@ -158,7 +158,7 @@ func (u *undoing) families(ctx context.Context, rows []*editedFinding) ([]*edite
 	}
 	slices.Sort(names)
 	return u.load(ctx, finding.Or(store.WithIDs[predicate.Finding](u.involved()), finding.And(
-		finding.FingerprintIn(slices.Compact(names)...), finding.IssueType(rows[0].IssueType), finding.MergedIntoIsNil())))
+		store.OneOf(finding.FieldFingerprint, slices.Compact(names)), finding.IssueType(rows[0].IssueType), finding.MergedIntoIsNil())))
 }
 
 // refuseAfterChanges refuses while a later change stands that has to do with the same findings.
@@ -361,7 +361,7 @@ func (u *undoing) refuseTaken(ctx context.Context) error {
 		}
 	}
 	slices.Sort(names)
-	rows, err := u.load(ctx, finding.FingerprintIn(slices.Compact(names)...))
+	rows, err := u.load(ctx, store.OneOf(finding.FieldFingerprint, slices.Compact(names)))
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (e *explanation) addFirst(ctx context.Context, db *ent.Client, id int64) er
 
 // readScans reads the scans that the explanation names.
 func (e *explanation) readScans(ctx context.Context, db *ent.Client, ids ...int64) error {
-	rows, err := db.Scan.Query().Where(scan.IDIn(ids...)).Select(scan.FieldID, scan.FieldRef, scan.FieldStartedAt).All(ctx)
+	rows, err := db.Scan.Query().Where(store.OneOf(scan.FieldID, ids)).Select(scan.FieldID, scan.FieldRef, scan.FieldStartedAt).All(ctx)
 	for _, row := range rows {
 		e.scans[row.ID] = row
 	}

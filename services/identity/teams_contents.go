@@ -187,8 +187,8 @@ func (c *teamChange) applyProjects(ctx context.Context, tx *ent.Tx, deploymentID
 	if err != nil {
 		return err
 	}
-	if len(added) > 0 {
-		err := tx.TeamProject.CreateBulk(added...).
+	for part := range slices.Chunk(added, store.RowsAtOnce) {
+		err := tx.TeamProject.CreateBulk(part...).
 			OnConflictColumns(teamproject.FieldDeploymentID, teamproject.FieldTeamID, teamproject.FieldProjectID).Ignore().Exec(ctx)
 		if err != nil {
 			return err
@@ -254,16 +254,19 @@ func (c *teamChange) applyUsers(ctx context.Context, tx *ent.Tx, deploymentID, t
 // storeMembers adds members: those for whom no role was named keep one that they have, the others get theirs.
 func storeMembers(ctx context.Context, tx *ent.Tx, added, given []*ent.TeamMemberCreate) error {
 	place := []string{teammember.FieldDeploymentID, teammember.FieldTeamID, teammember.FieldUserID}
-	if len(added) > 0 {
-		if err := tx.TeamMember.CreateBulk(added...).OnConflictColumns(place...).Ignore().Exec(ctx); err != nil {
+	for part := range slices.Chunk(added, store.RowsAtOnce) {
+		if err := tx.TeamMember.CreateBulk(part...).OnConflictColumns(place...).Ignore().Exec(ctx); err != nil {
 			return err
 		}
 	}
-	if len(given) == 0 {
-		return nil
+	for part := range slices.Chunk(given, store.RowsAtOnce) {
+		err := tx.TeamMember.CreateBulk(part...).OnConflictColumns(place...).
+			Update(func(u *ent.TeamMemberUpsert) { u.UpdateRole() }).Exec(ctx)
+		if err != nil {
+			return err
+		}
 	}
-	return tx.TeamMember.CreateBulk(given...).OnConflictColumns(place...).
-		Update(func(u *ent.TeamMemberUpsert) { u.UpdateRole() }).Exec(ctx)
+	return nil
 }
 
 // without returns the ids that are not among the known ones.

@@ -103,7 +103,7 @@ func (s *Users) ListUserAuthorizedResources(ctx context.Context, _ *identityv1.L
 	if err != nil {
 		return nil, err
 	}
-	connected, err := s.store.Reader.ScmConfig.Query().Where(scmconfig.DeploymentIDIn(deploymentsOf(caller)...)).
+	connected, err := s.store.Reader.ScmConfig.Query().Where(store.OneOf(scmconfig.FieldDeploymentID, deploymentsOf(caller))).
 		Order(ent.Asc(scmconfig.FieldDeploymentID, scmconfig.FieldID)).
 		Select(scmconfig.FieldID, scmconfig.FieldDeploymentID, scmconfig.FieldType, scmconfig.FieldNamespace).All(tenant.System(ctx))
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Users) ListUserOrgs(ctx context.Context, r *identityv1.ListUserOrgsRequ
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.store.Reader.Deployment.Query().Where(deployment.IDIn(deploymentsOf(caller)...)).
+	rows, err := s.store.Reader.Deployment.Query().Where(store.OneOf(deployment.FieldID, deploymentsOf(caller))).
 		Order(deployment.ByID()).All(tenant.System(ctx))
 	if err != nil {
 		return nil, err
@@ -184,11 +184,11 @@ func (s *Users) joinable(ctx context.Context, row *ent.User, caller *access.Prin
 	ctx = tenant.System(ctx)
 	var inviting []int64
 	err := s.store.Reader.Invitation.Query().Where(invitation.Email(strings.ToLower(row.Email)), invitation.AcceptedAtIsNil(),
-		invitation.DeploymentIDNotIn(deploymentsOf(caller)...)).Select(invitation.FieldDeploymentID).Scan(ctx, &inviting)
+		store.NoneOf(invitation.FieldDeploymentID, deploymentsOf(caller))).Select(invitation.FieldDeploymentID).Scan(ctx, &inviting)
 	if err != nil || len(inviting) == 0 {
 		return nil, err
 	}
-	return s.store.Reader.Deployment.Query().Where(deployment.IDIn(inviting...)).Order(deployment.ByID()).All(ctx)
+	return s.store.Reader.Deployment.Query().Where(store.OneOf(deployment.FieldID, inviting)).Order(deployment.ByID()).All(ctx)
 }
 
 // organizations shows deployments as the contract's deployment.v1.Deployment.

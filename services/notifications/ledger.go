@@ -136,10 +136,12 @@ func (e *engine) record(ctx context.Context, outcomes []outcome) error {
 				return err
 			}
 		}
-		if len(attempts) == 0 {
-			return nil
+		for part := range slices.Chunk(attempts, store.RowsAtOnce) {
+			if err := tx.DeliveryAttempt.CreateBulk(part...).Exec(ctx); err != nil {
+				return err
+			}
 		}
-		return tx.DeliveryAttempt.CreateBulk(attempts...).Exec(ctx)
+		return nil
 	})
 	if err != nil {
 		return err

@@ -84,14 +84,14 @@ func (s *Notifications) MarkNotificationsAsSeen(ctx context.Context, r *notifica
 	response := &notificationsv1.MarkNotificationsAsSeenResponse{}
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		ids := slices.Compact(slices.Sorted(slices.Values(r.GetNotificationIds())))
-		rows, err := tx.Notification.Query().Where(who.maySee()...).Where(notification.IDIn(ids...)).Order(ent.Asc(notification.FieldID)).All(ctx)
+		rows, err := tx.Notification.Query().Where(who.maySee()...).Where(store.OneOf(notification.FieldID, ids)).Order(ent.Asc(notification.FieldID)).All(ctx)
 		if err != nil {
 			return err
 		}
 		if err := requireAll(ids, rows); err != nil {
 			return err
 		}
-		unseen, err := tx.Notification.Query().Where(notification.IDIn(ids...), who.seen(false)).IDs(ctx)
+		unseen, err := tx.Notification.Query().Where(store.OneOf(notification.FieldID, ids), who.seen(false)).IDs(ctx)
 		if err != nil {
 			return err
 		}
@@ -105,11 +105,14 @@ func (s *Notifications) MarkNotificationsAsSeen(ctx context.Context, r *notifica
 				audit.Change(ctx, "notification", row.ID, convertNotification(row, notificationsv1.Status_STATUS_DELIVERED), after)
 			}
 		}
-		if len(seen) == 0 {
-			return nil
+		for part := range slices.Chunk(seen, store.RowsAtOnce) {
+			err := tx.NotificationSeen.CreateBulk(part...).
+				OnConflictColumns(notificationseen.FieldDeploymentID, notificationseen.FieldUserID, notificationseen.FieldNotificationID).Ignore().Exec(ctx)
+			if err != nil {
+				return err
+			}
 		}
-		return tx.NotificationSeen.CreateBulk(seen...).
-			OnConflictColumns(notificationseen.FieldDeploymentID, notificationseen.FieldUserID, notificationseen.FieldNotificationID).Ignore().Exec(ctx)
+		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -161,7 +161,7 @@ func (s *state) replace(ctx context.Context, tx *ent.Tx, wanted []*policiesv1.Re
 	if len(gone) == 0 {
 		return nil
 	}
-	_, err := tx.RemediationPolicy.Delete().Where(remediationpolicy.IDIn(gone...)).Exec(ctx)
+	_, err := tx.RemediationPolicy.Delete().Where(store.OneOf(remediationpolicy.FieldID, gone)).Exec(ctx)
 	return err
 }
 

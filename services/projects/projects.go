@@ -106,11 +106,11 @@ func (s *Projects) AddProjectTags(ctx context.Context, r *projectsv1.AddProjectT
 // DeleteProjectTags removes tags from this project only.
 func (s *Projects) DeleteProjectTags(ctx context.Context, r *projectsv1.DeleteProjectTagsRequest) (*projectsv1.DeleteProjectTagsResponse, error) {
 	out, err := s.change(ctx, r.GetProjectName(), func(ctx context.Context, tx *ent.Tx, row *ent.Project, _ *ent.ProjectUpdateOne) error {
-		ids, err := tx.Tag.Query().Where(tag.NameIn(r.GetTags()...)).IDs(ctx)
+		ids, err := tx.Tag.Query().Where(store.OneOf(tag.FieldName, r.GetTags())).IDs(ctx)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		_, err = tx.ProjectTag.Delete().Where(projecttag.ProjectID(row.ID), projecttag.TagIDIn(ids...)).Exec(ctx)
+		_, err = tx.ProjectTag.Delete().Where(projecttag.ProjectID(row.ID), store.OneOf(projecttag.FieldTagID, ids)).Exec(ctx)
 		return err
 	})
 	return &projectsv1.DeleteProjectTagsResponse{Project: out}, err

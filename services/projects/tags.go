@@ -18,7 +18,7 @@ func tagsOf(ctx context.Context, db *ent.Client, projects ...*ent.Project) (map[
 	for i, p := range projects {
 		ids[i] = p.ID
 	}
-	links, err := db.ProjectTag.Query().Where(projecttag.ProjectIDIn(ids...)).All(ctx)
+	links, err := db.ProjectTag.Query().Where(store.OneOf(projecttag.FieldProjectID, ids)).All(ctx)
 	if err != nil || len(links) == 0 {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func tagsOf(ctx context.Context, db *ent.Client, projects ...*ent.Project) (map[
 		tagIDs[i] = l.TagID
 	}
 	slices.Sort(tagIDs)
-	rows, err := db.Tag.Query().Where(tag.IDIn(slices.Compact(tagIDs)...)).All(ctx)
+	rows, err := db.Tag.Query().Where(store.OneOf(tag.FieldID, slices.Compact(tagIDs))).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +69,12 @@ func addTags(ctx context.Context, tx *ent.Tx, projectID int64, names []string) e
 	for i, name := range wanted {
 		created[i] = tx.Tag.Create().SetDeploymentID(deploymentID).SetName(name).SetCreatedAt(store.Now())
 	}
-	if err := tx.Tag.CreateBulk(created...).OnConflictColumns(tag.FieldDeploymentID, tag.FieldName).Ignore().Exec(ctx); err != nil {
-		return err
+	for part := range slices.Chunk(created, store.RowsAtOnce) {
+		if err := tx.Tag.CreateBulk(part...).OnConflictColumns(tag.FieldDeploymentID, tag.FieldName).Ignore().Exec(ctx); err != nil {
+			return err
+		}
 	}
-	ids, err := tx.Tag.Query().Where(tag.NameIn(wanted...)).IDs(ctx)
+	ids, err := tx.Tag.Query().Where(store.OneOf(tag.FieldName, wanted)).IDs(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,6 +82,12 @@ func addTags(ctx context.Context, tx *ent.Tx, projectID int64, names []string) e
 	for i, id := range ids {
 		links[i] = tx.ProjectTag.Create().SetDeploymentID(deploymentID).SetProjectID(projectID).SetTagID(id)
 	}
-	return tx.ProjectTag.CreateBulk(links...).
-		OnConflictColumns(projecttag.FieldDeploymentID, projecttag.FieldProjectID, projecttag.FieldTagID).Ignore().Exec(ctx)
+	for part := range slices.Chunk(links, store.RowsAtOnce) {
+		err := tx.ProjectTag.CreateBulk(part...).
+			OnConflictColumns(projecttag.FieldDeploymentID, projecttag.FieldProjectID, projecttag.FieldTagID).Ignore().Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -77,7 +77,7 @@ func (s *Reports) projects(ctx context.Context, f *reportingv1.ReportFilters) (m
 		named = append(named, inIDs(f.GetProjectIds()))
 	}
 	if len(f.GetProjects()) > 0 {
-		named = append(named, project.NameIn(f.GetProjects()...))
+		named = append(named, store.OneOf(project.FieldName, f.GetProjects()))
 	}
 	if len(named) > 0 {
 		query.Where(project.Or(named...))
@@ -114,12 +114,12 @@ func inIDs(ids []int64) predicate.Project {
 
 // tagged returns the projects that carry any of the tags.
 func (s *Reports) tagged(ctx context.Context, names []string) ([]int64, error) {
-	tags, err := s.store.Reader.Tag.Query().Where(tag.NameIn(names...)).IDs(ctx)
+	tags, err := s.store.Reader.Tag.Query().Where(store.OneOf(tag.FieldName, names)).IDs(ctx)
 	if err != nil || len(tags) == 0 {
 		return nil, err
 	}
 	var ids []int64
-	err = s.store.Reader.ProjectTag.Query().Where(projecttag.TagIDIn(tags...)).Select(projecttag.FieldProjectID).Scan(ctx, &ids)
+	err = s.store.Reader.ProjectTag.Query().Where(store.OneOf(projecttag.FieldTagID, tags)).Select(projecttag.FieldProjectID).Scan(ctx, &ids)
 	return ids, err
 }
 
@@ -158,13 +158,13 @@ func (s *Reports) ofTeams(ctx context.Context, names []string) ([]int64, error) 
 func (s *Reports) rules(ctx context.Context, f *reportingv1.ReportFilters, known []int64) ([]bool, error) {
 	var where []predicate.Rule
 	if names := f.GetRuleIds(); len(names) > 0 {
-		where = append(where, rule.Or(rule.NameIn(names...), rule.IDIn(numbers(names)...)))
+		where = append(where, rule.Or(store.OneOf(rule.FieldName, names), store.OneOf(rule.FieldID, numbers(names))))
 	}
 	if categories := f.GetFindingCategories(); len(categories) > 0 {
-		where = append(where, rule.CategoryIn(categories...))
+		where = append(where, store.OneOf(rule.FieldCategory, categories))
 	}
 	if words := given(f.GetConfidence(), confidences); len(words) > 0 {
-		where = append(where, rule.ConfidenceIn(words...))
+		where = append(where, store.OneOf(rule.FieldConfidence, words))
 	}
 	if len(where) == 0 {
 		return nil, nil

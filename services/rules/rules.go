@@ -86,13 +86,13 @@ func limitOf(given int32) int {
 // narrow adds the filters of the request: all of them, and one value of each.
 func narrow(query *ent.RuleDocumentQuery, r *rulesv1.ListRulesRequest) error {
 	if len(r.GetProducts()) > 0 {
-		query.Where(ruledocument.ProductIn(wordsOf(ruleset.Products, r.GetProducts())...))
+		query.Where(store.OneOf(ruledocument.FieldProduct, wordsOf(ruleset.Products, r.GetProducts())))
 	}
 	if len(r.GetModes()) > 0 {
-		query.Where(ruledocument.ModeIn(wordsOf(ruleset.Modes, r.GetModes())...))
+		query.Where(store.OneOf(ruledocument.FieldMode, wordsOf(ruleset.Modes, r.GetModes())))
 	}
 	if len(r.GetOrigins()) > 0 {
-		query.Where(ruledocument.OriginIn(wordsOf(ruleset.Origins, r.GetOrigins())...))
+		query.Where(store.OneOf(ruledocument.FieldOrigin, wordsOf(ruleset.Origins, r.GetOrigins())))
 	}
 	if r.GetLanguage() != "" {
 		language, known := document.Language(r.GetLanguage())
@@ -165,7 +165,7 @@ func (s *Rules) UpdateRuleModes(ctx context.Context, r *rulesv1.UpdateRuleModesR
 		if err != nil {
 			return err
 		}
-		rows, err := tx.RuleDocument.Query().Where(ruledocument.NameIn(names...)).All(ctx)
+		rows, err := tx.RuleDocument.Query().Where(store.OneOf(ruledocument.FieldName, names)).All(ctx)
 		if err != nil {
 			return err
 		}

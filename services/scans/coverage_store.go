@@ -3,6 +3,7 @@ package scans
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -143,10 +144,12 @@ func (in *ingest) storeCoverages(ctx context.Context) error {
 		rows = append(rows, in.tx.ScanCoverage.Create().SetDeploymentID(in.deploymentID).SetScanID(in.scan.ID).SetProjectID(in.project.ID).
 			SetRef(in.scan.Ref).SetTool(g.tool).SetAnalysisCategory(g.category).SetIsFullScan(in.scan.IsFullScan).SetContent(content).SetAt(in.now))
 	}
-	if len(rows) == 0 {
-		return nil
+	for part := range slices.Chunk(rows, store.RowsAtOnce) {
+		if err := in.tx.ScanCoverage.CreateBulk(part...).Exec(ctx); err != nil {
+			return err
+		}
 	}
-	return in.tx.ScanCoverage.CreateBulk(rows...).Exec(ctx)
+	return nil
 }
 
 // purgeCoverages deletes coverages from before a time, of any deployment, but for the newest ones of each analysis: of its full

@@ -8,6 +8,7 @@ import (
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/scans/scanner"
 )
 
@@ -47,8 +48,8 @@ type ruleUseKey struct {
 	reported, name string
 }
 
-func newJournal(dir string) *journal {
-	return &journal{spill: newSpill(dir, maxJournal), known: map[ruleUseKey]int{}, words: map[string]string{}}
+func newJournal(space spool.Space) *journal {
+	return &journal{spill: newSpill(space, maxJournal), known: map[ruleUseKey]int{}, words: map[string]string{}}
 }
 
 // The bits of a record.

@@ -19,6 +19,7 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/traffic"
 )
 
@@ -82,11 +83,21 @@ var traceOf = rapid.Custom(func(t *rapid.T) trace {
 	}
 })
 
+func spaceIn(t testing.TB, dir string) spool.Space {
+	t.Helper()
+	files, err := spool.Open(dir, spool.Limits{}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files.Of(t.Context())
+}
+
 // Traces come back as they were, from memory and from the file.
 func TestTraces(t *testing.T) {
 	dir := t.TempDir()
+	space := spaceIn(t, dir)
 	rapid.Check(t, func(t *rapid.T) {
-		list := &traces{spill: newSpill(dir, rapid.SampledFrom([]int{0, partSize, maxTraces}).Draw(t, "room")), part: -1}
+		list := &traces{spill: newSpill(space, rapid.SampledFrom([]int{0, partSize, maxTraces}).Draw(t, "room")), part: -1}
 		defer list.close()
 		some := rapid.SliceOfN(traceOf, 1, 5).Draw(t, "traces")
 		size := rapid.IntRange(1, 3*tracesInPart).Draw(t, "size")
@@ -117,8 +128,9 @@ func TestTraces(t *testing.T) {
 // What is put aside of a result comes back, if it is wanted.
 func TestJournal(t *testing.T) {
 	dir := t.TempDir()
+	space := spaceIn(t, dir)
 	rapid.Check(t, func(t *rapid.T) {
-		j := newJournal(dir)
+		j := newJournal(space)
 		j.spill.room = rapid.SampledFrom([]int{0, partSize, maxJournal}).Draw(t, "room")
 		defer j.close()
 		groups := []*group{{analysis: analysis{"lint", ""}}, {analysis: analysis{"scan", "night"}}}
@@ -238,7 +250,7 @@ func TestReadAhead(t *testing.T) {
 }
 
 func BenchmarkJournal(b *testing.B) {
-	j := newJournal(b.TempDir())
+	j := newJournal(spaceIn(b, b.TempDir()))
 	defer j.close()
 	i := &incoming{of: &group{}, rule: &incomingRule{}, ruleName: "r", product: sast, severity: "high", path: "services/a/b.go", birthName: "0123456789abcdef0123456789abcdef", encoded: make([]byte, 700)}
 	b.ReportAllocs()

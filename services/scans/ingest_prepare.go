@@ -9,6 +9,7 @@ import (
 	"github.com/palisade/palisade/ent/rule"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/traffic"
 )
 
@@ -21,8 +22,8 @@ type reading struct {
 	readAhead bool
 	// calls go before reading and storing.
 	calls *traffic.Calls
-	// spoolDir is where results lie that are too many for the memory; empty: in the directory for temporary files.
-	spoolDir string
+	// spool holds results that are too many for the memory.
+	spool spool.Space
 	// formerNames are the present names of rules by tool and former name, as the report declares them.
 	formerNames map[string]map[string]string
 }
@@ -69,7 +70,7 @@ func (p *preparation) read(ctx context.Context, db *ent.Client, names *ruleNames
 	p.release()
 	*p = preparation{
 		reading: p.reading, work: p.calls.Beside(), names: names, groups: map[analysis]*group{}, knownRules: map[ruleKey]int64{},
-		journal: newJournal(p.spoolDir), covered: map[analysis]string{},
+		journal: newJournal(p.spool), covered: map[analysis]string{},
 	}
 	each := p.results.each
 	if p.readAhead {
@@ -134,7 +135,7 @@ func (p *preparation) groupOf(key analysis) *group {
 		g = &group{
 			analysis: key, coverage: unknownCoverage(), rules: map[uint64]string{}, late: map[int64]bool{}, rungs: map[int]string{},
 			considered: map[int][]*storev1.FindingMatchCandidate{}, named: map[int]*foreignJoin{}, taken: map[string]bool{},
-			traces: newTraces(p.spoolDir), names: identity.NewAssigner(),
+			traces: newTraces(p.spool), names: identity.NewAssigner(),
 		}
 		p.groups[key] = g
 	}

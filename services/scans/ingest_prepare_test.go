@@ -17,6 +17,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/traffic"
 	"github.com/palisade/palisade/services/scans"
 	"github.com/palisade/palisade/services/scans/sarif"
@@ -85,7 +86,11 @@ func (u *storing) run(s *apitest.Server) (err error) {
 		return err
 	}
 	u.open = true
-	uploads := scans.NewReportUploads(s.Store, nil, scans.UploadOptions{SpoolDir: u.spool, Calls: new(traffic.Calls)})
+	files, err := spool.Open(u.spool, spool.Limits{}, func() {})
+	if err != nil {
+		return err
+	}
+	uploads := scans.NewReportUploads(s.Store, nil, scans.UploadOptions{Spool: files, Calls: new(traffic.Calls)})
 	u.answer, err = uploads.Store(u.context, u.target, report)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/rule"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 type ruleKey struct{ tool, name string }
@@ -82,9 +83,11 @@ func (in *ingest) createRules(ctx context.Context, missing []ruleKey, fresh []*e
 	if len(missing) == 0 {
 		return nil
 	}
-	err := in.tx.Rule.CreateBulk(fresh...).OnConflictColumns(rule.FieldDeploymentID, rule.FieldTool, rule.FieldName).Ignore().Exec(ctx)
-	if err != nil {
-		return err
+	for part := range slices.Chunk(fresh, store.RowsAtOnce) {
+		err := in.tx.Rule.CreateBulk(part...).OnConflictColumns(rule.FieldDeploymentID, rule.FieldTool, rule.FieldName).Ignore().Exec(ctx)
+		if err != nil {
+			return err
+		}
 	}
 	rows, err := findRules(ctx, in.tx.Client(), missing, rule.FieldID, rule.FieldTool, rule.FieldName)
 	if err != nil {
@@ -108,7 +111,7 @@ func findRules(ctx context.Context, db *ent.Client, keys []ruleKey, fields ...st
 	for _, key := range keys {
 		tools, names = append(tools, key.tool), append(names, key.name)
 	}
-	query := db.Rule.Query().Where(rule.ToolIn(slices.Compact(slices.Sorted(slices.Values(tools)))...), rule.NameIn(names...))
+	query := db.Rule.Query().Where(store.OneOf(rule.FieldTool, slices.Compact(slices.Sorted(slices.Values(tools)))), store.OneOf(rule.FieldName, names))
 	if len(fields) > 0 {
 		return query.Select(fields...).All(ctx)
 	}
@@ -129,7 +132,7 @@ func (u *ruleUse) content() ([]byte, error) {
 
 // ruleNamesOf reads the names of stored rules by id.
 func ruleNamesOf(ctx context.Context, tx *ent.Tx, ids []int64) (map[int64]string, error) {
-	rows, err := tx.Rule.Query().Where(rule.IDIn(ids...)).Select(rule.FieldID, rule.FieldName).All(ctx)
+	rows, err := tx.Rule.Query().Where(store.OneOf(rule.FieldID, ids)).Select(rule.FieldID, rule.FieldName).All(ctx)
 	if err != nil {
 		return nil, err
 	}

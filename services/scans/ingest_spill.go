@@ -1,20 +1,20 @@
 package scans
 
 import (
-	"errors"
 	"fmt"
-	"os"
+
+	"github.com/palisade/palisade/services/internal/spool"
 )
 
 // spill holds what is written once and read later: in memory while it is little, then in a file without a name. An error stays, and
 // whoever has written or read asks for it at the end: until then everything reads as zeros.
 type spill struct {
-	dir string
+	space spool.Space
 	// room is how many more bytes stay in memory.
 	room   int
 	parts  []spilledPart
 	open   []byte // the part that is being written
-	file   *os.File
+	file   *spool.File
 	inFile int64
 	failed error
 }
@@ -29,9 +29,8 @@ type spilledPart struct {
 // partSize is about how large a part becomes, in bytes.
 const partSize = 256 << 10
 
-// newSpill makes an empty one: room bytes stay in memory, and more go to a file in dir, which is the directory for temporary files
-// if it is empty.
-func newSpill(dir string, room int) *spill { return &spill{dir: dir, room: room} }
+// newSpill makes an empty one: room bytes stay in memory, and more go to a file.
+func newSpill(space spool.Space, room int) *spill { return &spill{space: space, room: room} }
 
 // seal ends the part that is being written.
 func (s *spill) seal() {
@@ -50,25 +49,13 @@ func (s *spill) seal() {
 
 func (s *spill) write(part []byte) (err error) {
 	if s.file == nil {
-		if s.file, err = namelessFile(s.dir, "import-*"); err != nil {
+		if s.file, err = s.space.Work("import"); err != nil {
 			return err
 		}
 	}
 	n, err := s.file.WriteAt(part, s.inFile)
 	s.inFile += int64(n)
 	return err
-}
-
-// namelessFile makes a file that is gone when it is closed, even if the server is killed.
-func namelessFile(dir, pattern string) (*os.File, error) {
-	file, err := os.CreateTemp(dir, pattern)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(file.Name()); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
 }
 
 // part returns a sealed part, in buffer if it is in the file; the answer is valid as long as buffer is not used again.
@@ -110,5 +97,5 @@ func (s *spill) close() {
 	if s.file != nil {
 		_ = s.file.Close() // it has no name, and nobody reads it any more
 	}
-	*s = spill{dir: s.dir}
+	*s = spill{space: s.space}
 }

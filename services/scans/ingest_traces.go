@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/internal/spool"
 )
 
 // trace is what matching has to know of a result.
@@ -45,7 +46,9 @@ type traces struct {
 	part   int // that is loaded
 }
 
-func newTraces(dir string) *traces { return &traces{spill: newSpill(dir, maxTraces), part: -1} }
+func newTraces(space spool.Space) *traces {
+	return &traces{spill: newSpill(space, maxTraces), part: -1}
+}
 
 func (l *traces) add(t trace) {
 	l.spill.open = t.append(l.spill.open)

@@ -134,7 +134,7 @@ func forgetImports(ctx context.Context, st *store.Store, before time.Time) error
 		if err != nil || len(dead) == 0 {
 			return err
 		}
-		_, err = tx.PendingImport.Delete().Where(ofEveryDeployment, pendingimport.IDIn(dead...)).Exec(ctx)
+		_, err = tx.PendingImport.Delete().Where(ofEveryDeployment, store.OneOf(pendingimport.FieldID, dead)).Exec(ctx)
 		return err
 	})
 }

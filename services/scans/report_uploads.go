@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/traffic"
 	"github.com/palisade/palisade/services/notifications/outbox"
@@ -28,8 +29,8 @@ const maxSkippedShown = 1000
 
 // UploadOptions set up report uploads.
 type UploadOptions struct {
-	// SpoolDir is where reports lie while they are read.
-	SpoolDir string
+	// Spool holds reports while they are read.
+	Spool *spool.Spool
 	// MaxBytes is the size of a report after decompression.
 	MaxBytes int64
 	// RedactionKey tells redacted secrets apart without keeping them.
@@ -67,7 +68,7 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 	if target == nil {
 		return apierr.InvalidArgument("target", "target is required in the first message")
 	}
-	spooled, err := spool(ctx, s.options, target.GetContentEncoding(), &chunkReader{stream: stream, rest: first.GetChunk()})
+	spooled, err := receive(ctx, s.options, target.GetContentEncoding(), &chunkReader{stream: stream, rest: first.GetChunk()})
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 	u := &upload{target: target, source: newSARIFSource(report, target.GetCategory())}
 	var err error
 	u.results, err = prepare(ctx, s.store.Reader, reading{
-		results: u.source, commit: target.GetCommit(), readAhead: true, calls: s.options.Calls, spoolDir: s.options.SpoolDir, formerNames: u.source.formerNames(),
+		results: u.source, commit: target.GetCommit(), readAhead: true, calls: s.options.Calls, spool: s.options.Spool.Of(ctx), formerNames: u.source.formerNames(),
 	})
 	if err != nil {
 		return nil, err

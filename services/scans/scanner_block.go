@@ -121,5 +121,5 @@ func tagsOfProject(ctx context.Context, tx *ent.Tx, projectID int64) ([]string, 
 	for i, link := range links {
 		ids[i] = link.TagID
 	}
-	return tx.Tag.Query().Where(tag.IDIn(ids...)).Order(ent.Asc(tag.FieldName)).Select(tag.FieldName).Strings(ctx)
+	return tx.Tag.Query().Where(store.OneOf(tag.FieldID, ids)).Order(ent.Asc(tag.FieldName)).Select(tag.FieldName).Strings(ctx)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"strconv"
 
 	"github.com/klauspost/compress/gzip"
@@ -16,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/scan"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/scans/scanner"
 )
 
@@ -141,16 +141,13 @@ func (s *ScannerProtocol) limits() scanner.Limits {
 // killed.
 type framesFile struct {
 	*scanner.Writer
-	file *os.File
+	file *spool.File
 }
 
-func newFramesFile(dir string) (*framesFile, error) {
-	file, err := os.CreateTemp(dir, "results-*")
+func newFramesFile(space spool.Space) (*framesFile, error) {
+	file, err := space.Receive("results")
 	if err != nil {
 		return nil, err
-	}
-	if err := os.Remove(file.Name()); err != nil {
-		return nil, errors.Join(err, file.Close())
 	}
 	writer, err := scanner.NewWriter(file)
 	if err != nil {

@@ -68,7 +68,7 @@ func (s *ScannerProtocol) readCompletion(ctx context.Context, src io.Reader) (*c
 	end := &completion{}
 	told, err := scanner.ReadCompletion(ctx, src, s.limits(), func(frame *storev1.ScannerFrame) (err error) {
 		if end.frames == nil {
-			if end.frames, err = newFramesFile(s.options.SpoolDir); err != nil {
+			if end.frames, err = newFramesFile(s.options.Spool.Of(ctx)); err != nil {
 				return err
 			}
 		}

@@ -14,8 +14,10 @@ import (
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/tenant"
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/outbox"
@@ -35,6 +37,8 @@ const (
 	storeAttempts = 6
 	// storeTimeout is how long one attempt may take.
 	storeTimeout = 30 * time.Minute
+	// fullSnooze is when it is tried again after the disk was full.
+	fullSnooze = time.Minute
 )
 
 // notStored is what the scanner is told at last.
@@ -84,6 +88,10 @@ func (w *resultsWorker) Work(ctx context.Context, job *river.Job[storeScanResult
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	attempt := job.Args.Lost + int32(job.Attempt)
 	err := w.storeResults(ctx, job.Args.ScanID, attempt)
+	if apierr.Is(apierr.Map(err), errorsv1.Reason_REASON_STORAGE_FULL) {
+		w.log.ErrorContext(ctx, "results of a scan wait until the disk has room", "scan", job.Args.ScanID, "error", err)
+		return river.JobSnooze(fullSnooze) // no attempt: the results must not be given up for that
+	}
 	if err == nil || job.Attempt < job.MaxAttempts {
 		return err
 	}
@@ -150,7 +158,7 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	if len(policies) > 0 {
 		results.reported = map[uint64]struct{}{}
 	}
-	prepared, err := prepare(ctx, tx.Client(), reading{results: results, commit: row.Commit, calls: w.options.Calls, spoolDir: w.options.SpoolDir})
+	prepared, err := prepare(ctx, tx.Client(), reading{results: results, commit: row.Commit, calls: w.options.Calls, spool: w.options.Spool.Of(ctx)})
 	if err != nil {
 		return nil, err
 	}

@@ -58,10 +58,12 @@ func replaceScannedTags(ctx context.Context, tx *ent.Tx, projectID int64, names 
 	for i, name := range names {
 		created[i] = tx.Tag.Create().SetDeploymentID(deploymentID).SetName(name).SetCreatedAt(store.Now())
 	}
-	if err := tx.Tag.CreateBulk(created...).OnConflictColumns(tag.FieldDeploymentID, tag.FieldName).Ignore().Exec(ctx); err != nil {
-		return err
+	for part := range slices.Chunk(created, store.RowsAtOnce) {
+		if err := tx.Tag.CreateBulk(part...).OnConflictColumns(tag.FieldDeploymentID, tag.FieldName).Ignore().Exec(ctx); err != nil {
+			return err
+		}
 	}
-	ids, err := tx.Tag.Query().Where(tag.NameIn(names...)).Order(ent.Asc(tag.FieldID)).IDs(ctx)
+	ids, err := tx.Tag.Query().Where(store.OneOf(tag.FieldName, names)).Order(ent.Asc(tag.FieldID)).IDs(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,13 +78,19 @@ func replaceScannedTags(ctx context.Context, tx *ent.Tx, projectID int64, names 
 	if slices.Sort(had); slices.Equal(had, ids) {
 		return nil
 	}
-	if _, err := tx.ProjectTag.Delete().Where(projecttag.ProjectID(projectID), projecttag.TagIDNotIn(ids...)).Exec(ctx); err != nil {
+	if _, err := tx.ProjectTag.Delete().Where(projecttag.ProjectID(projectID), store.NoneOf(projecttag.FieldTagID, ids)).Exec(ctx); err != nil {
 		return err
 	}
 	fresh := make([]*ent.ProjectTagCreate, len(ids))
 	for i, id := range ids {
 		fresh[i] = tx.ProjectTag.Create().SetDeploymentID(deploymentID).SetProjectID(projectID).SetTagID(id)
 	}
-	return tx.ProjectTag.CreateBulk(fresh...).
-		OnConflictColumns(projecttag.FieldDeploymentID, projecttag.FieldProjectID, projecttag.FieldTagID).Ignore().Exec(ctx)
+	for part := range slices.Chunk(fresh, store.RowsAtOnce) {
+		err := tx.ProjectTag.CreateBulk(part...).
+			OnConflictColumns(projecttag.FieldDeploymentID, projecttag.FieldProjectID, projecttag.FieldTagID).Ignore().Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

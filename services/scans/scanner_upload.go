@@ -40,7 +40,7 @@ func (s *ScannerProtocol) UploadScanResults(stream grpc.ClientStreamingServer[sc
 	if row.ResultsState == "" && ended(row) {
 		return errEnded(row)
 	}
-	frames, err := newFramesFile(s.options.SpoolDir)
+	frames, err := newFramesFile(s.options.Spool.Of(ctx))
 	if err != nil {
 		return err
 	}

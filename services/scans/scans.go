@@ -119,7 +119,7 @@ func searchPredicates(r *scansv1.SearchScansRequest, now time.Time) []predicate.
 		}
 	}
 	if len(statuses) > 0 {
-		where = append(where, scan.StatusIn(statuses...))
+		where = append(where, store.OneOf(scan.FieldStatus, statuses))
 	}
 	bits := int32(0)
 	for _, product := range r.GetProducts() {

@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"regexp"
 
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/traffic"
 )
 
@@ -23,8 +23,8 @@ const maxEnvelope = 64 << 20
 // envelope recognises the beginning of a report wrapped in JSON: {"commit_sha": …, "sarif": "<base64 of gzip>"}.
 var envelope = regexp.MustCompile(`^\s*\{\s*"(sarif|commit_sha|commit_oid|ref|checkout_uri|started_at|tool_name|validate)"\s*:`)
 
-// spool writes a report to a file without a name, decompressed: it is read twice, and its size is not known before.
-func spool(ctx context.Context, o UploadOptions, encoding string, body io.Reader) (*os.File, error) {
+// receive writes a report to a file without a name, decompressed: it is read twice, and its size is not known before.
+func receive(ctx context.Context, o UploadOptions, encoding string, body io.Reader) (*spool.File, error) {
 	src := bufio.NewReaderSize(body, 256<<10)
 	head, err := src.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -49,7 +49,7 @@ func spool(ctx context.Context, o UploadOptions, encoding string, body io.Reader
 	return spoolPlain(ctx, o, src)
 }
 
-func spoolGzip(ctx context.Context, o UploadOptions, src io.Reader) (*os.File, error) {
+func spoolGzip(ctx context.Context, o UploadOptions, src io.Reader) (*spool.File, error) {
 	unzipped, err := gzip.NewReader(src)
 	if err != nil {
 		return nil, apierr.MalformedReport("the report is not valid gzip")
@@ -61,8 +61,8 @@ func spoolGzip(ctx context.Context, o UploadOptions, src io.Reader) (*os.File, e
 	return file, err
 }
 
-func spoolPlain(ctx context.Context, o UploadOptions, src io.Reader) (*os.File, error) {
-	file, err := namelessFile(o.SpoolDir, "report-*")
+func spoolPlain(ctx context.Context, o UploadOptions, src io.Reader) (*spool.File, error) {
+	file, err := o.Spool.Of(ctx).Receive("report")
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func spoolPlain(ctx context.Context, o UploadOptions, src io.Reader) (*os.File, 
 // unwrap takes the report out of the JSON form in which some clients send it: base64 of gzip in the field "sarif". The body
 // ends when it is the upload's turn; those that wait lie on the disk.
 func unwrap(ctx context.Context, o UploadOptions, src io.Reader) ([]byte, error) {
-	file, err := namelessFile(o.SpoolDir, "envelope-*")
+	file, err := o.Spool.Of(ctx).Receive("envelope")
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func convertConfigs(ctx context.Context, db *ent.Client, rows ...*ent.ScmConfig)
 	}
 	apps := map[int64]*scmv1.ScmApp{}
 	if len(ids) > 0 {
-		found, err := db.ScmApp.Query().Where(scmapp.IDIn(ids...)).All(ctx)
+		found, err := db.ScmApp.Query().Where(store.OneOf(scmapp.FieldID, ids)).All(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func (s *repositorySync) save(ctx context.Context, batch []host.Repository) erro
 		keys[i] = strings.ToLower(repository.Name)
 	}
 	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		rows, err := tx.Project.Query().Where(project.NameKeyIn(keys...)).Order(ent.Asc(project.FieldID)).All(ctx)
+		rows, err := tx.Project.Query().Where(store.OneOf(project.FieldNameKey, keys)).Order(ent.Asc(project.FieldID)).All(ctx)
 		if err != nil {
 			return err
 		}

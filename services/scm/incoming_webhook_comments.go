@@ -20,6 +20,7 @@ import (
 	"github.com/palisade/palisade/services/findings/triage"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/scm/command"
 	"github.com/palisade/palisade/services/scm/host"
 	"github.com/palisade/palisade/services/scm/webhook"
@@ -113,7 +114,7 @@ func (w *eventWorker) obey(ctx context.Context, args eventArgs, project *ent.Pro
 // findingsOf finds what a thread is about: the findings that our comment names, if the project has them, else those that
 // the latest scan of the pull request saw in the thread's line.
 func findingsOf(ctx context.Context, tx *ent.Tx, projectID int64, args eventArgs, thread host.ReviewComment) ([]*ent.Finding, error) {
-	named, err := tx.Finding.Query().Where(finding.ProjectID(projectID), finding.IDIn(command.Findings(thread.Body)...)).
+	named, err := tx.Finding.Query().Where(finding.ProjectID(projectID), store.OneOf(finding.FieldID, command.Findings(thread.Body))).
 		Select(finding.FieldID, finding.FieldIssueType).Order(ent.Asc(finding.FieldID)).All(ctx)
 	if err != nil || len(named) > 0 {
 		return named, err
@@ -126,7 +127,7 @@ func findingsOf(ctx context.Context, tx *ent.Tx, projectID int64, args eventArgs
 		return nil, nil
 	}
 	rows, err := tx.Finding.Query().
-		Where(finding.ProjectID(projectID), finding.RefIn(webhook.Refs(args.Host, args.Event.Number)...), seen()).
+		Where(finding.ProjectID(projectID), store.OneOf(finding.FieldRef, webhook.Refs(args.Host, args.Event.Number)), seen()).
 		Select(finding.FieldID, finding.FieldIssueType, finding.FieldContent).Order(ent.Asc(finding.FieldID)).All(ctx)
 	if err != nil {
 		return nil, err

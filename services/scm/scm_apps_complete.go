@@ -69,7 +69,7 @@ func (s *Apps) pendingRequest(ctx context.Context, requestID string) (*ent.ScmAp
 		}
 	}
 	row, err := s.store.Reader.ScmApp.Query().Where(scmapp.RequestID(requestID), scmapp.State(appPending), notExpired(),
-		scmapp.DeploymentIDIn(deployments...)).Only(tenant.System(ctx))
+		store.OneOf(scmapp.FieldDeploymentID, deployments)).Only(tenant.System(ctx))
 	if ent.IsNotFound(err) {
 		return nil, errNoRequest()
 	}

@@ -112,11 +112,11 @@ func readAdvisories(ctx context.Context, db *ent.Client, ids []int64) ([]*supply
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := db.Advisory.Query().Where(advisory.IDIn(ids...)).Order(ent.Asc(advisory.FieldID)).All(ctx)
+	rows, err := db.Advisory.Query().Where(store.OneOf(advisory.FieldID, ids)).Order(ent.Asc(advisory.FieldID)).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	query := db.AdvisoryPackage.Query().Where(advisorypackage.AdvisoryIDIn(ids...)).
+	query := db.AdvisoryPackage.Query().Where(store.OneOf(advisorypackage.FieldAdvisoryID, ids)).
 		Order(ent.Asc(advisorypackage.FieldAdvisoryID, advisorypackage.FieldEcosystem, advisorypackage.FieldPackage))
 	query.Select(advisorypackage.FieldAdvisoryID, advisorypackage.FieldEcosystem, advisorypackage.FieldPackage)
 	packages, err := query.All(ctx)

@@ -39,7 +39,7 @@ func (s *MalwareFirewall) ImportAdvisories(ctx context.Context, r *supplychainv1
 				return err
 			}
 		}
-		rows, err := tx.Advisory.Query().Where(advisory.OsvIDIn(ids...)).All(ctx)
+		rows, err := tx.Advisory.Query().Where(store.OneOf(advisory.FieldOsvID, ids)).All(ctx)
 		if err != nil {
 			return err
 		}
@@ -113,19 +113,19 @@ func (s *MalwareFirewall) put(ctx context.Context, tx *ent.Tx, ids []string, new
 		}
 	}
 	if len(changed) > 0 {
-		if _, err := tx.AdvisoryPackage.Delete().Where(advisorypackage.AdvisoryIDIn(changed...)).Exec(ctx); err != nil {
+		if _, err := tx.AdvisoryPackage.Delete().Where(store.OneOf(advisorypackage.FieldAdvisoryID, changed)).Exec(ctx); err != nil {
 			return err
 		}
 	}
-	if len(creates) > 0 {
-		rows, err := tx.Advisory.CreateBulk(creates...).Save(ctx)
+	for part := range slices.Chunk(creates, store.RowsAtOnce) {
+		rows, err := tx.Advisory.CreateBulk(part...).Save(ctx)
 		if err != nil {
 			return err
 		}
-		for i, row := range rows {
-			response.Created++
+		for _, row := range rows {
 			rowIDs[row.OsvID] = row.ID
-			audit.Change(ctx, "advisory", row.OsvID, nil, shownAdvisory(created[i]))
+			audit.Change(ctx, "advisory", row.OsvID, nil, shownAdvisory(created[response.GetCreated()]))
+			response.Created++
 		}
 	}
 	return putPackages(ctx, tx, deploymentID, newest, rowIDs)

@@ -127,7 +127,7 @@ func (s *MalwareFirewall) hits(ctx context.Context, db *ent.Client, packages []w
 	// The index is by ecosystem and name. Names of one ecosystem that are asked about in another are found as well; nobody asks
 	// for them below.
 	err := db.AdvisoryPackage.Query().
-		Where(advisorypackage.EcosystemIn(slices.Compact(ecosystems)...), advisorypackage.PackageIn(slices.Compact(names)...)).
+		Where(store.OneOf(advisorypackage.FieldEcosystem, slices.Compact(ecosystems)), store.OneOf(advisorypackage.FieldPackage, slices.Compact(names))).
 		Modify(func(p *entsql.Selector) {
 			a := entsql.Table(advisory.Table)
 			// The wall of the tenant is on the packages alone: the join repeats it.
@@ -188,5 +188,10 @@ func record(ctx context.Context, tx *ent.Tx, r *supplychainv1.CheckPackageInstal
 			rows[i].SetAdvisory(by.GetId()).SetTitle(by.GetTitle())
 		}
 	}
-	return scan.ID, tx.InstallCheck.CreateBulk(rows...).Exec(ctx)
+	for part := range slices.Chunk(rows, store.RowsAtOnce) {
+		if err := tx.InstallCheck.CreateBulk(part...).Exec(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return scan.ID, nil
 }

@@ -71,7 +71,7 @@ func (s *SupplyChain) conditions(ctx context.Context, db *ent.Client, f *supplyc
 		all = append(all, c)
 	}
 	if words := f.GetEcosystem(); len(words) > 0 {
-		all = append(all, indexed(dependency.FieldEcosystem, words, dependency.EcosystemIn(words...)))
+		all = append(all, indexed(dependency.FieldEcosystem, words, store.OneOf(dependency.FieldEcosystem, words)))
 	}
 	if words := f.GetTransitivity(); len(words) > 0 {
 		var stored []string
@@ -81,7 +81,7 @@ func (s *SupplyChain) conditions(ctx context.Context, db *ent.Client, f *supplyc
 			}
 		}
 		slices.Sort(stored)
-		all = append(all, indexed(dependency.FieldTransitivity, stored, dependency.TransitivityIn(stored...)))
+		all = append(all, indexed(dependency.FieldTransitivity, stored, store.OneOf(dependency.FieldTransitivity, stored)))
 	}
 	return all, nil
 }

@@ -3,7 +3,6 @@ package supplychain
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,15 +61,15 @@ func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplyc
 		}
 		named = append(named, condition{where: options.any(packageOption.chosen)})
 		if exact := exactVersions(packages); len(exact) > 0 {
-			all = append(all, indexed(dependency.FieldVersion, exact, dependency.VersionIn(exact...)))
+			all = append(all, indexed(dependency.FieldVersion, exact, store.OneOf(dependency.FieldVersion, exact)))
 		}
 	}
 	if len(where) == 0 {
 		return nil, nil
 	}
 	if words := f.GetEcosystem(); len(words) > 0 { // alone it has an index of its own
-		where = append(where, dependencypackage.EcosystemIn(words...))
-		told = append(told, dependency.EcosystemIn(words...))
+		where = append(where, store.OneOf(dependencypackage.FieldEcosystem, words))
+		told = append(told, store.OneOf(dependency.FieldEcosystem, words))
 	}
 	if !few {
 		if names, few, err = packageNames(ctx, db, s.limits.fewNames, where...); err != nil {
@@ -147,7 +146,7 @@ func packageIn(names []string) predicate.Dependency {
 	if len(names) == 1 {
 		return dependency.Package(names[0])
 	}
-	return func(s *entsql.Selector) { s.Where(inTexts(s.C(dependency.FieldPackage), names)) }
+	return func(s *entsql.Selector) { s.Where(store.InOneParameter(s.C(dependency.FieldPackage), names)) }
 }
 
 // packageByIndex is packageIn for the index of packages. PostgreSQL would compare each name with its statistics, which takes milliseconds
@@ -165,31 +164,11 @@ func packageByIndex(names []string) predicate.Dependency {
 	}
 }
 
-// inTexts is the condition that a text is one of many, which are one parameter.
-func inTexts(text string, list []string) *entsql.Predicate {
-	if len(list) == 0 {
-		return entsql.False()
-	}
-	return entsql.P(func(b *entsql.Builder) {
-		b.WriteString(text)
-		if b.Dialect() == dialect.Postgres {
-			b.WriteString(" = ANY(CAST(").Arg(list).WriteString(" AS text[]))")
-			return
-		}
-		encoded, err := json.Marshal(list)
-		if err != nil {
-			b.AddError(err)
-			return
-		}
-		b.WriteString(" IN (SELECT value FROM json_each(").Arg(string(encoded)).WriteString("))")
-	})
-}
-
 // licensed is the condition that a package has one of the licences: most have one only, the others are joined by commas.
 func licensed(licenses []string) predicate.Dependency {
 	return func(s *entsql.Selector) {
 		license := s.C(dependency.FieldLicense)
-		options := []*entsql.Predicate{entsql.In(license, store.Parameters(licenses)...)}
+		options := []*entsql.Predicate{store.In(license, licenses)}
 		position := "instr"
 		if s.Dialect() == dialect.Postgres {
 			position = "strpos"
@@ -321,7 +300,7 @@ func (s *SupplyChain) ofEachPackage(ctx context.Context, db *ent.Client, package
 			}
 			o.version = func(s *entsql.Selector) {
 				version := "(" + s.C(dependency.FieldEcosystem) + " || '/' || " + s.C(dependency.FieldVersion) + ")"
-				s.Where(inTexts(version, within))
+				s.Where(store.InOneParameter(version, within))
 			}
 		}
 		options = append(options, o)

@@ -25,7 +25,7 @@ func issueFilter(ctx context.Context, f *workflowsv1.IssueFilters) []predicate.A
 	deploymentID, _ := tenant.FromContext(ctx)
 	labels := func(kind string, values []string) predicate.AgenticIssue {
 		return labelled(deploymentID, kind, len(values) > 0, func(column string) *entsql.Predicate {
-			return entsql.In(column, store.Parameters(values)...)
+			return store.In(column, values)
 		})
 	}
 	where := []predicate.AgenticIssue{
@@ -73,7 +73,7 @@ func inWords[E interface{ String() string }](column string, values []E) predicat
 	if len(words) == 0 {
 		return nil
 	}
-	return func(s *entsql.Selector) { s.Where(entsql.In(s.C(column), store.Parameters(words)...)) }
+	return func(s *entsql.Selector) { s.Where(store.In(s.C(column), words)) }
 }
 
 // inReasons chooses by reason. Here the zero value says something: that there is none.
@@ -85,7 +85,7 @@ func inReasons(values []workflowsv1.TriageReason) predicate.AgenticIssue {
 	for i, value := range values {
 		words[i] = issues.Words(value)
 	}
-	return agenticissue.TriageReasonIn(words...)
+	return store.OneOf(agenticissue.FieldTriageReason, words)
 }
 
 func inSeverities(values []workflowsv1.Severity) predicate.AgenticIssue {
@@ -98,7 +98,7 @@ func inSeverities(values []workflowsv1.Severity) predicate.AgenticIssue {
 	if len(numbers) == 0 {
 		return nil
 	}
-	return agenticissue.SeverityIn(numbers...)
+	return store.OneOf(agenticissue.FieldSeverity, numbers)
 }
 
 func inTime(column string, r *workflowsv1.TimeRange) predicate.AgenticIssue {

@@ -82,7 +82,7 @@ func (s *Catalog) ListWorkflowTypes(ctx context.Context, _ *workflowsv1.ListWork
 	for i, row := range rows {
 		ids[i] = row.VersionID
 	}
-	query := s.store.Reader.WorkflowVersion.Query().Where(workflowversion.IDIn(ids...))
+	query := s.store.Reader.WorkflowVersion.Query().Where(store.OneOf(workflowversion.FieldID, ids))
 	query.Select(workflowversion.FieldID, workflowversion.FieldNumber, workflowversion.FieldCatalogEntry)
 	versions, err := query.All(ctx)
 	if err != nil {

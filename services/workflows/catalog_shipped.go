@@ -107,7 +107,7 @@ func (s *shippedWorkflows) missing(ctx context.Context, db *ent.Client, publicat
 	for i, p := range publications {
 		names[i] = p.definition.Entry.GetName()
 	}
-	query := db.WorkflowVersion.Query().Where(workflowversion.NameIn(names...)).Order(ent.Asc(workflowversion.FieldNumber))
+	query := db.WorkflowVersion.Query().Where(store.OneOf(workflowversion.FieldName, names)).Order(ent.Asc(workflowversion.FieldNumber))
 	query.Select(workflowversion.FieldID, workflowversion.FieldName, workflowversion.FieldPublished, workflowversion.FieldPublishedBy, workflowversion.FieldSourceHash)
 	rows, err := query.All(ctx)
 	if err != nil {

@@ -106,7 +106,7 @@ func (c *conditions) policies(f *findingsv1.IssuesFilter) {
 func (c *conditions) policyModes(slugs []string) {
 	options := make([]predicate.Finding, 0, 2)
 	if len(slugs) > 0 {
-		options = append(options, finding.PolicyModeIn(slugs...))
+		options = append(options, store.OneOf(finding.FieldPolicyMode, slugs))
 	}
 	for _, slug := range slugs {
 		if slug == monitored {

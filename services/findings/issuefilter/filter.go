@@ -60,7 +60,7 @@ func (c *conditions) raw(build func(s *entsql.Selector) []any) {
 // arg is a parameter in a condition of text.
 type arg struct{ value any }
 
-// anyOf is a list of parameters in a condition of text.
+// anyOf is a list behind IN in a condition of text.
 type anyOf []string
 
 // text joins strings, parameters and predicates to one condition.
@@ -73,7 +73,7 @@ func text(parts ...any) *entsql.Predicate {
 			case arg:
 				b.Arg(part.value)
 			case anyOf:
-				b.Wrap(func(b *entsql.Builder) { b.Args(store.Parameters(part)...) })
+				b.Join(store.List(part))
 			case *entsql.Predicate:
 				b.Join(part)
 			}
@@ -90,7 +90,7 @@ func (c *conditions) in(column string, values []string) {
 	case 1:
 		c.add(entsql.FieldEQ(column, values[0]))
 	default:
-		c.add(entsql.FieldIn(column, values...))
+		c.add(store.OneOf(column, values))
 	}
 }
 
@@ -108,8 +108,20 @@ func (c *conditions) either(options []predicate.Finding) {
 	case 1:
 		c.add(options[0])
 	default:
-		c.add(finding.Or(options...))
+		c.add(anyOption(options))
 	}
+}
+
+// manyOptions is from where on options are joined in halves: SQLite refuses an expression that is deeper than 1,000, as so many
+// options behind each other are.
+const manyOptions = 100
+
+func anyOption(options []predicate.Finding) predicate.Finding {
+	if len(options) <= manyOptions {
+		return finding.Or(options...)
+	}
+	half := len(options) / 2
+	return finding.Or(anyOption(options[:half]), anyOption(options[half:]))
 }
 
 // id reads the id of a field; 0 when it is not set.

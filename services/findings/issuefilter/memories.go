@@ -10,6 +10,7 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // memories adds the conditions on memories: which an analysis used, and whose scope the finding is in.
@@ -99,7 +100,7 @@ func (c *conditions) sensitivities(values []string) {
 		})
 	}
 	if len(tags) > 0 {
-		options = append(options, finding.ComponentTagIn(tags...))
+		options = append(options, store.OneOf(finding.FieldComponentTag, tags))
 	}
 	c.either(options)
 }

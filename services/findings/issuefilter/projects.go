@@ -11,6 +11,7 @@ import (
 	"github.com/palisade/palisade/ent/predicate"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
 )
 
@@ -54,12 +55,20 @@ func (c *conditions) ofProjects(how string, rest ...any) {
 // refs adds the conditions on the ref of a finding.
 func (c *conditions) refs(f *findingsv1.IssuesFilter) {
 	var options []predicate.Finding
+	var named []string
 	for _, ref := range given(f.GetRefs()) {
-		if ref == gitref.Default {
+		if ref != gitref.Default {
+			named = append(named, gitref.Full(ref))
+		} else if len(options) == 0 {
 			options = append(options, OnPrimaryBranch(c.deploymentID))
-		} else {
-			options = append(options, finding.Ref(gitref.Full(ref)))
 		}
+	}
+	switch len(named) {
+	case 0:
+	case 1:
+		options = append(options, finding.Ref(named[0]))
+	default:
+		options = append(options, store.OneOf(finding.FieldRef, named))
 	}
 	c.either(options)
 	options = nil

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"slices"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/invitation"
@@ -23,14 +24,19 @@ func Join(ctx context.Context, tx *ent.Tx, deploymentID, userID int64, role Role
 		return err
 	}
 	teams, err := tx.Team.Query().Where(team.IsUserDefault(true)).IDs(ctx)
-	if err != nil || len(teams) == 0 {
+	if err != nil {
 		return err
 	}
 	joined := make([]*ent.TeamMemberCreate, len(teams))
 	for i, id := range teams {
 		joined[i] = tx.TeamMember.Create().SetTeamID(id).SetUserID(userID).SetRole(joinTeamRole).SetCreatedAt(now)
 	}
-	return tx.TeamMember.CreateBulk(joined...).Exec(ctx)
+	for part := range slices.Chunk(joined, store.RowsAtOnce) {
+		if err := tx.TeamMember.CreateBulk(part...).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // TakeInvitation takes up the open invitation of an e-mail address to a deployment; false says that there is none. The

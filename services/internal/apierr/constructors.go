@@ -112,6 +112,11 @@ func RateLimited(retryAfter time.Duration) error {
 	return New(codes.ResourceExhausted, errorsv1.Reason_REASON_RATE_LIMITED, text, retryInfo(wait))
 }
 
+// StorageFull says that there is no room on a disk. Over HTTP it is 507.
+func StorageFull(retryAfter time.Duration, format string, args ...any) error {
+	return New(codes.ResourceExhausted, errorsv1.Reason_REASON_STORAGE_FULL, fmt.Sprintf(format, args...), retryInfo(max(retryAfter, time.Second)))
+}
+
 // NotImplemented says that the operation is declared, but not built. Over HTTP it is 501.
 func NotImplemented(format string, args ...any) error {
 	return newf(codes.Unimplemented, errorsv1.Reason_REASON_NOT_IMPLEMENTED, format, args...)

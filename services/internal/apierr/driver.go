@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/mattn/go-sqlite3"
@@ -13,14 +15,21 @@ import (
 )
 
 const (
+	textFull     = "the server's disk has no room for this change: its administrator has to make room"
 	textBusy     = "the database is busy: try again"
 	textDown     = "the database cannot be reached: try again"
 	textTaken    = "a thing of this name exists"
 	textDangling = "the change names a thing that does not exist, or removes one that is in use"
 )
 
-// mapDriver knows the errors of both databases. None of their texts leaves: they name tables and values.
+// fullRetry is when a change may be tried again that found no room on a disk.
+const fullRetry = time.Minute
+
+// mapDriver knows the errors of both databases and of a full disk. None of their texts leaves: they name tables and values.
 func mapDriver(err error) *Error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return full(err)
+	}
 	var lite sqlite3.Error
 	if errors.As(err, &lite) {
 		return mapSQLite(lite, err)
@@ -37,7 +46,12 @@ func mapDriver(err error) *Error {
 }
 
 func mapSQLite(lite sqlite3.Error, err error) *Error {
+	if lite.SystemErrno == syscall.ENOSPC {
+		return full(err)
+	}
 	switch lite.Code {
+	case sqlite3.ErrFull:
+		return full(err)
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:
 		return unavailable(err, textBusy)
 	case sqlite3.ErrInterrupt:
@@ -62,6 +76,8 @@ func mapPostgres(state string, err error) *Error {
 		return dangling(err)
 	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
 		return unavailable(err, textBusy)
+	case "53100": // disk_full
+		return full(err)
 	case "57014": // query_canceled: only our deadline cancels queries
 		return DeadlineExceeded(err).(*Error)
 	case "22021", "22P05": // character_not_in_repertoire, untranslatable_character
@@ -74,6 +90,8 @@ func mapPostgres(state string, err error) *Error {
 	}
 	return nil
 }
+
+func full(err error) *Error { return StorageFull(fullRetry, textFull).(*Error).WithCause(err) }
 
 func taken(err error) *Error {
 	return newf(codes.AlreadyExists, errorsv1.Reason_REASON_ALREADY_EXISTS, textTaken).WithCause(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -46,12 +47,14 @@ func httpStatus(st *status.Status, reason errorsv1.Reason) int {
 		return http.StatusMethodNotAllowed
 	case errorsv1.Reason_REASON_PRECONDITION_REQUIRED:
 		return http.StatusPreconditionRequired
+	case errorsv1.Reason_REASON_STORAGE_FULL:
+		return http.StatusInsufficientStorage
 	}
 	return runtime.HTTPStatusFromCode(st.Code())
 }
 
 // WriteHTTP writes err as the answer to an HTTP request: status, headers (WWW-Authenticate on 401, Retry-After
-// on 429 and 503) and the body. requestID may be empty.
+// on 429, 503 and 507) and the body. requestID may be empty.
 func WriteHTTP(w http.ResponseWriter, err error, requestID string) {
 	st, reason := convert(err)
 	WriteHTTPAs(w, httpStatus(st, reason), err, requestID)
@@ -89,7 +92,8 @@ func write(w http.ResponseWriter, httpStatus int, err error, body []byte) {
 	if httpStatus == http.StatusUnauthorized {
 		header.Set("WWW-Authenticate", `Bearer realm="palisade"`)
 	}
-	if wait, ok := retryAfter(st); ok && (httpStatus == http.StatusTooManyRequests || httpStatus == http.StatusServiceUnavailable) {
+	retried := []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
+	if wait, ok := retryAfter(st); ok && slices.Contains(retried, httpStatus) {
 		header.Set("Retry-After", strconv.FormatInt(wait, 10))
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))

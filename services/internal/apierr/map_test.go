@@ -6,8 +6,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,7 +52,10 @@ var mappings = map[string]struct {
 	"sqlite: busy":            {fmt.Errorf("x: %w", sqlite3.Error{Code: sqlite3.ErrBusy}), codes.Unavailable, "UNAVAILABLE", 503, "the database is busy: try again"},
 	"sqlite: unique":          {sqlite3.Error{Code: sqlite3.ErrConstraint, ExtendedCode: sqlite3.ErrConstraintUnique}, codes.AlreadyExists, "ALREADY_EXISTS", 409, "a thing of this name exists"},
 	"sqlite: foreign key":     {sqlite3.Error{Code: sqlite3.ErrConstraint, ExtendedCode: sqlite3.ErrConstraintForeignKey}, codes.FailedPrecondition, "FAILED_PRECONDITION", 400, "the change names a thing that does not exist, or removes one that is in use"},
-	"sqlite: full":            {sqlite3.Error{Code: sqlite3.ErrFull}, codes.Internal, "INTERNAL", 500, "internal error"},
+	"sqlite: full":            {fmt.Errorf(secret+": %w", sqlite3.Error{Code: sqlite3.ErrFull}), codes.ResourceExhausted, "STORAGE_FULL", 507, "the server's disk has no room for this change: its administrator has to make room"},
+	"sqlite: no space":        {sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.ENOSPC}, codes.ResourceExhausted, "STORAGE_FULL", 507, "the server's disk has no room for this change: its administrator has to make room"},
+	"file: no space":          {&fs.PathError{Op: secret, Path: secret, Err: syscall.ENOSPC}, codes.ResourceExhausted, "STORAGE_FULL", 507, "the server's disk has no room for this change: its administrator has to make room"},
+	"postgres: disk full":     {&pgconn.PgError{Code: "53100", Message: secret}, codes.ResourceExhausted, "STORAGE_FULL", 507, "the server's disk has no room for this change: its administrator has to make room"},
 	"postgres: unique":        {&pgconn.PgError{Code: "23505", Message: secret}, codes.AlreadyExists, "ALREADY_EXISTS", 409, "a thing of this name exists"},
 	"postgres: serialization": {&pgconn.PgError{Code: "40001", Message: secret}, codes.Unavailable, "UNAVAILABLE", 503, "the database is busy: try again"},
 	"postgres: cancelled":     {&pgconn.PgError{Code: "57014", Message: secret}, codes.DeadlineExceeded, "DEADLINE_EXCEEDED", 504, "the request took longer than allowed"},

@@ -86,7 +86,7 @@ func startIn(ctx context.Context, t testing.TB, adjust func(*services.Config)) *
 	cfg.HTTP, cfg.GRPC, cfg.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Data, cfg.Deployment, cfg.DeploymentName = t.TempDir(), "acme", "Acme Corp"
 	cfg.BootstrapToken, cfg.PublicURL = bootstrapToken, "https://palisade.acme.test"
-	cfg.LogLevel, cfg.RateLimit = "error", 0
+	cfg.LogLevel, cfg.RateLimit, cfg.DiskReserve = "error", 0, 0
 	cfg.ShutdownGrace, cfg.RequestTimeout = time.Minute, 10*time.Minute // for busy machines; nothing needs a tenth of these
 	if adjust != nil {
 		adjust(&cfg)

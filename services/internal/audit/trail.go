@@ -25,6 +25,7 @@ type Trail struct {
 	// opened yet.
 	marked bool
 	log    *slog.Logger
+	owed   owed
 }
 
 // chained limits a query to entries with a place in the chain, in the words of the index of these: with a parameter in
@@ -47,8 +48,12 @@ func (t *Trail) append(ctx context.Context, tx *ent.Tx, call Call, deploymentID 
 	if call.Actor.Kind == "" {
 		return apierr.Internal(errNobody)
 	}
-	ctx = tenant.NewContext(ctx, deploymentID)
-	entry := &ent.AuditEntry{
+	return t.add(ctx, tx, entryOf(call, deploymentID, code, changes))
+}
+
+// entryOf is the entry of a call, without its time and its place.
+func entryOf(call Call, deploymentID int64, code codes.Code, changes []column.AuditChange) *ent.AuditEntry {
+	return &ent.AuditEntry{
 		DeploymentID: deploymentID,
 		ActorKind:    call.Actor.Kind,
 		ActorID:      call.Actor.ID,
@@ -61,6 +66,11 @@ func (t *Trail) append(ctx context.Context, tx *ent.Tx, call Call, deploymentID 
 		Remote:       clean(call.Remote),
 		Changes:      changes,
 	}
+}
+
+// add gives an entry its place and stores it.
+func (t *Trail) add(ctx context.Context, tx *ent.Tx, entry *ent.AuditEntry) error {
+	ctx = tenant.NewContext(ctx, entry.DeploymentID)
 	err := t.chain(ctx, tx, entry)
 	if ent.IsConstraintError(err) {
 		return apierr.Internal(fmt.Errorf("audit entry: %w", err)) // not the caller's fault, whatever the database says
@@ -80,7 +90,9 @@ func (t *Trail) chain(ctx context.Context, tx *ent.Tx, entry *ent.AuditEntry) er
 	if err := t.place(ctx, tx, head, entry); err != nil {
 		return err
 	}
-	entry.At = store.Now()
+	if entry.At == 0 { // one that is owed has the time of its call
+		entry.At = store.Now()
+	}
 	if entry.Hash, err = t.hash(entry); err != nil {
 		return err
 	}

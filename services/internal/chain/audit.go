@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"google.golang.org/grpc"
@@ -29,13 +28,12 @@ const (
 type auditor struct {
 	trail   *audit.Trail
 	metrics *telemetry.Metrics
-	log     *slog.Logger
 	denials *limiter
 }
 
-func newAuditor(trail *audit.Trail, metrics *telemetry.Metrics, log *slog.Logger) (*auditor, error) {
+func newAuditor(trail *audit.Trail, metrics *telemetry.Metrics) (*auditor, error) {
 	denials, err := newLimiter(deniedPerSecond, metrics.AuditFailures.WithLabelValues("throttled").Inc)
-	return &auditor{trail: trail, metrics: metrics, log: log, denials: denials}, err
+	return &auditor{trail: trail, metrics: metrics, denials: denials}, err
 }
 
 // audited reports whether calls of an RPC are recorded: those that can change something.
@@ -73,7 +71,7 @@ func (a *auditor) link() Link {
 // around lets handle write its entries together with its changes (audit.Change), and writes one afterwards where that
 // left something untold: about a call that failed or changed nothing. That one is not part of a transaction; when it
 // cannot be written, the call has ended, and an error would make the caller repeat it. So a success stays one, and the
-// loss is logged and counted.
+// entry is logged as a whole, and written later if that may help.
 func (a *auditor) around(ctx context.Context, handle func(context.Context) error) error {
 	c := callFrom(ctx)
 	ctx, recorder := a.trail.Record(ctx, c.audit())
@@ -117,8 +115,11 @@ func (a *auditor) record(ctx context.Context, c *call, code codes.Code) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTimeout)
 	defer cancel()
 	if err := a.trail.Append(ctx, call, call.Home, code); err != nil {
-		a.metrics.AuditFailures.WithLabelValues("write").Inc()
-		a.log.ErrorContext(ctx, "an audit entry was lost", "actor", principalName(c), "code", code.String(), "error", err)
+		reason := "write"
+		if a.trail.Owe(ctx, call, call.Home, code, err) {
+			reason = "later"
+		}
+		a.metrics.AuditFailures.WithLabelValues(reason).Inc()
 	}
 }
 

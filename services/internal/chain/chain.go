@@ -63,7 +63,7 @@ func New(d Deps) ([]Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rate limit: %w", err)
 	}
-	auditor, err := newAuditor(d.Trail, d.Metrics, d.Log)
+	auditor, err := newAuditor(d.Trail, d.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}

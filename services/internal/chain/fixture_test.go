@@ -137,7 +137,9 @@ func newFixture(t testing.TB, change ...func(*chain.Deps)) *fixture {
 	t.Helper()
 	ctx := t.Context()
 	f := &fixture{t: t, logs: &logBuffer{}, handlers: &handlers{}, health: health.NewServer()}
-	f.openStore(ctx)
+	log, err := telemetry.NewLogger(f.logs, "json", "debug")
+	must(t, err)
+	f.openStore(ctx, log)
 
 	all := grpchan.HandlerMap{}
 	platformv1.RegisterMiscellaneousServiceServer(all, f.handlers)
@@ -148,8 +150,6 @@ func newFixture(t testing.TB, change ...func(*chain.Deps)) *fixture {
 	healthv1.RegisterHealthServer(all, f.health)
 	reflection.Register(all)
 
-	log, err := telemetry.NewLogger(f.logs, "json", "debug")
-	must(t, err)
 	rules, err := access.LoadRules(all.GetServiceInfo())
 	must(t, err)
 	validator, err := chain.NewValidator(rules.Methods())
@@ -171,12 +171,12 @@ func newFixture(t testing.TB, change ...func(*chain.Deps)) *fixture {
 	return f
 }
 
-func (f *fixture) openStore(ctx context.Context) {
+func (f *fixture) openStore(ctx context.Context, log *slog.Logger) {
 	t := f.t
 	st := storetest.Open(t, store.Options{DataDir: storetest.SQLite(t)})
 	keyring, err := secret.Open(filepath.Join(t.TempDir(), "key"), true)
 	must(t, err)
-	f.trail, err = audit.Open(ctx, st, keyring, slog.New(slog.DiscardHandler))
+	f.trail, err = audit.Open(ctx, st, keyring, log)
 	must(t, err)
 	f.store, f.tokens, f.issuer = st, access.NewTokens(st), access.NewIssuer(st, keyring, "http://issuer.test")
 	must(t, f.issuer.EnsureKey(ctx))

@@ -50,6 +50,9 @@ func requestID(d Deps, limits *quotas) Link {
 			}
 			defer c.answer(ctx, limits)
 			if c.rule.GetPermission() == optionsv1.Permission_PERMISSION_UPLOAD {
+				if c.transport == transportGRPC {
+					ss = newPacedStream(ss, d.Uploads.Pace)
+				}
 				return bounded(srv, ss, ctx, d.UploadTimeout, handler)
 			}
 			return untilDraining(srv, ss, ctx, d.Draining, handler)
@@ -62,6 +65,10 @@ func bounded(srv any, ss grpc.ServerStream, ctx context.Context, limit time.Dura
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
+	}
+	if paced, ok := ss.(*pacedStream); ok {
+		paced.ctx = ctx
+		return handler(srv, paced)
 	}
 	return handler(srv, withContext(ss, ctx))
 }

@@ -18,6 +18,7 @@ import (
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/pace"
 )
 
 // UploadLimits bound the reports that a node reads and stores at the same time, so that those of one deployment leave
@@ -29,6 +30,8 @@ type UploadLimits struct {
 	PerDeployment int
 	// Queue is how many more of one deployment may be on their way in or wait for their turn.
 	Queue int
+	// Pace is how fast an upload must come over gRPC; the gateway looks at those over HTTP.
+	Pace pace.Rule
 }
 
 // uploadRetry is what a caller is told who finds the queue full.

@@ -17,6 +17,7 @@ import (
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/chain"
+	"github.com/palisade/palisade/services/internal/pace"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -174,4 +175,45 @@ func TestUploadWaitsNoLongerThanItsCaller(t *testing.T) {
 	}
 	u.end <- struct{}{}
 	group.Wait()
+}
+
+// An upload over gRPC that comes too slowly is ended, and its place is free; so is one whose longest time is over while nothing
+// comes, whatever the connection does.
+func TestSlowUploadsAreEnded(t *testing.T) {
+	mebi := make([]byte, 1<<20)
+	for name, test := range map[string]struct {
+		change func(*chain.Deps)
+		text   string
+	}{
+		"rate":    {func(d *chain.Deps) { d.Uploads.Pace = pace.Rule{Rate: 10 << 20, Window: 50 * time.Millisecond} }, "upload-min-rate"},
+		"timeout": {func(d *chain.Deps) { d.UploadTimeout = 200 * time.Millisecond }, "longer than allowed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, func(d *chain.Deps) {
+				d.Uploads = chain.UploadLimits{AtOnce: 1, PerDeployment: 1}
+				test.change(d)
+			})
+			client := scansv1.NewReportUploadsServiceClient(f.conns["grpc"])
+			for _, sends := range []int{0, 1, 4} {
+				stream, err := client.UploadReport(as(t.Context(), f.admin))
+				must(t, err)
+				if sends > 0 {
+					must(t, stream.Send(first("acme")))
+				}
+				for i := 1; i < sends; i++ {
+					must(t, stream.Send(&scansv1.UploadReportRequest{Chunk: mebi}))
+				}
+				err = stream.RecvMsg(new(scansv1.UploadReportResponse))
+				wantCode(t, err, codes.DeadlineExceeded)
+				if !strings.Contains(err.Error(), test.text) {
+					t.Errorf("%d messages: %v", sends, err)
+				}
+			}
+			stream, err := client.UploadReport(as(t.Context(), f.admin))
+			must(t, err)
+			must(t, stream.Send(first("acme")))
+			_, err = stream.CloseAndRecv()
+			must(t, err)
+		})
+	}
 }

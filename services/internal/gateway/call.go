@@ -190,6 +190,8 @@ func readError(err error) error {
 	switch {
 	case errors.As(err, &tooLarge):
 		return bodyTooLarge(tooLarge.Limit)
+	case errors.Is(err, errSlow):
+		return &statusError{status: http.StatusRequestTimeout, err: err}
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return &statusError{status: http.StatusRequestTimeout, err: apierr.DeadlineExceeded(err)}
 	case errors.Is(err, context.Canceled):

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	"github.com/palisade/palisade/services/internal/pace"
 )
 
 // Limits that hold where Config leaves them 0.
@@ -43,6 +44,8 @@ type Config struct {
 	Timeout, UploadTimeout, UploadIdleTimeout time.Duration
 	// HSTS says that callers come by TLS, here or up to a proxy in front: answers then carry Strict-Transport-Security.
 	HSTS bool
+	// UploadPace is how fast the bytes of an upload must come; the zero rule allows any rate.
+	UploadPace pace.Rule
 	// UnknownFields, when set, is told how many names of a body the request message of an RPC does not have.
 	UnknownFields func(fullMethod string, count int)
 	// Logger gets panics and errors that no interceptor has seen. Nil is slog.Default.

@@ -118,7 +118,7 @@ func (u *upload) serve(w http.ResponseWriter, r *http.Request, pathValues map[st
 		u.fail(w, r, err)
 		return
 	}
-	source := newUploadReader(r.Body, http.NewResponseController(w), g.config.UploadIdleTimeout, g.config.MaxUpload)
+	source := newUploadReader(r.Body, http.NewResponseController(w), g.config.UploadIdleTimeout, g.config.UploadPace, g.config.MaxUpload)
 	response, headers, err := u.send(ctx, first, source)
 	if err != nil {
 		u.fail(w, r, err)

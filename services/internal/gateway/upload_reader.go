@@ -2,21 +2,29 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/pace"
 )
 
 // errStopped says that the upload was ended from the server's side.
 var errStopped = errors.New("the upload was stopped")
 
+// errSlow marks the error of an upload that came too slowly.
+var errSlow = errors.New("slow upload")
+
 // uploadReader reads the body of an upload: it counts the bytes against the limit, gives up when nothing comes
-// for too long, and can be stopped while it waits.
+// for too long or too little comes, and can be stopped while it waits.
 type uploadReader struct {
 	body    io.Reader
 	control *http.ResponseController
 	idle    time.Duration
+	pace    pace.Rule
+	meter   *pace.Meter
 	limit   int64
 
 	read int64
@@ -27,8 +35,8 @@ type uploadReader struct {
 	ended   bool // the body needs no deadline any more
 }
 
-func newUploadReader(body io.Reader, control *http.ResponseController, idle time.Duration, limit int64) *uploadReader {
-	return &uploadReader{body: body, control: control, idle: idle, limit: limit}
+func newUploadReader(body io.Reader, control *http.ResponseController, idle time.Duration, rule pace.Rule, limit int64) *uploadReader {
+	return &uploadReader{body: body, control: control, idle: idle, pace: rule, meter: rule.Meter(), limit: limit}
 }
 
 // Read is io.Reader. It must not be called from two goroutines; stop may be called from any.
@@ -36,12 +44,14 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 	if u.err != nil {
 		return 0, u.err
 	}
+	began := time.Now()
 	if !u.extend() {
 		u.err = errStopped
 		return 0, u.err
 	}
 	n, err := u.body.Read(p)
 	u.read += int64(n)
+	u.meter.Add(n, time.Since(began))
 	switch {
 	case u.read > u.limit:
 		n, err = 0, &http.MaxBytesError{Limit: u.limit}
@@ -49,6 +59,8 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 		u.end()
 	case err != nil && u.isStopped():
 		err = errStopped
+	case u.meter.Slow():
+		n, err = 0, fmt.Errorf("%w: %w", errSlow, u.pace.Error())
 	}
 	u.err = err
 	return n, err
@@ -84,7 +96,11 @@ func (u *uploadReader) extend() bool {
 	if u.stopped {
 		return false
 	}
-	_ = u.control.SetReadDeadline(time.Now().Add(u.idle))
+	wait := u.idle
+	if left, limited := u.meter.Left(); limited {
+		wait = min(wait, left)
+	}
+	_ = u.control.SetReadDeadline(time.Now().Add(wait))
 	return true
 }
 

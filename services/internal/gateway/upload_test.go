@@ -22,6 +22,7 @@ import (
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway"
+	"github.com/palisade/palisade/services/internal/pace"
 )
 
 type uploadStream = grpc.ClientStreamingServer[scansv1.UploadReportRequest, scansv1.UploadReportResponse]
@@ -243,6 +244,45 @@ func TestUploadSilence(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the handler saw %v", err)
+	}
+}
+
+// TestUploadTrickle: bytes come, but too few; what comes fast enough may take as long as it likes.
+func TestUploadTrickle(t *testing.T) {
+	ended := make(chan error, 1)
+	s := &recorder{upload: func(stream uploadStream) error {
+		_, _, err := collect(stream)
+		ended <- err
+		if err != nil {
+			return err
+		}
+		return stream.SendAndClose(&scansv1.UploadReportResponse{})
+	}}
+	server := start(t, s, func(config *gateway.Config) {
+		config.UploadPace = pace.Rule{Rate: 1000, Window: 200 * time.Millisecond}
+	})
+	for _, test := range []struct{ size, status int }{{1, 408}, {100, 200}} {
+		conn := announce(t, server.URL, 60*test.size, "")
+		go func() {
+			for range 60 {
+				time.Sleep(10 * time.Millisecond)
+				if _, err := conn.Write(bytes.Repeat([]byte("x"), test.size)); err != nil {
+					return
+				}
+			}
+		}()
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if answer.StatusCode != test.status || test.status == 408 && !strings.Contains(string(body), "upload-min-rate") {
+			t.Errorf("%d bytes at a time: %d %s", test.size, answer.StatusCode, body)
+		}
+		if err := <-ended; (err != nil) != (test.status == 408) {
+			t.Errorf("%d bytes at a time: the handler saw %v", test.size, err)
+		}
 	}
 }
 

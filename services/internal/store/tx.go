@@ -64,7 +64,7 @@ func (t *Transaction) reviseCatalog(ctx context.Context, tx *ent.Tx) error {
 	update := tx.Deployment.Update().AddCatalogRevision(1)
 	if !all {
 		slices.Sort(ids)
-		update.Where(deployment.IDIn(ids...))
+		update.Where(OneOf(deployment.FieldID, ids))
 	}
 	return update.Exec(tenant.System(ctx))
 }

@@ -27,8 +27,9 @@ type Metrics struct {
 	Panics prometheus.Counter
 	// RateLimited counts calls that were refused with RATE_LIMITED.
 	RateLimited prometheus.Counter
-	// AuditFailures counts audit entries that were lost, by reason (write: the database refused it; throttled: a caller
-	// was denied too often for each attempt to be recorded; unowned: the caller belongs to no deployment).
+	// AuditFailures counts audit entries that were not written with their call, by reason (write: the database refused it;
+	// later: it could not take it then, and gets it as soon as it can; throttled: a caller was denied too often for each
+	// attempt to be recorded; unowned: the caller belongs to no deployment).
 	AuditFailures *prometheus.CounterVec
 	// FindingsIngested counts results of uploaded reports, by product and outcome (created, updated, unchanged,
 	// reopened, fixed, skipped).
@@ -59,7 +60,7 @@ func NewMetrics(log *slog.Logger, version, revision, goVersion string) *Metrics 
 		}, []string{"transport"}),
 		Panics:           counter("palisade_panics_total", "Panics of handlers that were recovered."),
 		RateLimited:      counter("palisade_rate_limited_total", "Calls that were refused because their credential made too many."),
-		AuditFailures:    counterVec("palisade_audit_failures_total", "Audit entries that were not written.", "reason"),
+		AuditFailures:    counterVec("palisade_audit_failures_total", "Audit entries that were not written with their call.", "reason"),
 		FindingsIngested: counterVec("palisade_findings_ingested_total", "Results of uploaded reports.", "product", "outcome"),
 		UnknownFields:    counter("palisade_unknown_json_fields_total", "Fields of JSON bodies that no operation knows and that were ignored."),
 		registry:         prometheus.NewRegistry(),
@@ -98,6 +99,20 @@ func (m *Metrics) WatchTransactions(waiting func() int64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "palisade_db_transactions_waiting", Help: "Transactions that wait for a connection to PostgreSQL: see db-max-open.",
 	}, func() float64 { return float64(waiting()) }))
+}
+
+// WatchDisk exports what uploads take of the disk as palisade_spool_bytes, and what is free where data lies, as far as it is
+// known, as palisade_disk_free_bytes.
+func (m *Metrics) WatchDisk(used func() int64, free func() (bytes int64, known bool)) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "palisade_spool_bytes", Help: "Bytes of files that uploads have on disk now: see spool-quota.",
+	}, func() float64 { return float64(used()) }))
+	if _, known := free(); !known {
+		return
+	}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "palisade_disk_free_bytes", Help: "Bytes that are free where data lies: see disk-reserve.",
+	}, func() float64 { bytes, _ := free(); return float64(bytes) }))
 }
 
 // queueTimeout bounds the query that a scrape makes: Prometheus gives up after ten seconds by default.

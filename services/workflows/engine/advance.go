@@ -143,7 +143,7 @@ func (w *writing) previewPortion(ctx context.Context, tasks []newTask, fork *ent
 func (w *writing) arrived(ctx context.Context, fork *ent.WorkflowFork) ([]int64, error) {
 	before := w.graph.Before(fork.JoinStep)
 	ids, err := w.tx.WorkflowTask.Query().Where(
-		workflowtask.ForkID(fork.ID), workflowtask.StepIn(before...), workflowtask.StatusIn(Succeeded, Failed, Error),
+		workflowtask.ForkID(fork.ID), store.OneOf(workflowtask.FieldStep, before), workflowtask.StatusIn(Succeeded, Failed, Error),
 	).Order(ent.Asc(workflowtask.FieldID)).IDs(ctx)
 	if slices.Contains(before, fork.Step) { // a branch without steps
 		ids = append([]int64{fork.TaskID}, ids...)

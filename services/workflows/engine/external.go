@@ -79,7 +79,7 @@ func (e *Engine) claimOne(ctx context.Context, queue *jobs.Jobs, want Wanted) (*
 		where = append(where, workflowattempt.Workflow(want.Workflow))
 	}
 	if len(want.Steps) > 0 {
-		where = append(where, workflowattempt.StepIn(want.Steps...))
+		where = append(where, store.OneOf(workflowattempt.FieldStep, want.Steps))
 	}
 	if _, limited := tenant.Teams(ctx); limited {
 		where = append(where, ofVisibleRuns(ctx))

@@ -99,7 +99,7 @@ func (e *Engine) visibleSteps(ctx context.Context, h *held) (map[string]any, err
 		return visible, nil
 	}
 	rows, err := e.store.Reader.WorkflowTask.Query().Where(
-		workflowtask.RunID(h.run.ID), workflowtask.StepIn(h.reads.steps...), workflowtask.PathIn(schedule.Enclosing(h.task.Path)...),
+		workflowtask.RunID(h.run.ID), store.OneOf(workflowtask.FieldStep, h.reads.steps), store.OneOf(workflowtask.FieldPath, schedule.Enclosing(h.task.Path)),
 		workflowtask.StatusIn(Succeeded, Failed, Error),
 	).Select(workflowtask.FieldID, workflowtask.FieldStep, workflowtask.FieldStatus).All(ctx)
 	if err != nil {

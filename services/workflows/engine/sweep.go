@@ -130,7 +130,7 @@ func (e *Engine) forgetRuns(ctx context.Context, runs []*ent.WorkflowRun) error 
 	slices.Sort(deployments)
 	deployments = slices.Compact(deployments) // they come first, as in the index
 	for {
-		ids, err := e.store.Reader.WorkflowArtifact.Query().Where(workflowartifact.DeploymentIDIn(deployments...), func(s *entsql.Selector) {
+		ids, err := e.store.Reader.WorkflowArtifact.Query().Where(store.OneOf(workflowartifact.FieldDeploymentID, deployments), func(s *entsql.Selector) {
 			s.Where(store.InIDs(s.C(workflowartifact.FieldRunID), runIDs))
 		}).Limit(forgetBatch).IDs(ctx)
 		if err != nil || len(ids) == 0 {

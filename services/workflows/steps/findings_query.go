@@ -123,15 +123,15 @@ func (p queryParameters) predicates(ctx context.Context, st *store.Store, call s
 	if len(status) == 0 {
 		status = words{lifecycle.Open}
 	}
-	where = append(where, finding.StatusIn(status...))
+	where = append(where, store.OneOf(finding.FieldStatus, status))
 	if len(p.Severities) > 0 {
-		where = append(where, finding.SeverityIn(p.Severities...))
+		where = append(where, store.OneOf(finding.FieldSeverity, p.Severities))
 	}
 	if len(p.IssueTypes) > 0 {
-		where = append(where, finding.IssueTypeIn(p.IssueTypes...))
+		where = append(where, store.OneOf(finding.FieldIssueType, p.IssueTypes))
 	}
 	if len(p.Rules) > 0 {
-		ids, err := st.Reader.Rule.Query().Where(rule.DeploymentID(call.DeploymentID), rule.NameIn(p.Rules...)).IDs(ctx)
+		ids, err := st.Reader.Rule.Query().Where(rule.DeploymentID(call.DeploymentID), store.OneOf(rule.FieldName, p.Rules)).IDs(ctx)
 		if err != nil {
 			return nil, notStored("the rules could not be read", err)
 		}

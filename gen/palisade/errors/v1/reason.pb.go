@@ -85,6 +85,8 @@ const (
 	Reason_REASON_UNSUPPORTED_ACTION_TYPE Reason = 27
 	// A document names a project, a tag or a rule that does not exist.
 	Reason_REASON_UNKNOWN_REFERENCE Reason = 28
+	// The disk of the server, or of its database, has no room; Retry-After says when to come back.
+	Reason_REASON_STORAGE_FULL Reason = 29
 )
 
 // Enum value maps for Reason.
@@ -119,6 +121,7 @@ var (
 		26: "REASON_UNSUPPORTED_CONDITION_TYPE",
 		27: "REASON_UNSUPPORTED_ACTION_TYPE",
 		28: "REASON_UNKNOWN_REFERENCE",
+		29: "REASON_STORAGE_FULL",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":                0,
@@ -150,6 +153,7 @@ var (
 		"REASON_UNSUPPORTED_CONDITION_TYPE": 26,
 		"REASON_UNSUPPORTED_ACTION_TYPE":    27,
 		"REASON_UNKNOWN_REFERENCE":          28,
+		"REASON_STORAGE_FULL":               29,
 	}
 )
 
@@ -184,7 +188,7 @@ var File_palisade_errors_v1_reason_proto protoreflect.FileDescriptor
 
 const file_palisade_errors_v1_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1fpalisade/errors/v1/reason.proto\x12\x12palisade.errors.v1*\xbf\x06\n" +
+	"\x1fpalisade/errors/v1/reason.proto\x12\x12palisade.errors.v1*\xd8\x06\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fREASON_INTERNAL\x10\x01\x12\x1b\n" +
@@ -215,7 +219,8 @@ const file_palisade_errors_v1_reason_proto_rawDesc = "" +
 	"\x15REASON_DUPLICATE_SLUG\x10\x19\x12%\n" +
 	"!REASON_UNSUPPORTED_CONDITION_TYPE\x10\x1a\x12\"\n" +
 	"\x1eREASON_UNSUPPORTED_ACTION_TYPE\x10\x1b\x12\x1c\n" +
-	"\x18REASON_UNKNOWN_REFERENCE\x10\x1cB\xcd\x01\n" +
+	"\x18REASON_UNKNOWN_REFERENCE\x10\x1c\x12\x17\n" +
+	"\x13REASON_STORAGE_FULL\x10\x1dB\xcd\x01\n" +
 	"\x16com.palisade.errors.v1B\vReasonProtoP\x01Z<github.com/palisade/palisade/gen/palisade/errors/v1;errorsv1\xa2\x02\x03PEX\xaa\x02\x12Palisade.Errors.V1\xca\x02\x12Palisade\\Errors\\V1\xe2\x02\x1ePalisade\\Errors\\V1\\GPBMetadata\xea\x02\x14Palisade::Errors::V1b\x06proto3"
 
 var (

@@ -1,0 +1,319 @@
+package services_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/palisade/palisade/ent/auditentry"
+	"github.com/palisade/palisade/ent/tenant"
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/storetest"
+)
+
+const mebi = 1 << 20
+
+// emptyReport is one without results.
+const emptyReport = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t","rules":[]}},"results":[]}]}`
+
+func reportsOf(slug string) string {
+	return "/api/v1/deployments/" + slug + "/reports?project=acme/web&ref=main"
+}
+
+// blanks is a report of about so many bytes, compressed to a thousandth.
+func blanks(t testing.TB, size int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := io.WriteString(w, strings.Repeat(" ", size)+emptyReport); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// spooled is how many bytes uploads have on the disk of a server.
+func spooled(t testing.TB, s *apitest.Server) string {
+	t.Helper()
+	answer, err := http.Get("http://" + s.Addresses.Metrics + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^palisade_spool_bytes (.*)$`).FindSubmatch(text)
+	if found == nil {
+		t.Fatal("no palisade_spool_bytes")
+	}
+	return string(found[1])
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("not in 30 s: %s", what)
+}
+
+// Compressed reports count with what they have on disk. Those of one deployment cannot take more than its quota, and others do not
+// feel it; when they have ended, nothing of them is left.
+func TestUploadsHaveAQuotaOfDisk(t *testing.T) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+		s := apitest.Start(t, func(c *services.Config) {
+			on(c)
+			c.MaxUpload, c.SpoolQuota, c.SpoolQuotaDeployment = 8*mebi, 24*mebi, 16*mebi
+		})
+		other := s.AddTenant(t, "other")
+		// Two that stop before their ends: 7 MiB each are there.
+		var group sync.WaitGroup
+		var ends []*io.PipeWriter
+		for range 2 {
+			r, w := io.Pipe()
+			ends = append(ends, w)
+			group.Go(func() {
+				if answer := s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), r); answer.Status != http.StatusOK {
+					t.Errorf("an upload within the quota: %d %s", answer.Status, answer.Body)
+				}
+			})
+			if _, err := io.WriteString(w, strings.Repeat(" ", 7*mebi)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "14 MiB are on disk", func() bool { return spooled(t, s) == "1.4680064e+07" })
+		for range 6 {
+			answer := s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), bytes.NewReader(blanks(t, 7*mebi)))
+			if answer.Status != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "10" || !strings.Contains(answer.Body, "16 MiB") ||
+				!strings.Contains(answer.Body, "spool-quota-deployment") {
+				t.Fatalf("beyond the quota: %d %v %s", answer.Status, answer.Header, answer.Body)
+			}
+		}
+		stream, err := scansv1.NewReportUploadsServiceClient(s.Conn).UploadReport(s.Context(t, s.Token))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = stream.Send(&scansv1.UploadReportRequest{DeploymentSlug: s.Slug, Target: &scansv1.UploadReportTarget{Project: "acme/web", Ref: "main"},
+			Chunk: blanks(t, 7*mebi)})
+		if _, err = stream.CloseAndRecv(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "spool-quota-deployment") {
+			t.Errorf("over gRPC: %v", err)
+		}
+		if answer := s.Send(t, other.Token, http.MethodPost, reportsOf(other.Slug), bytes.NewReader(blanks(t, 7*mebi))); answer.Status != http.StatusOK {
+			t.Errorf("another deployment: %d %s", answer.Status, answer.Body)
+		}
+		for _, w := range ends {
+			_, _ = io.WriteString(w, emptyReport)
+			_ = w.Close()
+		}
+		group.Wait()
+		if answer := s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), bytes.NewReader(blanks(t, 7*mebi))); answer.Status != http.StatusOK {
+			t.Errorf("when there is room again: %d %s", answer.Status, answer.Body)
+		}
+		if got := spooled(t, s); got != "0" {
+			t.Errorf("%s bytes are left", got)
+		}
+		left, err := os.ReadDir(filepath.Join(s.Config.Data, "spool"))
+		if err != nil || len(left) != 0 {
+			t.Errorf("%v %v", left, err)
+		}
+	})
+}
+
+// When the disk has less than the reserve, uploads say so with 507, and the refusal is in the audit trail; probes know.
+func TestDiskReserve(t *testing.T) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+		s := apitest.Start(t, func(c *services.Config) { on(c); c.DiskReserve = 1 << 60 })
+		answer := s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), strings.NewReader(emptyReport))
+		if answer.Status != http.StatusInsufficientStorage || answer.Header.Get("Retry-After") != "60" || !strings.Contains(answer.Body, `"code":"STORAGE_FULL"`) ||
+			!strings.Contains(answer.Body, `"status":"RESOURCE_EXHAUSTED"`) || !strings.Contains(answer.Body, "disk-reserve") {
+			t.Errorf("%d %v %s", answer.Status, answer.Header, answer.Body)
+		}
+		stream, err := scansv1.NewReportUploadsServiceClient(s.Conn).UploadReport(s.Context(t, s.Token))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = stream.Send(&scansv1.UploadReportRequest{DeploymentSlug: s.Slug, Target: &scansv1.UploadReportTarget{Project: "acme/web", Ref: "main"},
+			Chunk: []byte(emptyReport)})
+		if _, err = stream.CloseAndRecv(); status.Code(err) != codes.ResourceExhausted || !apierr.Is(err, errorsv1.Reason_REASON_STORAGE_FULL) {
+			t.Errorf("over gRPC: %v", err)
+		}
+		if n := refusedForRoom(t, s); n != 2 {
+			t.Errorf("%d entries of refused uploads, want 2", n)
+		}
+		s.Get(t, "/api/v1/deployments/acme/projects")
+		if answer := s.Do(t, "", http.MethodGet, "/readyz", ""); answer.Status != http.StatusServiceUnavailable || !strings.Contains(answer.Body, "the disk is full") {
+			t.Errorf("/readyz: %d %s", answer.Status, answer.Body)
+		}
+		wantDoctor(t, s.Config, "the disk is full")
+	})
+}
+
+func wantDoctor(t *testing.T, cfg services.Config, problem string) {
+	t.Helper()
+	for _, check := range services.Doctor(t.Context(), cfg) {
+		if check.Name == "disk" && (check.OK != (problem == "") || !strings.Contains(check.Detail, problem)) {
+			t.Errorf("doctor: %+v, want %q", check, problem)
+		}
+	}
+}
+
+// refusedForRoom counts the audit entries of calls that found no room.
+func refusedForRoom(t *testing.T, s *apitest.Server) int {
+	t.Helper()
+	n, err := s.Store.Reader.AuditEntry.Query().Where(auditentry.Code(codes.ResourceExhausted.String())).
+		Count(tenant.NewContext(t.Context(), s.DeploymentID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// On a disk that is really full nothing fails with 500, reads go on, and when there is room again everything works and the audit
+// trail knows what was refused.
+func TestFullDisk(t *testing.T) {
+	dir := storetest.SmallDisk(t, 96*mebi)
+	s := apitest.Start(t, func(c *services.Config) {
+		c.Data, c.DiskReserve, c.LogLevel = dir, 16*mebi, "error"
+	})
+	s.Upload(t, "acme/web", "main", []byte(emptyReport))
+	ready := func(want int, text string) {
+		t.Helper()
+		if answer := s.Do(t, "", http.MethodGet, "/readyz", ""); answer.Status != want || !strings.Contains(answer.Body, text) {
+			t.Errorf("/readyz: %d %q, want %d %q", answer.Status, answer.Body, want, text)
+		}
+	}
+	ready(http.StatusOK, "ok\n")
+
+	// Uploads stop at the reserve.
+	var group sync.WaitGroup
+	report := blanks(t, 60*mebi)
+	for range 6 {
+		group.Go(func() {
+			answer := s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), bytes.NewReader(report))
+			if answer.Status != http.StatusRequestEntityTooLarge && answer.Status != http.StatusInsufficientStorage { // 413: so many blanks are no report
+				t.Errorf("one of six large uploads: %d %s", answer.Status, answer.Body)
+			}
+		})
+	}
+	tag := func(i int) apitest.Answer {
+		return s.Do(t, s.Token, http.MethodPut, "/api/v1/deployments/acme/projects/acme%2Fweb/tags", fmt.Sprintf(`{"tags":["t%d"]}`, i))
+	}
+	for i := range 50 {
+		if answer := tag(i); answer.Status != http.StatusOK {
+			t.Fatalf("a write beside uploads: %d %s", answer.Status, answer.Body)
+		}
+	}
+	group.Wait()
+	ready(http.StatusOK, "ok\n")
+	before := refusedForRoom(t, s)
+
+	// Something else fills the disk.
+	fill := filepath.Join(dir, "fill")
+	if err := os.WriteFile(fill, make([]byte, 96*mebi), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	refused := 0
+	for i := range 1500 {
+		switch answer := tag(i); answer.Status {
+		case http.StatusOK: // the journal has room that it had before
+		case http.StatusInsufficientStorage:
+			refused++
+		default:
+			t.Fatalf("a write on a full disk: %d %s", answer.Status, answer.Body)
+		}
+		if refused == 20 {
+			break
+		}
+	}
+	if refused != 20 {
+		t.Fatalf("%d writes were refused", refused)
+	}
+	if answer := s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), strings.NewReader(emptyReport)); answer.Status != http.StatusInsufficientStorage {
+		t.Errorf("an upload on a full disk: %d %s", answer.Status, answer.Body)
+	}
+	s.Get(t, "/api/v1/deployments/acme/projects")
+	ready(http.StatusServiceUnavailable, "the disk is full")
+	wantDoctor(t, s.Config, "the disk is full")
+
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	ready(http.StatusOK, "ok\n")
+	wantDoctor(t, s.Config, "")
+	if answer := tag(-1); answer.Status != http.StatusOK {
+		t.Errorf("a write when there is room again: %d %s", answer.Status, answer.Body)
+	}
+	s.Upload(t, "acme/web", "main", []byte(emptyReport))
+	eventually(t, "the audit trail has what was refused", func() bool { return refusedForRoom(t, s) == before+21 })
+}
+
+// Uploads of one token that trickle fill the queue of its deployment for as long as the rule about their rate allows, and no longer.
+func TestTricklingUploadsAreEnded(t *testing.T) {
+	s := apitest.Start(t, func(c *services.Config) {
+		c.Uploads, c.UploadsPerDeployment, c.UploadQueue = 2, 1, 32
+		c.UploadMinRate, c.UploadMinRateWindow = 1<<20, 5*time.Second
+	})
+	const senders = 40 // of which the last find the queue full
+	ended := make(chan apitest.Answer, senders)
+	stop := make(chan struct{})
+	defer close(stop)
+	for range senders {
+		r, w := io.Pipe()
+		go func() { ended <- s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), r) }()
+		go func() {
+			for _, err := io.WriteString(w, " "); err == nil; _, err = io.WriteString(w, " ") {
+				select {
+				case <-time.After(50 * time.Millisecond):
+				case <-stop:
+					_ = w.CloseWithError(io.ErrUnexpectedEOF)
+				}
+			}
+		}()
+	}
+	whole := func() apitest.Answer {
+		return s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), strings.NewReader(emptyReport))
+	}
+	for range senders - 33 { // the others hold all places
+		if answer := <-ended; answer.Status != http.StatusTooManyRequests {
+			t.Fatalf("an upload beyond the queue: %d %s", answer.Status, answer.Body)
+		}
+	}
+	if answer := whole(); answer.Status != http.StatusTooManyRequests {
+		t.Errorf("while the queue is full: %d %s", answer.Status, answer.Body)
+	}
+	slow := 0
+	for range 33 {
+		switch answer := <-ended; {
+		case answer.Status == http.StatusRequestTimeout && strings.Contains(answer.Body, "upload-min-rate"):
+			slow++
+		default:
+			t.Errorf("a trickling upload: %d %s", answer.Status, answer.Body)
+		}
+	}
+	if slow != 33 {
+		t.Errorf("%d of 33 uploads that trickled were ended for it", slow)
+	}
+	eventually(t, "their places are free", func() bool { return whole().Status == http.StatusOK })
+}

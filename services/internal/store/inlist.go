@@ -1,0 +1,110 @@
+package store
+
+import (
+	"encoding/json"
+	"strings"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+)
+
+// fewValues is how many values are a parameter each: those that people choose. A statement may have several lists, and SQLite takes
+// 32,766 parameters.
+const fewValues = 100
+
+// RowsAtOnce is how many rows are inserted with one statement where their number has no other bound: with up to 60 columns, these are
+// fewer parameters than SQLite takes.
+const RowsAtOnce = 500
+
+// In is the condition that a column is one of some values, however many: more than a few are one parameter. No value is none.
+func In[T string | int32 | int64](column string, values []T) *entsql.Predicate {
+	if len(values) <= fewValues {
+		return entsql.In(column, Parameters(values)...)
+	}
+	return InOneParameter(column, values)
+}
+
+// InOneParameter is the same condition with one parameter for any number of values, so that the text of the statement does not
+// depend on it.
+func InOneParameter[T string | int32 | int64](column string, values []T) *entsql.Predicate {
+	if len(values) == 0 {
+		return entsql.False()
+	}
+	return entsql.P(func(b *entsql.Builder) {
+		b.WriteString(column)
+		if b.Dialect() == dialect.Postgres {
+			text, kind := arrayText(values)
+			b.WriteString(" = ANY(CAST(").Arg(text).WriteString(" AS " + kind + "[]))")
+			return
+		}
+		b.WriteString(" IN ")
+		writeJSONList(b, values)
+	})
+}
+
+func writeJSONList[T string | int32 | int64](b *entsql.Builder, values []T) {
+	encoded, err := json.Marshal(values)
+	if err != nil {
+		b.AddError(err)
+		return
+	}
+	b.WriteString("(SELECT value FROM json_each(").Arg(string(encoded)).WriteString("))")
+}
+
+// List is what stands behind IN in a condition that is text, however many values there are.
+func List[T string | int32 | int64](values []T) *entsql.Predicate {
+	return entsql.P(func(b *entsql.Builder) {
+		switch {
+		case len(values) == 0:
+			b.WriteString("(NULL)")
+		case len(values) <= fewValues:
+			b.Wrap(func(b *entsql.Builder) { b.Args(Parameters(values)...) })
+		case b.Dialect() == dialect.Postgres:
+			text, kind := arrayText(values)
+			b.WriteString("(SELECT unnest(CAST(").Arg(text).WriteString(" AS " + kind + "[])))")
+		default:
+			writeJSONList(b, values)
+		}
+	})
+}
+
+// OneOf chooses the rows of an ent table whose field is one of some values, however many.
+func OneOf[T string | int32 | int64](field string, values []T) func(*entsql.Selector) {
+	return func(s *entsql.Selector) { s.Where(In(s.C(field), values)) }
+}
+
+// NoneOf chooses the others.
+func NoneOf[T string | int32 | int64](field string, values []T) func(*entsql.Selector) {
+	return func(s *entsql.Selector) {
+		if len(values) > 0 {
+			s.Where(entsql.Not(In(s.C(field), values)))
+		}
+	}
+}
+
+// arrayText is an array as PostgreSQL writes it, and the type of its elements.
+func arrayText[T string | int32 | int64](values []T) (text, kind string) {
+	var b strings.Builder
+	kind = "bigint"
+	for i, value := range values {
+		b.WriteByte("{,"[min(i, 1)])
+		switch v := any(value).(type) {
+		case string:
+			kind = "text"
+			quoteElement(&b, v)
+		default:
+			number, _ := json.Marshal(v) // of an integer
+			b.Write(number)
+		}
+	}
+	return b.String() + "}", kind
+}
+
+// inArray escapes what ends an element.
+var inArray = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+func quoteElement(b *strings.Builder, value string) {
+	b.WriteByte('"')
+	_, _ = inArray.WriteString(b, value) // a builder takes everything
+	b.WriteByte('"')
+}

@@ -1,0 +1,22 @@
+package storetest
+
+import (
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// SmallDisk is a directory that is a file system of so many bytes. Only root may make one; the test is skipped for others.
+func SmallDisk(t testing.TB, bytes int64) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+strconv.FormatInt(bytes, 10)+",mode=0700"); err != nil {
+		t.Skipf("no small file system can be made: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Errorf("unmount %s: %v", dir, err)
+		}
+	})
+	return dir
+}
