@@ -36,7 +36,7 @@ type readiness struct {
 
 // start runs this program again in the given role and waits until it serves. The settings go through the environment:
 // they hold a token and perhaps a password, and command lines are public.
-func start(ctx context.Context, role string, settings childSettings, stderr io.Writer) (*child, error) {
+func start(ctx context.Context, role string, settings childSettings, stderr io.Writer, env ...string) (*child, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func start(ctx context.Context, role string, settings childSettings, stderr io.W
 		return nil, err
 	}
 	command := exec.CommandContext(context.WithoutCancel(ctx), self, role)
-	command.Env = append(os.Environ(), childEnv+"="+string(encoded))
+	command.Env = append(append(os.Environ(), env...), childEnv+"="+string(encoded))
 	return startCommand(role, command, stderr)
 }
 

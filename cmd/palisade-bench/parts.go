@@ -18,6 +18,7 @@ type part struct {
 const (
 	partGrowth  = "growth"
 	partReports = "reports"
+	partHostile = "hostile"
 )
 
 // theParts are in the order in which they run: first what only reads, then what changes findings, then what adds many.
@@ -34,6 +35,7 @@ func theParts() []part {
 		{"triage", "Triage", (*bench).measureTriage},
 		{"import", "Large imports", (*bench).measureImport},
 		{partReports, "Reports", (*bench).measureReports},
+		{partHostile, "Hostile messages", (*bench).measureHostile},
 	}
 }
 
@@ -60,7 +62,8 @@ func (o options) checkOnly() error {
 
 // measure fills the store and runs the parts that are wanted. One that fails does not take away what the others measured.
 func (b *bench) measure(ctx context.Context) (sections []section, err error) {
-	if !slices.Equal(b.only, []string{partReports}) { // which has a store of its own
+	ownStore := func(name string) bool { return name == partReports || name == partHostile }
+	if len(b.only) == 0 || slices.ContainsFunc(b.only, func(name string) bool { return !ownStore(name) }) {
 		grown, err := b.grow(ctx)
 		if err != nil {
 			return nil, err

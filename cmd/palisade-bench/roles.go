@@ -53,6 +53,8 @@ type childSettings struct {
 	Token    string    `json:"token"`
 	Page     string    `json:"page"` // file with the bytes that the bare handler writes
 	Query    pageQuery `json:"query"`
+	// AddressSpace ends a child that takes more memory, in bytes; 0 means no limit.
+	AddressSpace uint64 `json:"addressSpace,omitempty"`
 }
 
 // usage answers a request of the parent.
@@ -88,6 +90,11 @@ func runChild(ctx context.Context, serve func(context.Context, childSettings) (s
 	var settings childSettings
 	if err := json.Unmarshal([]byte(os.Getenv(childEnv)), &settings); err != nil {
 		return fmt.Errorf("%s: this subcommand is for the program itself: %w", childEnv, err)
+	}
+	if limit := settings.AddressSpace; limit > 0 {
+		if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return err
+		}
 	}
 	running, err := serve(context.WithoutCancel(ctx), settings)
 	if err != nil {

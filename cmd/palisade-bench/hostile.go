@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
+)
+
+const (
+	// hostileMemory is what Go is told to keep to, and hostileSpace where the kernel ends the process.
+	hostileMemory = "GOMEMLIMIT=512MiB"
+	hostileSpace  = 6 << 30
+	// hostileBar is how much more memory than an idle one a server may take, in MB.
+	hostileBar = 400
+	// healthBar is how long the server may take to say that it is well, in milliseconds.
+	healthBar = 1000
+	// hostileAtOnce are the requests that are sent at once, hostileBurst those of the first attack.
+	hostileAtOnce, hostileBurst = 16, 250
+)
+
+// measureHostile sends messages that cost much more to decode than to send to every RPC of a fresh server: without a
+// token over gRPC, and with that of a reader over both ports.
+func (b *bench) measureHostile(ctx context.Context) (rows []row, err error) {
+	data := filepath.Join(b.dir, "hostile")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return nil, err
+	}
+	server, err := start(ctx, rolePalisade, childSettings{Data: data, Token: b.token, AddressSpace: hostileSpace}, b.stderr, hostileMemory)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, server.stop(), os.RemoveAll(data)) }()
+	a, err := newAttack(ctx, server, b.token)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	idle, err := server.pid().memory("VmRSS")
+	if err != nil {
+		return nil, err
+	}
+	if err := server.pid().forgetPeak(); err != nil {
+		return nil, err
+	}
+	watching, stop := context.WithCancel(ctx)
+	var slowest time.Duration
+	var unwell error
+	var watch sync.WaitGroup
+	watch.Go(func() { slowest, unwell = a.watch(watching) })
+	b.progress("hostile: %d RPCs", len(a.operations))
+	err = a.run(ctx)
+	stop()
+	watch.Wait()
+	if err = errors.Join(err, unwell); err != nil {
+		return nil, err
+	}
+	peak, err := server.pid().memory("VmHWM")
+	if err != nil {
+		return nil, err
+	}
+	return a.rows((peak-idle)/1e6, slowest), nil
+}
+
+// attack is one run against one server.
+type attack struct {
+	conn    *grpc.ClientConn
+	http    *http.Client
+	base    string
+	reader  string // token
+	operations []operation
+
+	mu      sync.Mutex
+	answers map[string]int
+	broken  []string // answers that say that the server failed
+}
+
+func newAttack(ctx context.Context, server *child, admin string) (*attack, error) {
+	conn, err := grpc.NewClient(server.ready.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	response, err := identityv1.NewTokensServiceClient(conn).CreateToken(
+		metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+admin),
+		&identityv1.CreateTokenRequest{DeploymentId: 1, Name: "reader", Role: "ORG_ROLE_READONLY", Scopes: []string{"web-api"}})
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &attack{
+		conn: conn, http: &http.Client{Timeout: time.Minute}, base: "http://" + server.ready.HTTP, reader: response.GetValue(),
+		operations: theOperations(), answers: map[string]int{},
+	}, nil
+}
+
+func (a *attack) close() {
+	_ = a.conn.Close()
+	a.http.CloseIdleConnections()
+}
+
+// run sends everything.
+func (a *attack) run(ctx context.Context) error {
+	bomb := unknownFields(bombBytes)
+	public := healthv1.Health_Check_FullMethodName
+	burst, inner := errgroup.WithContext(ctx)
+	for range hostileBurst {
+		burst.Go(func() error { return a.grpc(inner, "", public, bomb, true) })
+	}
+	if err := burst.Wait(); err != nil {
+		return err
+	}
+	work, inner := errgroup.WithContext(ctx)
+	work.SetLimit(hostileAtOnce)
+	for _, t := range a.operations {
+		work.Go(func() error { return a.grpc(inner, "", t.method, bomb, true) })
+		work.Go(func() error { return a.grpc(inner, a.reader, t.method, bomb, true) })
+		for _, list := range t.lists {
+			work.Go(func() error { return a.grpc(inner, a.reader, t.method, list.wire(), false) })
+			if t.path != "" {
+				work.Go(func() error { return a.post(inner, t, list.json()) })
+			}
+		}
+		if t.path != "" {
+			work.Go(func() error { return a.post(inner, t, []byte(`{"unknown":[`+strings.Repeat("{},", listBytes/3)+`{}]}`)) })
+		}
+	}
+	return work.Wait()
+}
+
+// grpc makes one call. Only a server that is gone is an error.
+func (a *attack) grpc(ctx context.Context, token, method string, message []byte, compressed bool) error {
+	if token != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	options := []grpc.CallOption{grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallSendMsgSize(64 << 20)}
+	if compressed {
+		options = append(options, grpc.UseCompressor("gzip"))
+	}
+	stream, err := a.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method, options...)
+	if err == nil {
+		_ = stream.SendMsg(&message) // the answer tells more
+		_ = stream.CloseSend()
+		var answer []byte
+		err = stream.RecvMsg(&answer)
+	}
+	code := status.Code(err)
+	a.count("gRPC "+code.String(), code == codes.Internal || code == codes.Unknown && err.Error() != "EOF", method, err)
+	return ctx.Err()
+}
+
+func (a *attack) post(ctx context.Context, t operation, body []byte) error {
+	request, err := http.NewRequestWithContext(ctx, t.verb, a.base+t.path, strings.NewReader(string(body)))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+a.reader)
+	response, err := a.http.Do(request)
+	if err != nil {
+		// A server that answers before it has read the body closes the connection, which may hide the answer.
+		a.count("HTTP closed", false, t.method, err)
+		return ctx.Err()
+	}
+	_ = response.Body.Close()
+	a.count(fmt.Sprint("HTTP ", response.StatusCode), response.StatusCode == http.StatusInternalServerError, t.method, nil)
+	return ctx.Err()
+}
+
+func (a *attack) count(answer string, broken bool, method string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answers[answer]++
+	if broken && len(a.broken) < 5 {
+		a.broken = append(a.broken, fmt.Sprintf("%s: %s: %v", method, answer, err))
+	}
+}
+
+// watch asks for the health of the server until ctx ends and returns the longest time that an answer took. It has a
+// connection of its own.
+func (a *attack) watch(ctx context.Context) (slowest time.Duration, err error) {
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for ctx.Err() == nil {
+		began := time.Now()
+		response, err := client.Get(a.base + "/healthz")
+		if err != nil {
+			return 0, fmt.Errorf("health: %w", err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return 0, fmt.Errorf("health: %s", response.Status)
+		}
+		slowest = max(slowest, time.Since(began))
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return slowest, nil
+}
+
+func (a *attack) rows(megabytes float64, slowest time.Duration) []row {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	total, refused := 0, 0
+	for answer, n := range a.answers {
+		total += n
+		if answer != "gRPC OK" && answer != "HTTP 200" {
+			refused += n
+		}
+	}
+	plain := func(value float64) string { return fmt.Sprintf("%.0f", value) }
+	return []row{
+		{what: "hostile requests", value: sample{float64(total)}, unit: plain, note: fmt.Sprintf("%d refused", refused)},
+		{what: "memory above idle, at its highest", value: sample{megabytes}, unit: func(v float64) string { return fmt.Sprintf("%.0f MB", v) }, bar: within(hostileBar, "MB")},
+		{what: "slowest answer of /healthz", value: sample{float64(slowest.Milliseconds())}, unit: func(v float64) string { return fmt.Sprintf("%.0f ms", v) }, bar: within(healthBar, "ms")},
+		{what: "failures of the server", value: sample{float64(len(a.broken))}, unit: plain, note: strings.Join(a.broken, "; "), bar: within(0, " ")},
+	}
+}
