@@ -23,7 +23,7 @@ GENERATED := gen ent proto/third_party docs/configuration.md go.mod go.sum
 
 # Steps of check must not run at once: one makes the files that the next reads.
 .NOTPARALLEL:
-.PHONY: help run demo build test check lint generate generate-check tools baseline migration migration-sums fuzz bench bench-postgres bench-peers bench-identity clean
+.PHONY: help run demo build test check outdated lint generate generate-check tools baseline migration migration-sums fuzz bench bench-postgres bench-peers bench-identity clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,7 +51,10 @@ build: ## build bin/palisade
 test: ## run all tests with the race detector, on SQLite and on a throw-away PostgreSQL
 	.ci/with-postgres $(GO) test -race -ldflags=-s -p 3 -parallel 4 -timeout 45m $(TESTFLAGS) ./...
 
-check: generate-check lint test fuzz ## everything the pipeline checks
+check: generate-check lint test fuzz outdated ## everything the pipeline checks
+
+outdated: ## report direct modules that have a newer version; never fails
+	@.ci/outdated
 
 lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck
 	$(BUF) lint

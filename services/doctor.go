@@ -105,7 +105,7 @@ func checkStore(ctx context.Context, cfg Config) []Check {
 	if err := st.Ping(ctx); err != nil {
 		return []Check{failed(name, err.Error(), "look into the database's log; of a SQLite file, restore a backup")}
 	}
-	checks := []Check{passed(name, st.Location()+" answers"), checkClock(ctx, st)}
+	checks := []Check{passed(name, st.Location()+" answers"), checkIntegrity(ctx, st), checkClock(ctx, st)}
 	schema, migrated := checkMigrations(ctx, st)
 	checks = append(checks, schema)
 	if migrated {

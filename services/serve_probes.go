@@ -22,6 +22,8 @@ type probes struct {
 	disk   func() (problem string, full bool)
 	health *health.Server
 	ready  atomic.Bool
+	// corrupt: pages of the database cannot be relied on.
+	corrupt atomic.Bool
 }
 
 // newProbes returns probes of a server that is not ready yet.
@@ -56,6 +58,10 @@ func (p *probes) live(w http.ResponseWriter, _ *http.Request) {
 func (p *probes) readiness(w http.ResponseWriter, r *http.Request) {
 	if !p.ready.Load() {
 		writeProbe(w, http.StatusServiceUnavailable, "not serving: starting or stopping")
+		return
+	}
+	if p.corrupt.Load() {
+		writeProbe(w, http.StatusServiceUnavailable, "the database is corrupt; the log says more")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)

@@ -111,6 +111,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 		return err
 	}
 	s.probes.serving(s.services)
+	s.checkPages(st)
 	s.banner(st, build, tracing)
 	return nil
 }

@@ -79,10 +79,10 @@ func (b *bench) measureHostile(ctx context.Context) (rows []row, err error) {
 
 // attack is one run against one server.
 type attack struct {
-	conn    *grpc.ClientConn
-	http    *http.Client
-	base    string
-	reader  string // token
+	conn       *grpc.ClientConn
+	http       *http.Client
+	base       string
+	reader     string // token
 	operations []operation
 
 	mu      sync.Mutex
@@ -135,7 +135,9 @@ func (a *attack) run(ctx context.Context) error {
 			}
 		}
 		if t.path != "" {
-			work.Go(func() error { return a.post(inner, t, []byte(`{"unknown":[`+strings.Repeat("{},", listBytes/3)+`{}]}`)) })
+			work.Go(func() error {
+				return a.post(inner, t, []byte(`{"unknown":[`+strings.Repeat("{},", listBytes/3)+`{}]}`))
+			})
 		}
 	}
 	return work.Wait()

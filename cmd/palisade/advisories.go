@@ -9,10 +9,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 func newAdvisories(std streams) *cobra.Command {
@@ -67,7 +68,7 @@ func (a shownAdvisory) about() string {
 }
 
 func printAdvisories(std streams, list []shownAdvisory) error {
-	table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	table := printout.NewTable(std.out)
 	_, _ = fmt.Fprintln(table, "ID\tEFFECT\tMODIFIED\tPACKAGES\tTITLE")
 	for _, a := range list {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", printable(a.ID), a.effect(), day(a.ModifiedAt), a.about(), printable(a.Title))

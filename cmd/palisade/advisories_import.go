@@ -90,21 +90,28 @@ type advisoryImport struct {
 	size  int
 
 	created, updated, unchanged, skipped, leftOut, unreadable int
+	notRegular                                                int
 }
 
 func (i *advisoryImport) run(ctx context.Context, files fs.FS) error {
 	var names []string
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && path.Ext(name) == ".json" {
-			names = append(names, name)
+		if err != nil || entry.IsDir() || path.Ext(name) != ".json" {
+			return err
 		}
-		return err
+		if !entry.Type().IsRegular() { // a FIFO would never end, and a link may lead anywhere
+			i.notRegular++
+			_, _ = fmt.Fprintf(i.std.err, "skipped %s: it is no regular file\n", printable(name))
+			return nil
+		}
+		names = append(names, name)
+		return nil
 	})
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		return errors.New("no .json files are in there")
+		return errors.New("no regular .json files are in there")
 	}
 	if isTerminal(i.std.err) {
 		i.bar = progressbar.NewOptions(len(names), progressbar.OptionSetWriter(i.std.err), progressbar.OptionSetDescription("Advisories"),
@@ -122,12 +129,20 @@ func (i *advisoryImport) run(ctx context.Context, files fs.FS) error {
 	if i.bar != nil {
 		_ = i.bar.Finish()
 	}
-	_, err = fmt.Fprintf(i.std.out, "%d files: created %d, updated %d, unchanged %d, skipped %d, left out %d, unreadable %d\n",
-		len(names), i.created, i.updated, i.unchanged, i.skipped, i.leftOut, i.unreadable)
+	_, err = fmt.Fprintf(i.std.out, "%d files: created %d, updated %d, unchanged %d, skipped %d, left out %d, unreadable %d%s\n",
+		len(names), i.created, i.updated, i.unchanged, i.skipped, i.leftOut, i.unreadable, i.noFiles())
 	if err == nil && i.unreadable > 0 {
 		return errReported
 	}
 	return err
+}
+
+// noFiles counts what was not read since it is no regular file.
+func (i *advisoryImport) noFiles() string {
+	if i.notRegular == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", no regular files %d", i.notRegular)
 }
 
 // brokeOff says what is stored already.

@@ -79,7 +79,7 @@ func TestAdvisories(t *testing.T) {
 	got := expect(exitError, "import", dir)
 	wantParts(t, got.out, "3 files: created 0, updated 0, unchanged 0, skipped 1, left out 0, unreadable 2")
 	wantParts(t, got.err, "a.json: is not a JSON object", "b.json: is not a JSON object", "skipped c.json: modified must be a time")
-	wantParts(t, expect(exitError, "import", t.TempDir()).err, "no .json files")
+	wantParts(t, expect(exitError, "import", t.TempDir()).err, "no regular .json files")
 	wantParts(t, expect(exitError, "import", filepath.Join(dir, "d.txt")).err, "neither a directory nor a zip file")
 	wantParts(t, expect(exitError, "import", filepath.Join(dir, "missing")).err, "missing", "no such file")
 	wantParts(t, expect(exitError, "check", "debian", "bash", "5").err, "ecosystem must be one of")

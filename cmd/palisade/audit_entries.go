@@ -7,13 +7,13 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/palisade/palisade/cmd/palisade/printout"
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
 	"github.com/palisade/palisade/services"
 )
@@ -89,7 +89,7 @@ it matches all of them. What exactly changed is in the export.`,
 			if err != nil {
 				return err
 			}
-			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+			table := printout.NewTable(std.out)
 			_, _ = fmt.Fprintln(table, "TIME\tACTOR\tMETHOD\tOBJECT\tCODE")
 			rows, more := 0, false
 			withheld, err := services.ReadAudit(cmd.Context(), cfg, cfg.Deployment, request, false, func(e *platformv1.AuditEntry) error {

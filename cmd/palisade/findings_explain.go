@@ -7,11 +7,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/palisade/palisade/cmd/palisade/printout"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 )
 
@@ -54,7 +54,7 @@ result could have been, on which other refs it is, and what people changed about
 }
 
 func printExplanation(out io.Writer, e *findingsv1.ExplainMatchResponse) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := printout.NewTable(out)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 	line("Finding %s", identityLine(e.GetFinding()))
 	line("  rule %s of %s", orDash(e.GetRuleName()), orDash(strings.TrimSpace(e.GetTool()+" "+e.GetAnalysisCategory())))

@@ -8,10 +8,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/palisade/palisade/cmd/palisade/printout"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 )
 
@@ -85,7 +85,7 @@ func (i *identities) changes(ctx context.Context, query url.Values, limit int) (
 }
 
 func printChanges(std streams, changes []*findingsv1.IdentityChange) error {
-	table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	table := printout.NewTable(std.out)
 	_, _ = fmt.Fprintln(table, "CHANGE\tWHAT\tFINDING\tOTHER\tPROJECT\tBY\tAT\tUNDONE\tNOTE")
 	for _, c := range changes {
 		other, undone := "-", "-"

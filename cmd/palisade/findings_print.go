@@ -1,13 +1,13 @@
 package main
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 // finding is what the table and the CSV file show of a finding of any kind.
@@ -58,13 +58,13 @@ type findingsPrinter interface {
 }
 
 type tablePrinter struct {
-	table  *tabwriter.Writer
+	table  *printout.Table
 	colour bool
 	rows   int
 }
 
 func newTablePrinter(w io.Writer, colour bool) *tablePrinter {
-	return &tablePrinter{table: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), colour: colour}
+	return &tablePrinter{table: printout.NewTable(w), colour: colour}
 }
 
 // severityColours are escape sequences of one length, because the table counts their bytes as if they were visible.
@@ -123,14 +123,13 @@ func (p *jsonPrinter) end() error {
 }
 
 type csvPrinter struct {
-	csv    *csv.Writer
-	header error
+	csv *printout.CSV
 }
 
 func newCSVPrinter(w io.Writer) *csvPrinter {
-	p := &csvPrinter{csv: csv.NewWriter(w)}
-	p.header = p.csv.Write([]string{"id", "severity", "confidence", "status", "state", "triage_state", "triage_reason", "rule",
-		"path", "line", "package", "version", "project", "ref", "relevant_since", "created_at", "url", "message"})
+	p := &csvPrinter{csv: printout.NewCSV(w)}
+	_ = p.csv.Row("id", "severity", "confidence", "status", "state", "triage_state", "triage_reason", "rule",
+		"path", "line", "package", "version", "project", "ref", "relevant_since", "created_at", "url", "message") // end returns the first error
 	return p
 }
 
@@ -139,28 +138,9 @@ func (p *csvPrinter) add(_ json.RawMessage, f finding) error {
 	if f.Location.Line > 0 {
 		line = strconv.FormatInt(f.Location.Line, 10)
 	}
-	record := []string{strconv.FormatInt(f.ID, 10), f.Severity, f.Confidence, f.Status, f.State, f.TriageState, f.TriageReason,
+	return p.csv.Row(strconv.FormatInt(f.ID, 10), f.Severity, f.Confidence, f.Status, f.State, f.TriageState, f.TriageReason,
 		f.RuleName, f.Location.FilePath, line, f.Dependency.Package, f.Dependency.Version, f.Repository.Name, f.Ref,
-		f.RelevantSince, f.CreatedAt, f.URL, f.RuleMessage}
-	for i := range record {
-		record[i] = noFormula(record[i])
-	}
-	return p.csv.Write(record)
+		f.RelevantSince, f.CreatedAt, f.URL, f.RuleMessage)
 }
 
-func (p *csvPrinter) end() error {
-	p.csv.Flush()
-	if p.header != nil {
-		return p.header
-	}
-	return p.csv.Error()
-}
-
-// noFormula keeps a spreadsheet from running a cell: file names and messages come from scanned code, and a cell that
-// starts like a formula is one, quoted or not. The apostrophe is OWASP's advice ("CSV Injection").
-func noFormula(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(cell)[0]) {
-		return "'" + cell
-	}
-	return cell
-}
+func (p *csvPrinter) end() error { return p.csv.End() }

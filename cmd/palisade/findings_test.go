@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 func TestFindingsTable(t *testing.T) {
@@ -181,9 +183,9 @@ func TestFindingsCSV(t *testing.T) {
 
 func TestNoFormula(t *testing.T) {
 	for cell, want := range map[string]string{
-		"": "", "main": "main", "a=b": "a=b", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": "'\r=1", "＝1": "'＝1",
+		"": "", "main": "main", "a=b": "a=b", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": `'\t=1`, "\r=1": `'\r=1`, "＝1": "'＝1",
 	} {
-		if got := noFormula(cell); got != want {
+		if got := printout.Cell(cell); got != want {
 			t.Errorf("%q: got %q, want %q", cell, got, want)
 		}
 	}

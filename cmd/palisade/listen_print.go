@@ -6,7 +6,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 // listenEvent is a line of `palisade listen`: a finding or scan of a message, or a message that was not taken.
@@ -73,7 +74,7 @@ func (t *listenTally) count(kind string) {
 
 // print writes the table at the end; rows that are 0 and never expected are left out.
 func (t *listenTally) print(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := printout.NewTable(w)
 	for _, row := range []struct {
 		name   string
 		n      int

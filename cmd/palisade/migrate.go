@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/palisade/palisade/cmd/palisade/printout"
 	"github.com/palisade/palisade/services"
 )
 
@@ -63,7 +63,7 @@ func migrateCommand(
 }
 
 func printMigrations(w io.Writer, migrations []services.MigrationStatus) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := printout.NewTable(w)
 	_, _ = fmt.Fprintln(table, "VERSION\tNAME\tAPPLIED")
 	for _, m := range migrations {
 		applied := "pending"

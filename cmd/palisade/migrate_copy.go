@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/palisade/palisade/cmd/palisade/printout"
 	"github.com/palisade/palisade/services"
 )
 
@@ -133,7 +133,7 @@ func printCopyTable(w io.Writer, r services.CopyReport) error {
 	if !r.ResumedFrom.IsZero() {
 		_, _ = fmt.Fprintf(w, "Went on with the copy of %s.\n", instant(r.ResumedFrom))
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := printout.NewTable(w)
 	_, _ = fmt.Fprintln(table, "TABLE\tROWS\tBYTES\tCHECKSUM\tOK")
 	var rows, bytes int64
 	for _, t := range r.Tables {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,11 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/guptarohit/asciigraph"
 	"golang.org/x/term"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 // reportTable is a report as rows (buckets, or products of the funnel) and columns of numbers.
@@ -128,17 +128,16 @@ func (r reportRow) cells() []string {
 }
 
 func (t *reportTable) writeCSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	_ = out.Write(append(slices.Clone(t.head), t.names...))
+	out := printout.NewCSV(w)
+	_ = out.Row(append(slices.Clone(t.head), t.names...)...)
 	for _, r := range t.rows {
-		_ = out.Write(r.cells()) // Error returns the first one
+		_ = out.Row(r.cells()...) // End returns the first error
 	}
-	out.Flush()
-	return out.Error()
+	return out.End()
 }
 
 func (t *reportTable) writeTable(w io.Writer) error {
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	out := printout.NewTable(w)
 	for i, name := range append(slices.Clone(t.head), t.names...) {
 		if i > 0 {
 			_, _ = fmt.Fprint(out, "\t")

@@ -10,9 +10,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 func newRules(std streams) *cobra.Command {
@@ -55,7 +56,7 @@ func plain(word, prefix string) string {
 }
 
 func printRules(out io.Writer, rules []shownRule) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := printout.NewTable(out)
 	_, _ = fmt.Fprintln(table, "NAME\tMODE\tPRODUCT\tSEVERITY\tLANGUAGES\tORIGIN\tVERSION")
 	for _, r := range rules {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", printable(r.Name), plain(r.Mode, "RULE_MODE_"), plain(r.Product, "RULE_PRODUCT_"),

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 // shownAlias is a former name of a rule as the API answers it.
@@ -118,7 +119,7 @@ func newRulesAliases(std streams) *cobra.Command {
 			if output == "json" {
 				return json.NewEncoder(std.out).Encode(map[string]any{"aliases": all})
 			}
-			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+			table := printout.NewTable(std.out)
 			_, _ = fmt.Fprintln(table, "TOOL\tOLD NAME\tNAME\tSAID BY")
 			for _, a := range all {
 				_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", printable(a.Tool), printable(a.Name), printable(a.Canonical), plain(a.Source, "RULE_ALIAS_SOURCE_"))

@@ -7,9 +7,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 func newRulesList(std streams) *cobra.Command {
@@ -123,7 +124,7 @@ func (s *shownRuleDetails) print(out io.Writer) error {
 	if err := printDocument(out, s.Document); err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := printout.NewTable(out)
 	_, _ = fmt.Fprintln(table, "VERSION\tSTORED\tDIGEST")
 	for _, v := range s.Versions {
 		_, _ = fmt.Fprintf(table, "%d\t%s\t%.12s\n", v.Version, printable(v.CreatedAt), printable(v.Digest))

@@ -3,12 +3,12 @@ package main
 import (
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/term"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 // streams is what a command reads and writes, and the environment it runs in.
@@ -44,14 +44,4 @@ func isTerminal(stream any) bool {
 
 // printable makes text from a report or a server safe to print: a rule id or path that holds control characters could
 // otherwise rewrite the terminal, break a table or hide text by turning its direction.
-func printable(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-	}
-	return b.String()
-}
+func printable(text string) string { return printout.Text(text) }

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/palisade/palisade/cmd/palisade/printout"
 	"github.com/palisade/palisade/services"
 )
 
@@ -91,7 +91,7 @@ func newTokenList(std streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+			table := printout.NewTable(std.out)
 			_, _ = fmt.Fprintln(table, "ID\tNAME\tENDS IN\tSCOPES\tROLE\tSTATE\tCREATED\tLAST USED")
 			for _, t := range tokens {
 				_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, printable(t.Name), t.Hint,

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 	"sort"
-	"text/tabwriter"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 // shownSkips is how many skipped results are printed one by one; of the rest, the reasons are counted.
@@ -96,7 +97,7 @@ func (r *uploadResult) printSkipped(w io.Writer) error {
 		return nil
 	}
 	_, _ = fmt.Fprintln(w, "  skipped results:")
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := printout.NewTable(w)
 	shown := min(len(r.SkippedResults), shownSkips)
 	for _, s := range r.SkippedResults[:shown] {
 		_, _ = fmt.Fprintf(table, "    run %d result %d\t%s\t%s\t%s\n", s.Run, s.Index, orDash(s.RuleID), orDash(s.Path), printable(s.Reason))

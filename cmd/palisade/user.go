@@ -2,10 +2,10 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/palisade/palisade/cmd/palisade/printout"
 	"github.com/palisade/palisade/services"
 )
 
@@ -38,7 +38,7 @@ func newUserList(std streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+			table := printout.NewTable(std.out)
 			_, _ = fmt.Fprintln(table, "ID\tEMAIL\tNAME\tROLE\tISSUER\tSUBJECT")
 			for _, u := range users {
 				_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", u.ID, printable(u.Email), printable(u.Name),

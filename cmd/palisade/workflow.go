@@ -10,9 +10,10 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 func newWorkflow(std streams) *cobra.Command {
@@ -161,7 +162,7 @@ func newWorkflowList(std streams) *cobra.Command {
 			if output == "json" {
 				return printJSON(std.out, raw)
 			}
-			table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+			table := printout.NewTable(std.out)
 			_, _ = fmt.Fprintln(table, "NAME\tVERSION\tSTATE\tTARGET\tSTEPS\tDISPLAY NAME")
 			for _, w := range answer.Workflows {
 				_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", printable(w.Name), printable(w.Version), w.state(),

@@ -10,9 +10,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 type workflowRunOptions struct {
@@ -257,7 +258,7 @@ func newWorkflowJobs(std streams) *cobra.Command {
 }
 
 func printJobs(out io.Writer, jobs []workflowJob) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := printout.NewTable(out)
 	_, _ = fmt.Fprintln(table, "JOB\tWORKFLOW\tSTATE\tREF\tSTARTED\tFINISHED\tFINDINGS\tCREDITS")
 	for _, j := range jobs {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.2f\n", printable(j.JobID), printable(j.WorkflowType), printable(j.state()),

@@ -6,9 +6,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
 // shownWorkflow is the answer to a question about one workflow.
@@ -69,7 +70,7 @@ func (s *shownWorkflow) print(out io.Writer) error {
 	if w.Description != "" {
 		_, _ = fmt.Fprintln(out, printable(w.Description))
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := printout.NewTable(out)
 	_, _ = fmt.Fprintln(table, "\nSTEP\tTYPE\tLINE\tNEXT")
 	for _, step := range w.Graph.Steps {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", printable(step.Name), printable(step.Type), step.Line, printable(strings.Join(step.Next, ", ")))

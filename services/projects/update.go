@@ -42,6 +42,11 @@ func (s *Projects) UpdateProject(ctx context.Context, r *projectsv1.UpdateProjec
 	if changesBranch && strings.ContainsFunc(branch, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
 		return nil, apierr.InvalidArgument("primary_branch", "primary_branch must have no spaces and no control characters, got %q", branch)
 	}
+	if changesBranch && branch != resetBranch {
+		if rule := gitref.Check(gitref.Full(branch)); rule != "" {
+			return nil, apierr.InvalidArgument("primary_branch", "a ref %s; got primary_branch %s", rule, apierr.Quote(branch))
+		}
+	}
 	bind := named(mask, maskRepository, r.GetRepositoryUrl() != "")
 	if bind {
 		if err := checkRepository(r.GetRepositoryUrl()); err != nil {

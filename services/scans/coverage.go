@@ -13,7 +13,7 @@ type coverage struct {
 	// ScanCoverage is stored as it is, but for the product, which is made of products. Rules are as the tool names them; the
 	// lists need not be sorted.
 	*storev1.ScanCoverage
-	// products are those that were scanned; nothing of others is closed. Empty: all of the analysis.
+	// products are those that were scanned; nothing of others is closed or recognised. Empty: all of the analysis.
 	products []string
 	// listsAll: a file that is neither in files nor in skipped is not there any more. Where it is false (SARIF), the next
 	// report has to leave it out, too.

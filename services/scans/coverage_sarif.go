@@ -16,6 +16,7 @@ func (s *sarifSource) coverages() (map[analysis]*coverage, error) {
 		c := &coverage{ScanCoverage: &storev1.ScanCoverage{RulesKnown: true, FilesKnown: true, Hashes: map[string]string{}}}
 		for _, run := range runs {
 			c.addRun(run, &s.seen[run.Index])
+			c.products = append(c.products, run.Products...)
 		}
 		c.Failure = whyNotComplete(runs)
 		if !c.RulesKnown {

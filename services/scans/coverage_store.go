@@ -67,61 +67,76 @@ type previousCoverage struct {
 	scanID int64
 }
 
-// latestCoverage is the coverage of the latest full scan of an analysis and ref that came to a good end; nil if there is none.
-func (in *ingest) latestCoverage(ctx context.Context, a analysis, ref string) (*previousCoverage, error) {
+// products are those that the scan looked at; none: all of the analysis.
+func (c *previousCoverage) products() []string {
+	if c.GetProduct() == "" {
+		return nil
+	}
+	return strings.Split(c.GetProduct(), ",")
+}
+
+// coverageBefore is the latest coverage of a full scan of an analysis and ref that is suitable. oldest is the last scan that was looked
+// at; 0: there was none.
+func (in *ingest) coverageBefore(ctx context.Context, a analysis, ref string, suits func(*previousCoverage) bool) (c *previousCoverage, oldest int64, err error) {
 	rows, err := in.tx.ScanCoverage.Query().
 		Where(scancoverage.DeploymentID(in.deploymentID), scancoverage.ProjectID(in.project.ID), scancoverage.Ref(ref), scancoverage.Tool(a.tool),
 			scancoverage.AnalysisCategory(a.category), scancoverage.IsFullScan(true), scancoverage.ScanIDNEQ(in.scan.ID)).
 		Order(ent.Desc(scancoverage.FieldScanID)).Limit(coveragesBack).Select(scancoverage.FieldID, scancoverage.FieldScanID).All(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for _, row := range rows {
 		row, err := in.tx.ScanCoverage.Get(ctx, row.ID)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		c, err := decodeCoverage(row.Content)
+		content, err := decodeCoverage(row.Content)
 		if err != nil {
-			return nil, fmt.Errorf("coverage of scan %d: %w", row.ScanID, err)
+			return nil, 0, fmt.Errorf("coverage of scan %d: %w", row.ScanID, err)
 		}
-		if c.GetFailure() == "" {
-			return &previousCoverage{c, row.ScanID}, nil
+		oldest, c = row.ScanID, &previousCoverage{content, row.ScanID}
+		if suits(c) {
+			return c, oldest, nil
 		}
 	}
-	return nil, nil
+	return nil, oldest, nil
+}
+
+// latestCoverage is the coverage of the latest full scan of an analysis and ref that came to a good end, and looked at all products
+// that this one looks at; nil if there is none.
+func (in *ingest) latestCoverage(ctx context.Context, g *group, ref string) (*previousCoverage, error) {
+	c, _, err := in.coverageBefore(ctx, g.analysis, ref, func(c *previousCoverage) bool {
+		return c.GetFailure() == "" && aboutAll(c.products(), g.coverage.products)
+	})
+	return c, err
 }
 
 // readPrevious reads what the scan before looked at, where it counts: where this one says which files there are.
 func (in *ingest) readPrevious(ctx context.Context, g *group) (err error) {
 	if g.coverage.GetFilesKnown() || len(g.coverage.GetHashes()) > 0 {
-		g.previous, err = in.latestCoverage(ctx, g.analysis, in.scan.Ref)
+		g.previous, err = in.latestCoverage(ctx, g, in.scan.Ref)
 	}
 	return err
 }
 
 // isRepeat reports whether this scan says the same as the one before: a report that is sent twice is no second report that
-// leaves a file out.
+// leaves a file out. The one before may have looked at more products.
 func (in *ingest) isRepeat(ctx context.Context, g *group) (bool, error) {
-	if in.total("created")+in.total("updated")+in.total("reopened") > 0 || !proto.Equal(g.previous.ScanCoverage, g.coverage.stored()) {
+	now := g.coverage.stored()
+	now.Product = g.previous.GetProduct()
+	if in.total("created")+in.total("updated")+in.total("reopened") > 0 || !proto.Equal(g.previous.ScanCoverage, now) {
 		return false, nil
 	}
 	return in.tx.Scan.Query().Where(scan.ID(g.previous.scanID), scan.Commit(in.scan.Commit)).Exist(ctx)
 }
 
-// lastFullScan is the latest earlier full scan of an analysis on this ref, whether it came to a good end or not; 0: none.
-func (in *ingest) lastFullScan(ctx context.Context, a analysis) (int64, error) {
-	row, err := in.tx.ScanCoverage.Query().
-		Where(scancoverage.DeploymentID(in.deploymentID), scancoverage.ProjectID(in.project.ID), scancoverage.Ref(in.scan.Ref), scancoverage.Tool(a.tool),
-			scancoverage.AnalysisCategory(a.category), scancoverage.IsFullScan(true), scancoverage.ScanIDNEQ(in.scan.ID)).
-		Order(ent.Desc(scancoverage.FieldScanID)).Select(scancoverage.FieldScanID).First(ctx)
-	if ent.IsNotFound(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	return row.ScanID, nil
+// lastFullScan is the latest earlier full scan of an analysis on this ref that looked at one of its products, whether it came to a good
+// end or not; 0: none. After many of other products it is the oldest of these: then too little is closed, and never too much.
+func (in *ingest) lastFullScan(ctx context.Context, g *group) (int64, error) {
+	_, oldest, err := in.coverageBefore(ctx, g.analysis, in.scan.Ref, func(c *previousCoverage) bool {
+		return aboutSome(c.products(), g.coverage.products)
+	})
+	return oldest, err
 }
 
 // stored is the coverage in the form in which it is kept.

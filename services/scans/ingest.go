@@ -95,9 +95,10 @@ type group struct {
 	coverage *coverage
 	// previous is the latest full scan of the same analysis that came to a good end; nil: there is none, or none is needed.
 	previous *previousCoverage
-	rules    map[uint64]string // present names by hash
-	traces   *traces           // of the results
-	places   []place           // of the results, sorted; until they are matched
+	rules    map[uint64]string   // present names by hash
+	traces   *traces             // of the results
+	found    [len(products)]bool // products of the results
+	places   []place             // of the results, sorted; until they are matched
 	names    *identity.Assigner
 
 	// joined are the findings of this ref that the results are, by id; 0: none.

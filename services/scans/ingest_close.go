@@ -76,7 +76,8 @@ func (in *ingest) endOfPart(ctx context.Context, after int64) (int64, error) {
 	return last[0], nil
 }
 
-// closeMissing decides about what earlier scans found and this one did not, by coverage: only of the same ref, tool and category.
+// closeMissing decides about what earlier scans found and this one did not, by coverage: only of the same ref, tool, category and
+// product.
 func (in *ingest) closeMissing(ctx context.Context) error {
 	for _, g := range in.inOrder() {
 		if g.coverage.GetFailure() != "" {
@@ -108,7 +109,7 @@ func (in *ingest) closeGroup(ctx context.Context, g *group, missing []int64) err
 	lastFull := int64(0)
 	if !in.scan.IsFullScan {
 		var err error
-		if lastFull, err = in.lastFullScan(ctx, g.analysis); err != nil {
+		if lastFull, err = in.lastFullScan(ctx, g); err != nil {
 			return err
 		}
 	}

@@ -66,7 +66,7 @@ func (in *ingest) movedSince(ctx context.Context, g *group, primary string, know
 	if known == 0 || len(g.coverage.GetHashes()) == 0 {
 		return o, nil
 	}
-	before, err := in.latestCoverage(ctx, g.analysis, primary)
+	before, err := in.latestCoverage(ctx, g, primary)
 	if before != nil {
 		o.Moved = movedFiles(before.GetHashes(), g.coverage.GetHashes())
 	}

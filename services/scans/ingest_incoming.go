@@ -30,7 +30,8 @@ const (
 	noValidator     = "no_validator"
 )
 
-// analysis is what one report replaces: the results of one tool and category on one ref of a project.
+// analysis is what one report replaces: the results of one tool and category on one ref of a project, of the products that the report
+// speaks of (see replaces).
 type analysis struct{ tool, category string }
 
 // source is where the results of a scan come from: a SARIF report, or what a scanner sent.

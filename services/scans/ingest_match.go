@@ -329,6 +329,6 @@ func (in *ingest) knownOf(a analysis, where *entsql.Predicate) *entsql.Predicate
 	return entsql.And(
 		entsql.EQ(finding.FieldDeploymentID, in.deploymentID), entsql.EQ(finding.FieldProjectID, in.project.ID),
 		entsql.EQ(finding.FieldTool, a.tool), entsql.EQ(finding.FieldAnalysisCategory, a.category),
-		entsql.IsNull(finding.FieldMergedInto), where,
+		in.ofProducts(a), entsql.IsNull(finding.FieldMergedInto), where,
 	)
 }

@@ -79,7 +79,7 @@ func (in *ingest) owners(ctx context.Context, waiting []naming) (map[storedKey][
 	}
 	rows, err := in.tx.Finding.Query().
 		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID), finding.FingerprintIn(prints...)).
-		Select(finding.FieldID, finding.FieldRef, finding.FieldFingerprint, finding.FieldAnalysisCategory,
+		Select(finding.FieldID, finding.FieldRef, finding.FieldFingerprint, finding.FieldAnalysisCategory, finding.FieldIssueType,
 			finding.FieldFirstSeenScanID, finding.FieldMergedInto).All(ctx)
 	if err != nil {
 		return nil, err
@@ -93,15 +93,15 @@ func (in *ingest) owners(ctx context.Context, waiting []naming) (map[storedKey][
 }
 
 // isReturn reports whether a new result is the identity that was named for just this evidence: the code is as it was then, while
-// findings of that name have gone on or away. It joins the result to it. It is not if that identity was met, or merged into
-// another one, or if the result could be several findings.
+// findings of that name have gone on or away. It joins the result to it. It is not if that identity was met, merged into
+// another one or found by a report of another product, or if the result could be several findings.
 func (n naming) isReturn(owners []*ent.Finding, scan *ent.Scan) bool {
 	g, name := n.of, n.birthName
 	if n.try != 1 || g.taken[name] || len(g.considered[n.result]) > 0 {
 		return false
 	}
 	last := owners[0]
-	if slices.ContainsFunc(owners, func(owner *ent.Finding) bool { return owner.MergedInto != nil }) {
+	if slices.ContainsFunc(owners, func(owner *ent.Finding) bool { return owner.MergedInto != nil || !g.replaces(owner.IssueType) }) {
 		return false
 	}
 	for _, owner := range owners {

@@ -166,6 +166,7 @@ func (p *preparation) putAside(ctx context.Context, db *ent.Client) error {
 			return err
 		}
 		t.contentHash, t.hasPath = i.contentHash, i.path != ""
+		g.found[t.product] = true
 		g.traces.add(t)
 		p.journal.add(i)
 	}

@@ -7,8 +7,10 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
+	"github.com/palisade/palisade/services/projects/projectname"
 )
 
 // openProject finds or creates a project by its name, notes that a ref of it was scanned, and holds it until the end of the
@@ -17,6 +19,9 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 	now := store.Now()
 	p, err := lockProject(ctx, st, tx, project.Name(name))
 	if ent.IsNotFound(err) {
+		if name, err = newName(name); err != nil {
+			return nil, err
+		}
 		err = tx.Project.Create().SetDeploymentID(deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetCreatedAt(now).SetNillableCreatorID(creator(ctx)).
 			OnConflictColumns(project.FieldDeploymentID, project.FieldName).Ignore().Exec(ctx)
 		if err != nil {
@@ -35,6 +40,23 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 		update.SetDefaultBranch(ref)
 	}
 	return update.Save(ctx)
+}
+
+// newName is what a project is called that is not there under a name as it was sent: its normal form, if that may be a name.
+func newName(name string) (string, error) {
+	normal := projectname.Normal(name)
+	if rule := projectname.Check(normal); rule != "" {
+		return "", apierr.InvalidArgument("project", "the name of a project %s; got %s", rule, apierr.Quote(name))
+	}
+	return normal, nil
+}
+
+// checkRef refuses a full ref that git would refuse. given is how the field has it.
+func checkRef(field, given, full string) error {
+	if rule := gitref.Check(full); rule != "" {
+		return apierr.InvalidArgument(field, "a ref %s; got %s %s", rule, field, apierr.Quote(given))
+	}
+	return nil
 }
 
 // holdProject reads a project and holds it until the end of the transaction. A project that is not there is ent's not-found

@@ -68,6 +68,9 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 	if target == nil {
 		return apierr.InvalidArgument("target", "target is required in the first message")
 	}
+	if err := checkRef("ref", target.GetRef(), gitref.Full(target.GetRef())); err != nil {
+		return err
+	}
 	spooled, err := receive(ctx, s.options, target.GetContentEncoding(), &chunkReader{stream: stream, rest: first.GetChunk()})
 	if err != nil {
 		return err
@@ -99,6 +102,7 @@ type upload struct {
 	results *preparation
 	scan    *ent.Scan
 	result  *scanResult
+	project string // its name, as it is stored
 }
 
 func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReportTarget, report *sarif.Report) (*scansv1.UploadReportResponse, error) {
@@ -148,6 +152,7 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 	if err != nil {
 		return fmt.Errorf("open project: %w", err)
 	}
+	u.project = project.Name
 	meta, err := proto.Marshal(&scansv1.ScanMeta{
 		Branch: ref, Commit: u.target.GetCommit(), Repository: project.Name, RepoUrl: project.URL, On: "upload",
 	})
@@ -198,7 +203,7 @@ func total(n any) int {
 func (u *upload) response() *scansv1.UploadReportResponse {
 	out := &scansv1.UploadReportResponse{
 		ScanId:    u.scan.ID,
-		Project:   u.target.GetProject(),
+		Project:   u.project,
 		Ref:       u.scan.Ref,
 		Created:   int32(u.result.total("created")),
 		Updated:   int32(u.result.total("updated")),

@@ -73,6 +73,9 @@ type scanRequest interface {
 // open stores a scan unless it is there already, or is not to be stored.
 func (s *ScannerProtocol) open(ctx context.Context, set settings, r scanRequest) (*scansv1.ScanInfo, wanted, error) {
 	about := r.GetScanMetadata()
+	if err := checkRef("branch", r.GetProjectMetadata().GetBranch(), scannedRef(r.GetProjectMetadata())); err != nil {
+		return nil, wanted{}, err
+	}
 	want := wanted{
 		products: set.enabled(about.GetRequestedProducts()), partial: about.GetPartialScanRuleIds(), cliVersion: about.GetCliVersion(),
 		project: projectName(r.GetProjectMetadata()),

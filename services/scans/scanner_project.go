@@ -20,6 +20,9 @@ func (s *ScannerProtocol) scanProject(ctx context.Context, tx *ent.Tx, r scanReq
 	repoURL := webURL(r.GetProjectMetadata().GetRepoUrl())
 	row, err := tx.Project.Query().Where(project.Name(name)).Only(ctx)
 	if ent.IsNotFound(err) {
+		if name, err = newName(name); err != nil {
+			return nil, err
+		}
 		deploymentID, _ := tenant.FromContext(ctx)
 		err = tx.Project.Create().SetDeploymentID(deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetURL(repoURL).SetCreatedAt(store.Now()).
 			SetNillableCreatorID(creator(ctx)).

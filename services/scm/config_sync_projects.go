@@ -11,6 +11,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
+	"github.com/palisade/palisade/services/projects/projectname"
 	"github.com/palisade/palisade/services/scm/host"
 )
 
@@ -57,7 +58,11 @@ func (s *repositorySync) save(ctx context.Context, batch []host.Repository) erro
 			switch {
 			case repository.Name == "" || utf8.RuneCountInString(repository.Name) > maxName:
 				s.log.WarnContext(ctx, "a repository's name cannot be a project's", "config_id", s.config.ID, "repository_id", repository.ID)
+			case row == nil && projectname.Check(projectname.Normal(repository.Name)) != "":
+				s.log.WarnContext(ctx, "a repository was left out: the name of a project "+projectname.Check(projectname.Normal(repository.Name)),
+					"config_id", s.config.ID, "repository_id", repository.ID)
 			case row == nil:
+				repository.Name = projectname.Normal(repository.Name)
 				created = append(created, s.create(ctx, tx, repository))
 			default:
 				if err := s.update(ctx, row, repository); err != nil {

@@ -3,6 +3,8 @@ package apierr
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"syscall"
 	"time"
@@ -42,7 +44,18 @@ func mapDriver(err error) *Error {
 	if errors.As(err, &connect) {
 		return unavailable(err, textDown)
 	}
+	if lostConnection(err) {
+		return unavailable(err, textDown)
+	}
 	return nil
+}
+
+// lostConnection reports whether a connection ended in the middle of a question, as when PostgreSQL restarts: its driver passes on
+// what the network said. What talks to other machines has errors of its own.
+func lostConnection(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network) && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNREFUSED)) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || chainHas(err, "*pgconn.connLockError")
 }
 
 func mapSQLite(lite sqlite3.Error, err error) *Error {

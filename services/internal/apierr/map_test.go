@@ -6,8 +6,11 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,6 +63,10 @@ var mappings = map[string]struct {
 	"postgres: serialization": {&pgconn.PgError{Code: "40001", Message: secret}, codes.Unavailable, "UNAVAILABLE", 503, "the database is busy: try again"},
 	"postgres: cancelled":     {&pgconn.PgError{Code: "57014", Message: secret}, codes.DeadlineExceeded, "DEADLINE_EXCEEDED", 504, "the request took longer than allowed"},
 	"postgres: shutdown":      {&pgconn.PgError{Code: "57P01", Message: secret}, codes.Unavailable, "UNAVAILABLE", 503, "the database cannot be reached: try again"},
+	"postgres: starting":      {&pgconn.PgError{Code: "57P03", Message: secret}, codes.Unavailable, "UNAVAILABLE", 503, "the database cannot be reached: try again"},
+	"postgres: 08":            {&pgconn.PgError{Code: "08006", Message: secret}, codes.Unavailable, "UNAVAILABLE", 503, "the database cannot be reached: try again"},
+	"connection reset":        {fmt.Errorf("x: %w", &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}), codes.Unavailable, "UNAVAILABLE", 503, "the database cannot be reached: try again"},
+	"connection ended":        {fmt.Errorf("x: %w", io.ErrUnexpectedEOF), codes.Unavailable, "UNAVAILABLE", 503, "the database cannot be reached: try again"},
 	"postgres: NUL":           {&pgconn.PgError{Code: "22021", Message: secret}, codes.InvalidArgument, "INVALID_ARGUMENT", 400, "a text has a character that cannot be stored"},
 	"postgres: other":         {&pgconn.PgError{Code: "42P01", Message: secret}, codes.Internal, "INTERNAL", 500, "internal error"},
 	"raw":                     {errors.New(secret), codes.Internal, "INTERNAL", 500, "internal error"},

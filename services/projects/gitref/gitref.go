@@ -19,3 +19,21 @@ func IsBranch(full string) bool { return strings.HasPrefix(full, "refs/heads/") 
 
 // Short returns the branch name of a full ref, and any other ref as it is.
 func Short(full string) string { return strings.TrimPrefix(full, "refs/heads/") }
+
+// Check returns the rule of git (git check-ref-format) that a full ref breaks, in words that go on after "a ref"; "" if it breaks none.
+func Check(full string) string {
+	switch {
+	case strings.ContainsFunc(full, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`~^:?*[\`, r) }):
+		return `must have no spaces, no control characters and none of ~ ^ : ? * [ \`
+	case strings.Contains(full, ".."), strings.Contains(full, "@{"):
+		return "must have neither .. nor @{"
+	case strings.HasSuffix(full, "."):
+		return "must not end in a dot"
+	}
+	for part := range strings.SplitSeq(full, "/") {
+		if part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock") {
+			return "must have no part between slashes that is empty, begins with a dot or ends in .lock"
+		}
+	}
+	return ""
+}

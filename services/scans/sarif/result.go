@@ -154,11 +154,13 @@ func baseline(state string) string {
 
 // productFor lets the rules of a dependency scanner that finds other things, too, say so; a product set by the caller stands.
 func (run *Run) productFor(rule *Rule, o options) string {
-	if run.Product == ProductSCA && o.product == "" && rule.product != "" {
+	if run.rulesSayProduct(o) && rule.product != "" {
 		return rule.product
 	}
 	return run.Product
 }
+
+func (run *Run) rulesSayProduct(o options) bool { return run.Product == ProductSCA && o.product == "" }
 
 // rule finds the rule of a result and its id as written. nil if the result names none.
 func (run *Run) rule(w *wireResult) (*Rule, string) {

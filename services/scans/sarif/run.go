@@ -42,6 +42,8 @@ type Run struct {
 	Secrets bool
 	// Product is one of [ProductSAST], [ProductSCA] and [ProductSecrets].
 	Product string
+	// Products are all that results of the run may be of: Product, or every one where rules may say otherwise.
+	Products []string
 
 	driver     *component
 	extensions []*component
@@ -229,6 +231,10 @@ func (run *Run) finish(o options) {
 	run.Product = o.product
 	if run.Product == "" {
 		run.Product = productOf(run.Tool.Slug)
+	}
+	run.Products = []string{run.Product}
+	if run.rulesSayProduct(o) {
+		run.Products = []string{ProductSAST, ProductSCA, ProductSecrets}
 	}
 	run.Secrets = run.Product == ProductSecrets || productOf(run.Tool.Slug) == ProductSecrets
 	run.paths = newPathResolver(run, o.checkoutRoot)
