@@ -271,7 +271,7 @@ func BeginAudit(ctx context.Context, cfg Config) (begun []string, err error) {
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		begun, err = st.Reader.Deployment.Query().Where(deployment.IDIn(ids...)).Order(ent.Asc(deployment.FieldID)).
+		begun, err = st.Reader.Deployment.Query().Where(store.OneOf(deployment.FieldID, ids)).Order(ent.Asc(deployment.FieldID)).
 			Select(deployment.FieldSlug).Strings(tenant.System(ctx))
 		return err
 	}))

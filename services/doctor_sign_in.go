@@ -80,6 +80,6 @@ func absentTeams(ctx context.Context, st *store.Store, slugs []string) ([]string
 	if err != nil {
 		return nil, err
 	}
-	known, err := st.Reader.Team.Query().Where(team.DeploymentID(first), team.SlugIn(slugs...)).Select(team.FieldSlug).Strings(ctx)
+	known, err := st.Reader.Team.Query().Where(team.DeploymentID(first), store.OneOf(team.FieldSlug, slugs)).Select(team.FieldSlug).Strings(ctx)
 	return slices.DeleteFunc(slices.Clone(slugs), func(slug string) bool { return slices.Contains(known, slug) }), err
 }

@@ -30,6 +30,9 @@ const (
 	// streamWorkers is how many calls run on goroutines that stay: a new one would grow its stack five times on its way through
 	// the interceptors to the database, which cost a twentieth of a page of findings. More calls get new ones.
 	streamWorkers = 32
+	// streamWindow and connectionWindow are what a client may send before it is read, in bytes: by default both grow to 16 MB
+	// on fast networks, for each call that nobody has looked at yet. A message that is read may always come as a whole.
+	streamWindow, connectionWindow = 128 << 10, 1 << 20
 	// writeBuffer is what a connection collects before it writes, while it has something to write. A page of findings has
 	// 170 KB.
 	writeBuffer = 128 << 10
@@ -68,6 +71,8 @@ func connectionLimits(cfg Config) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(int(cfg.MaxBody)),
 		grpc.MaxConcurrentStreams(uint32(cfg.MaxStreams)),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connectionWindow),
 		grpc.MaxHeaderListSize(uint32(cfg.MaxHeader)),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"slices"
 	"time"
 
@@ -331,7 +332,7 @@ func (s *Server) makeChain(
 		},
 		RequestTimeout: s.config.RequestTimeout, UploadTimeout: s.config.UploadTimeout,
 		Draining: draining, Calls: &s.calls,
-		Intake: intake.New(s.config.receiveMemory()), MaxMessage: int64(s.config.MaxBody),
+		Intake: intake.New(s.config.receiveMemory(), runtime.GOMAXPROCS(0)-1), MaxMessage: int64(s.config.MaxBody),
 	})
 	return rules, links, err
 }

@@ -153,6 +153,14 @@ func (f flow) issues(t testing.TB) (list []foundIssue) {
 	return list
 }
 
+// shop is a project with a backlog that is bound to its repository on a host, by id.
+func (f flow) shop(t *testing.T, host string) int64 {
+	t.Helper()
+	f.Upload(t, "acme/shop", "main", backlog())
+	f.do(t, http.MethodPatch, fmt.Sprintf("/api/v1/deployments/%s/projects/acme/shop", f.Slug), fmt.Sprintf(`{"repository_url":"%s/acme/shop"}`, host), http.StatusOK)
+	return f.Store.Reader.Project.Query().Where(project.Name("acme/shop")).OnlyIDX(f.System(t))
+}
+
 func TestCodeAudit(t *testing.T) {
 	look := func() func(llmtest.Request) llmtest.Reply {
 		return func(r llmtest.Request) llmtest.Reply {
@@ -179,8 +187,7 @@ func TestCodeAudit(t *testing.T) {
 		})
 		body := fmt.Sprintf(`{"type":"SCM_TYPE_GITLAB_SELFMANAGED","namespace":"acme","baseUrl":%q,"accessToken":"glpat-made-up"}`, git.URL)
 		f.do(t, http.MethodPost, fmt.Sprintf("/api/scm/deployments/%d/configs", f.DeploymentID), body, http.StatusCreated)
-		f.Upload(t, "acme/shop", "main", backlog())
-		id := f.Store.Reader.Project.Query().Where(project.Name("acme/shop")).OnlyIDX(f.System(t))
+		id := f.shop(t, git.URL)
 		if got := f.do(t, http.MethodPost, f.path("/jobs"), `{"workflowType":"code-audit"}`, http.StatusBadRequest); !strings.Contains(got, "repoId") {
 			t.Errorf("without a project: %s", got)
 		}
@@ -236,8 +243,7 @@ func TestCodeAuditWithBadAnswers(t *testing.T) {
 		git.Commit(t, "acme/shop", "refs/heads/main", files)
 		body := fmt.Sprintf(`{"type":"SCM_TYPE_GITLAB_SELFMANAGED","namespace":"acme","baseUrl":%q,"accessToken":"glpat-made-up"}`, git.URL)
 		f.do(t, http.MethodPost, fmt.Sprintf("/api/scm/deployments/%d/configs", f.DeploymentID), body, http.StatusCreated)
-		f.Upload(t, "acme/shop", "main", backlog())
-		id := f.Store.Reader.Project.Query().Where(project.Name("acme/shop")).OnlyIDX(f.System(t))
+		id := f.shop(t, git.URL)
 		job := f.trigger(t, fmt.Sprintf(`{"workflowType":"code-audit","repoId":%d,"gitRef":"main"}`, id))
 		f.ended(t, job, "COMPLETED")
 		f.asked(t, model, 0, 6*3) // classes and portions
@@ -273,8 +279,7 @@ func TestCodeAuditOverBudget(t *testing.T) {
 		git.Commit(t, "acme/shop", "refs/heads/main", files)
 		body := fmt.Sprintf(`{"type":"SCM_TYPE_GITLAB_SELFMANAGED","namespace":"acme","baseUrl":%q,"accessToken":"glpat-made-up"}`, git.URL)
 		f.do(t, http.MethodPost, fmt.Sprintf("/api/scm/deployments/%d/configs", f.DeploymentID), body, http.StatusCreated)
-		f.Upload(t, "acme/shop", "main", backlog())
-		id := f.Store.Reader.Project.Query().Where(project.Name("acme/shop")).OnlyIDX(f.System(t))
+		id := f.shop(t, git.URL)
 		job := f.trigger(t, fmt.Sprintf(`{"workflowType":"code-audit","repoId":%d,"gitRef":"main","budgetCredits":6000}`, id))
 		f.ended(t, job, "FAILED")
 		asked, found := len(model.Requests()), len(f.issues(t))

@@ -92,7 +92,7 @@ func (p *OIDC) syncTeams(ctx context.Context, tx *ent.Tx, userID int64, given En
 	if len(named) == 0 {
 		return nil
 	}
-	teams, err := tx.Team.Query().Where(team.SlugIn(named...)).Select(team.FieldID, team.FieldSlug).All(ctx)
+	teams, err := tx.Team.Query().Where(store.OneOf(team.FieldSlug, named)).Select(team.FieldID, team.FieldSlug).All(ctx)
 	if err != nil || len(teams) == 0 {
 		return err
 	}
@@ -100,7 +100,7 @@ func (p *OIDC) syncTeams(ctx context.Context, tx *ent.Tx, userID int64, given En
 	for i, t := range teams {
 		ids[i] = t.ID
 	}
-	in, err := tx.TeamMember.Query().Where(teammember.UserID(userID), teammember.TeamIDIn(ids...)).Select(teammember.FieldTeamID).All(ctx)
+	in, err := tx.TeamMember.Query().Where(teammember.UserID(userID), store.OneOf(teammember.FieldTeamID, ids)).Select(teammember.FieldTeamID).All(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (p *OIDC) syncTeams(ctx context.Context, tx *ent.Tx, userID int64, given En
 // moveTeams stores the teams that a user joins and leaves.
 func (p *OIDC) moveTeams(ctx context.Context, tx *ent.Tx, userID int64, joins, leaves []int64) error {
 	if len(leaves) > 0 {
-		if _, err := tx.TeamMember.Delete().Where(teammember.UserID(userID), teammember.TeamIDIn(leaves...)).Exec(ctx); err != nil {
+		if _, err := tx.TeamMember.Delete().Where(teammember.UserID(userID), store.OneOf(teammember.FieldTeamID, leaves)).Exec(ctx); err != nil {
 			return err
 		}
 	}

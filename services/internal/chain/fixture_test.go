@@ -160,7 +160,7 @@ func newFixture(t testing.TB, change ...func(*chain.Deps)) *fixture {
 	d := chain.Deps{
 		Log: log, Metrics: f.metrics, Rules: rules, Authenticator: authenticator, Store: f.store, Trail: f.trail, Validator: validator,
 		RequestTimeout: time.Minute, UploadTimeout: time.Minute, Calls: new(traffic.Calls),
-		Intake: intake.New(128 << 20), MaxMessage: 16 << 20,
+		Intake: intake.New(128<<20, 2), MaxMessage: 16 << 20,
 	}
 	for _, fn := range change {
 		fn(&d)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -44,17 +45,15 @@ func readRequest(d Deps, q *quotas) Link {
 		},
 		Stream: func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 			c := callFrom(ss.Context())
-			if c.transport != transportGRPC {
-				return handler(srv, ss) // its messages are not encoded, and the gateway bounds them
+			if c.transport != transportGRPC || c.principal != nil {
+				return handler(srv, ss)
 			}
-			stream := &receivingStream{ServerStream: ss, open: d.room(c), message: d.room(c)}
-			defer stream.release()
-			if c.principal == nil {
-				if err := stream.open.Spend(streamCost); err != nil {
-					return err
-				}
+			open := d.room(c)
+			defer open.Release()
+			if err := open.Spend(streamCost); err != nil {
+				return err
 			}
-			return handler(srv, stream)
+			return handler(srv, ss)
 		},
 	}
 }
@@ -64,7 +63,7 @@ const streamCost = 32 << 10
 
 // room begins the share of a call in the memory for requests.
 func (d Deps) room(c *call) *intake.Share {
-	limits := intake.Limits{Most: d.MaxMessage, Compressed: true, Timeout: d.RequestTimeout, Interruptible: c.stream != nil}
+	limits := intake.Limits{Most: d.MaxMessage, Compressed: true, Timeout: d.RequestTimeout}
 	if c.principal == nil { // of anybody, so it must cost next to nothing
 		limits.Most, limits.Compressed = min(d.MaxMessage, intake.Small), false
 		return d.Intake.Share(intake.Caller{Address: network(c.remote)}, limits)
@@ -72,25 +71,48 @@ func (d Deps) room(c *call) *intake.Share {
 	return d.Intake.Share(intake.Caller{Kind: c.principal.Kind, ID: c.principal.ID}, limits)
 }
 
-// receivingStream receives messages within the memory for requests. Each has its room until the next one is asked for.
+// receivingStream receives the messages of a stream over gRPC within the memory for requests. Each has its room until the next
+// one is asked for.
 type receivingStream struct {
 	grpc.ServerStream
-	open, message *intake.Share
+	deps Deps
+	call *call
+
+	mu        sync.Mutex
+	room      *intake.Share // nil before the first message, when it is not known yet who calls
+	receiving bool
+	ended     bool
 }
 
-// RecvMsg receives the next message.
+// RecvMsg receives the next message. Who waits for it may have given up when it returns, and the call may be over.
 func (s *receivingStream) RecvMsg(m any) error {
-	s.message.Release()
 	into, ok := m.(proto.Message)
 	if !ok {
 		return apierr.Internal(fmt.Errorf("a message of type %T, want one of protobuf", m))
 	}
-	return s.message.ReceiveGRPC(s.Context(), into)
+	s.mu.Lock()
+	if s.room == nil {
+		s.room = s.deps.room(s.call)
+	}
+	s.room.Release()
+	s.receiving = true
+	s.mu.Unlock()
+	err := s.room.ReceiveGRPC(s.Context(), into)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.receiving = false; s.ended {
+		s.room.Release()
+	}
+	return err
 }
 
-func (s *receivingStream) release() {
-	s.message.Release()
-	s.open.Release()
+// end gives the room back, now or when the message that is on its way is here.
+func (s *receivingStream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended = true; s.room != nil && !s.receiving {
+		s.room.Release()
+	}
 }
 
 // read decodes the request into req. It keeps what is wrong with it for later; the error that it returns is another: the

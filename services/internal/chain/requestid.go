@@ -28,7 +28,7 @@ const RequestIDHeader = "x-request-id"
 const maxRequestID = 128
 
 // requestID begins a call: it gives it an id and the longest time that it may take, and makes the record that the other
-// links fill in. At its end it tells the caller the id, and what he may still ask for.
+// links fill in. At its end it tells the caller the id, and what may still be asked for.
 func requestID(d Deps, limits *quotas) Link {
 	return Link{
 		Name: "request id",
@@ -47,6 +47,9 @@ func requestID(d Deps, limits *quotas) Link {
 			if c.stream = ss; c.transport == transportGRPC {
 				// It fails only when headers are sent already, which nothing outside of this link can do.
 				_ = ss.SetHeader(metadata.Pairs(RequestIDHeader, c.id))
+				receiving := &receivingStream{ServerStream: ss, deps: d, call: c}
+				defer receiving.end()
+				ss = receiving
 			}
 			defer c.answer(ctx, limits)
 			if c.rule.GetPermission() == optionsv1.Permission_PERMISSION_UPLOAD {

@@ -52,8 +52,8 @@ type recorder struct {
 	upload func(stream grpc.ClientStreamingServer[scansv1.UploadReportRequest, scansv1.UploadReportResponse]) error
 }
 
-// received is the memory for bodies: of 250 KB, four are decoded at once.
-var received = intake.New(4 << 20)
+// received is the memory for bodies.
+var received = intake.New(4<<20, 1)
 
 // intercept records, validates and answers every unary call.
 func (s *recorder) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

@@ -22,9 +22,6 @@ const (
 	// callerPart, strangersPart and addressPart are the parts of the budget for one credential, for all callers
 	// without one, and for one address of those.
 	callerPart, strangersPart, addressPart = 2, 8, 32
-	// decodedPart is the part of the budget that requests larger than Small may have, by their bytes as received,
-	// when they are decoded: the others wait for their turn.
-	decodedPart = 4
 	// retryAfter is what a refused caller is told.
 	retryAfter = time.Second
 )
@@ -50,9 +47,9 @@ type Budget struct {
 	byCaller  map[Caller]int64 // parts of used
 }
 
-// New returns a budget of so many bytes.
-func New(total int64) *Budget {
-	return &Budget{total: total, decoding: semaphore.NewWeighted(max(total/decodedPart, 1)), byCaller: map[Caller]int64{}}
+// New returns a budget of so many bytes. At most decoders large requests are decoded at once.
+func New(total int64, decoders int) *Budget {
+	return &Budget{total: total, decoding: semaphore.NewWeighted(int64(max(decoders, 1))), byCaller: map[Caller]int64{}}
 }
 
 // Limits are those of each message of a request.
@@ -63,9 +60,6 @@ type Limits struct {
 	Compressed bool
 	// Timeout bounds the time in which a message over gRPC arrives, once it has begun; 0 means no bound.
 	Timeout time.Duration
-	// Interruptible tells whether the context of the call may end while a message over gRPC is awaited: that of a stream
-	// without an end of its own does when the server stops.
-	Interruptible bool
 }
 
 // Share is what one request has of the budget, until its call ends. It is for one goroutine at a time.
@@ -75,7 +69,6 @@ type Share struct {
 	limits   Limits
 	used     int64 // bytes, received and decoded
 	received int64 // part of used
-	turn     int64 // bytes that are decoded in turn
 }
 
 // Share begins a request of a caller.
@@ -104,29 +97,29 @@ func (s *Share) Spend(size int64) error {
 	return nil
 }
 
-// Turn waits until the request may be decoded, until ctx ends at the latest. Decoding keeps a processor busy and needs room,
-// so that large requests take turns; but only when they are here as a whole: a slow sender would keep it from others.
-func (s *Share) Turn(ctx context.Context) error {
-	if s.received <= Small || s.turn > 0 {
-		return nil
+// Decode decodes the request with fn. Large ones keep a processor busy, so that they take turns, and wait for it until ctx ends
+// at the latest; but only when they are here as a whole: a slow sender would keep it from others.
+func (s *Share) Decode(ctx context.Context, fn func() error) error {
+	if s.received <= Small {
+		return fn()
 	}
-	size := min(s.received, max(s.budget.total/decodedPart, 1))
-	if err := s.budget.decoding.Acquire(ctx, size); err != nil {
+	return s.inTurn(ctx, fn)
+}
+
+func (s *Share) inTurn(ctx context.Context, fn func() error) error {
+	if err := s.budget.decoding.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	s.turn = size
-	return nil
+	defer s.budget.decoding.Release(1)
+	return fn()
 }
 
 // Release gives all back. The share is empty then, and may be used again.
 func (s *Share) Release() {
-	if s.turn > 0 {
-		s.budget.decoding.Release(s.turn)
-	}
 	if s.used > 0 {
 		s.budget.give(s.caller, s.used)
 	}
-	s.used, s.received, s.turn = 0, 0, 0
+	s.used, s.received = 0, 0
 }
 
 // take reports whether there is room for so many more bytes of a caller, who has them then.

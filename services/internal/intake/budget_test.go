@@ -13,7 +13,7 @@ import (
 
 func TestBudget(t *testing.T) {
 	const total, body = 32 << 20, 4 << 20
-	budget := intake.New(total)
+	budget := intake.New(total, 1)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	share := func(caller int64) *intake.Share {
@@ -45,17 +45,17 @@ func TestBudget(t *testing.T) {
 		t.Errorf("large requests keep out a small one: %v", err)
 	}
 	full("of strangers, where there is no room", stranger("192.0.2.1"), 1)
-	for _, s := range shares[:2] {
-		if err := s.Turn(t.Context()); err != nil {
-			t.Fatal(err)
+	err := shares[0].Decode(t.Context(), func() error {
+		if err := shares[1].Decode(ended, func() error { return nil }); err == nil {
+			t.Error("more is decoded at once than there should be")
 		}
+		return share(9).Decode(ended, func() error { return nil }) // a small one does not wait
+	})
+	if err != nil {
+		t.Error(err)
 	}
-	if err := shares[2].Turn(ended); err == nil {
-		t.Error("more is decoded at once than there should be")
-	}
-	shares[0].Release()
-	if err := shares[2].Turn(t.Context()); err != nil {
-		t.Errorf("a request that ended leaves no room: %v", err)
+	if err := shares[1].Decode(t.Context(), func() error { return nil }); err != nil {
+		t.Errorf("a request that was decoded leaves no room: %v", err)
 	}
 	for _, s := range shares {
 		s.Release()

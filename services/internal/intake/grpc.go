@@ -25,6 +25,9 @@ const headerSize = 5
 // chunk is how much of a message is received at once, in bytes.
 const chunk = 64 << 10
 
+// alwaysShort is how long compressed data is that cannot become long: gzip makes a thousand bytes of one at most.
+const alwaysShort = 1 << 10
+
 // source is what the messages of a call over gRPC are read from. It is the stream of grpc-go's own transport: the server's
 // RecvMsg has one limit for all callers, knows no budget, and decompresses before anybody can look. A test fails when a
 // version of grpc-go no longer has these methods.
@@ -43,8 +46,7 @@ func (s *Share) ReceiveGRPC(ctx context.Context, into proto.Message) error {
 		return apierr.Internal(fmt.Errorf("a gRPC stream of type %T", grpc.ServerTransportStreamFromContext(ctx)))
 	}
 	var header [headerSize]byte
-	err := wait(ctx, s.limits.Interruptible, func() error { return from.ReadMessageHeader(header[:]) })
-	if err != nil {
+	if err := from.ReadMessageHeader(header[:]); err != nil {
 		return err
 	}
 	compressed := header[0] == 1
@@ -60,13 +62,23 @@ func (s *Share) ReceiveGRPC(ctx context.Context, into proto.Message) error {
 		return tooLarge(s.limits.Most)
 	}
 	data, err := s.receive(ctx, from, size)
-	if err == nil && compressed {
-		data, err = s.decompress(data)
-	}
 	if err != nil {
 		return err
 	}
-	return s.decode(ctx, data, into)
+	if !compressed {
+		return s.Decode(ctx, func() error { return s.decode(data, into) })
+	}
+	decompress := func() error {
+		plain, err := s.decompress(data)
+		if err != nil {
+			return err
+		}
+		return s.decode(plain, into)
+	}
+	if size <= alwaysShort {
+		return decompress()
+	}
+	return s.inTurn(ctx, decompress)
 }
 
 // receive reads so many bytes.
@@ -76,14 +88,14 @@ func (s *Share) receive(ctx context.Context, from source, size int64) ([]byte, e
 		ctx, cancel = context.WithTimeout(ctx, s.limits.Timeout)
 		defer cancel()
 	}
-	data := make([]byte, 0, min(size, chunk))
+	if err := s.Receive(s.received + size); err != nil {
+		return nil, err
+	}
+	data := make([]byte, 0, size) // all at once: growing would leave as much again behind
 	for int64(len(data)) < size {
 		next := min(chunk, size-int64(len(data)))
-		if err := s.Receive(s.received + next); err != nil {
-			return nil, err
-		}
 		var more []byte
-		err := wait(ctx, s.limits.Interruptible || size > chunk, func() (err error) {
+		err := wait(ctx, size > chunk, func() (err error) {
 			more, err = read(from, data, int(next))
 			return err
 		})
@@ -150,8 +162,8 @@ func (s *Share) decompress(data []byte) ([]byte, error) {
 	}
 }
 
-// decode decodes data, when it is its turn, where what it becomes has room.
-func (s *Share) decode(ctx context.Context, data []byte, into proto.Message) error {
+// decode decodes data, where what it becomes has room.
+func (s *Share) decode(data []byte, into proto.Message) error {
 	options := proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: bounds.MaxDepth + 1}
 	cost, err := bounds.Wire(data, into.ProtoReflect().Descriptor())
 	if err != nil {
@@ -162,9 +174,6 @@ func (s *Share) decode(ctx context.Context, data []byte, into proto.Message) err
 		return err
 	}
 	if err := s.Spend(cost); err != nil {
-		return err
-	}
-	if err := s.Turn(ctx); err != nil {
 		return err
 	}
 	if err := options.Unmarshal(data, into); err != nil {
