@@ -23,7 +23,7 @@ GENERATED := gen ent proto/third_party docs/configuration.md go.mod go.sum
 
 # Steps of check must not run at once: one makes the files that the next reads.
 .NOTPARALLEL:
-.PHONY: help run demo build test check outdated lint generate generate-check tools baseline migration migration-sums fuzz bench bench-postgres bench-peers bench-identity clean
+.PHONY: help run demo build test check outdated lint generate generate-check tools baseline migration migration-sums fuzz hostile bench bench-postgres bench-peers bench-identity clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,7 +51,7 @@ build: ## build bin/palisade
 test: ## run all tests with the race detector, on SQLite and on a throw-away PostgreSQL
 	.ci/with-postgres $(GO) test -race -ldflags=-s -p 3 -parallel 4 -timeout 45m $(TESTFLAGS) ./...
 
-check: generate-check lint test fuzz outdated ## everything the pipeline checks
+check: generate-check lint test fuzz hostile outdated ## everything the pipeline checks
 
 outdated: ## report direct modules that have a newer version; never fails
 	@.ci/outdated
@@ -116,6 +116,10 @@ fuzz: ## run every fuzz target for FUZZTIME (10000x, or a time such as 1m)
 bench: ## a million findings: measure the hot paths, print the ratios beside their bars (ARGS=--help for more)
 	$(call build-program,palisade-bench)
 	bin/palisade-bench $(ARGS)
+
+hostile: ## send every RPC of a small server what is dear to decode; fails when it takes too much memory or time
+	$(call build-program,palisade-bench)
+	bin/palisade-bench --only hostile
 
 bench-postgres: ## the same on a throw-away PostgreSQL that syncs its commits, with the settings of docs/scale.md
 	$(call build-program,palisade-bench)

@@ -2,12 +2,10 @@ package services
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
-	"github.com/mattn/go-sqlite3"
-
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -17,9 +15,8 @@ const quickCheckTimeout = 10 * time.Minute
 // corruption says what is wrong with the pages of a database; "" if nothing is known.
 func corruption(ctx context.Context, st *store.Store) string {
 	problem, err := st.QuickCheck(ctx)
-	var lite sqlite3.Error
-	if problem == "" && errors.As(err, &lite) && (lite.Code == sqlite3.ErrCorrupt || lite.Code == sqlite3.ErrNotADB) {
-		return lite.Error()
+	if problem == "" && apierr.IsCorrupt(err) {
+		return err.Error()
 	}
 	return problem
 }
@@ -29,8 +26,15 @@ func (p *probes) checkPages(ctx context.Context, st *store.Store, log *slog.Logg
 	ctx, cancel := context.WithTimeout(ctx, quickCheckTimeout)
 	defer cancel()
 	if problem := corruption(ctx, st); problem != "" {
+		p.damaged(ctx, log, problem)
+	}
+}
+
+// damaged takes the node out of service, for HTTP and gRPC alike. There is no way back but a start with a database that is whole.
+func (p *probes) damaged(ctx context.Context, log *slog.Logger, problem string) {
+	if !p.corrupt.Swap(true) {
 		log.ErrorContext(ctx, "the database is corrupt: this node is not ready any more; stop it and restore a backup", "problem", problem)
-		p.corrupt.Store(true)
+		p.health.Shutdown()
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -49,6 +51,10 @@ func TestCorruptPageEndsReadiness(t *testing.T) {
 	p.readiness(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 	if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "corrupt") || !strings.Contains(told.String(), "corrupt") {
 		t.Errorf("%d %s, log %q", answer.Code, answer.Body, told.String())
+	}
+	health, err := p.health.Check(t.Context(), &healthv1.HealthCheckRequest{})
+	if err != nil || health.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("health over gRPC: %v, %v", health, err)
 	}
 	if got := checkIntegrity(t.Context(), st); got.OK {
 		t.Error("doctor did not find it")

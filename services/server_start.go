@@ -332,7 +332,8 @@ func (s *Server) makeChain(
 		},
 		RequestTimeout: s.config.RequestTimeout, UploadTimeout: s.config.UploadTimeout,
 		Draining: draining, Calls: &s.calls,
-		Intake: intake.New(s.config.receiveMemory(), runtime.GOMAXPROCS(0)-1), MaxMessage: int64(s.config.MaxBody),
+		Corrupt: func(err error) { s.probes.damaged(context.Background(), s.log, err.Error()) },
+		Intake:  intake.New(s.config.receiveMemory(), runtime.GOMAXPROCS(0)-1), MaxMessage: int64(s.config.MaxBody),
 	})
 	return rules, links, err
 }

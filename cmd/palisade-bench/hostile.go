@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -24,7 +25,7 @@ import (
 
 const (
 	// hostileMemory is what Go is told to keep to where the whole process has 512 MB, and hostileSpace where the kernel ends the process.
-	hostileMemory = "GOMEMLIMIT=448MiB"
+	hostileMemory = "GOMEMLIMIT=400MiB"
 	hostileSpace  = 6 << 30
 	// hostileBar is how much more memory than an idle one a server may take, in MB.
 	hostileBar = 400
@@ -114,7 +115,12 @@ func (a *attack) close() {
 
 // run sends everything.
 func (a *attack) run(ctx context.Context) error {
-	bomb := unknownFields(bombBytes)
+	packed, err := newCompressed(unknownFields(bombBytes))
+	if err != nil {
+		return err
+	}
+	encoding.RegisterCompressor(packed) // before the first call that uses it
+	bomb := []byte{0}
 	public := healthv1.Health_Check_FullMethodName
 	burst, inner := errgroup.WithContext(ctx)
 	for range hostileBurst {

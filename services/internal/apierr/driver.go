@@ -58,6 +58,12 @@ func lostConnection(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || chainHas(err, "*pgconn.connLockError")
 }
 
+// IsCorrupt reports an error of a SQLite file that is damaged, or is no database at all.
+func IsCorrupt(err error) bool {
+	var lite sqlite3.Error
+	return errors.As(err, &lite) && (lite.Code == sqlite3.ErrCorrupt || lite.Code == sqlite3.ErrNotADB)
+}
+
 func mapSQLite(lite sqlite3.Error, err error) *Error {
 	if lite.SystemErrno == syscall.ENOSPC {
 		return full(err)

@@ -45,6 +45,8 @@ type Deps struct {
 	// Intake is the memory for requests, and MaxMessage the largest message over gRPC in bytes.
 	Intake     *intake.Budget
 	MaxMessage int64
+	// Corrupt is told of errors that say that the database is damaged; nil means that nobody is.
+	Corrupt func(error)
 	// Calls are told of every unary call that changes nothing.
 	Calls *traffic.Calls
 	// RequestTimeout bounds every unary call and UploadTimeout every upload, whatever the caller asks for; 0 means no
@@ -71,7 +73,7 @@ func New(d Deps) ([]Link, error) {
 		requestID(d, limits),
 		accessLog(d),
 		recoverPanics(d),
-		mapErrors(),
+		mapErrors(d.Corrupt),
 		countRefusals(limits),
 		authenticate(d),
 		readRequest(d, limits),

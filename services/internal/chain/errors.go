@@ -12,20 +12,27 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// mapErrors makes the error that leaves out of whatever the handler returned.
-func mapErrors() Link {
+// mapErrors makes the error that leaves out of whatever the handler returned. corrupt is told of a damaged database; nil where
+// nobody wants to know.
+func mapErrors(corrupt func(error)) Link {
+	leaving := func(ctx context.Context, err error) error {
+		if corrupt != nil && apierr.IsCorrupt(err) {
+			corrupt(err)
+		}
+		return finish(ctx, err)
+	}
 	return Link{
 		Name: "error mapping",
 		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			resp, err := handler(ctx, req)
 			if err != nil {
-				return nil, finish(ctx, err)
+				return nil, leaving(ctx, err)
 			}
 			return resp, nil
 		},
 		Stream: func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 			if err := handler(srv, ss); err != nil {
-				return finish(ss.Context(), err)
+				return leaving(ss.Context(), err)
 			}
 			return nil
 		},

@@ -3,8 +3,10 @@ package chain_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/mattn/go-sqlite3"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
@@ -87,6 +89,23 @@ func TestBrokenMessages(t *testing.T) {
 		}
 	}
 	wantCode(t, getProject(as(t.Context(), f.admin), f.conns["grpc"], "acme"), codes.ResourceExhausted)
+}
+
+// What a handler finds of a damaged database is told to who takes the node out of service.
+func TestCorruptDatabase(t *testing.T) {
+	var told []error
+	f := newFixture(t, func(d *chain.Deps) { d.Corrupt = func(err error) { told = append(told, err) } })
+	for _, err := range []error{sqlite3.Error{Code: sqlite3.ErrBusy}, fmt.Errorf("read: %w", sqlite3.Error{Code: sqlite3.ErrCorrupt})} {
+		f.handlers.update = func(context.Context, *projectsv1.UpdateProjectRequest) error { return err }
+		_, got := projectsv1.NewProjectsServiceClient(f.conns["grpc"]).UpdateProject(as(t.Context(), f.admin),
+			&projectsv1.UpdateProjectRequest{DeploymentSlug: "acme", ProjectName: "web"})
+		if got == nil {
+			t.Error("no error")
+		}
+	}
+	if len(told) != 1 {
+		t.Errorf("told of %v, want the one damage", told)
+	}
 }
 
 // Refusals cost like other calls; what fails on our side, or was refused for its speed, does not.

@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/bmatcuk/doublestar"
+	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/palisade/palisade/services/workflows/step"
 )
