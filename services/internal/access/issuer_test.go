@@ -349,7 +349,7 @@ func TestJWKS(t *testing.T) {
 	if len(set.Keys) != 1 || set.Keys[0].KeyID != kidOf(t, raw) || !set.Keys[0].IsPublic() || set.Keys[0].Use != "sig" {
 		t.Fatalf("got %+v", set)
 	}
-	jws, err := jose.ParseSigned(raw, []jose.SignatureAlgorithm{jose.ES256})
+	jws, err := jose.ParseSignedCompact(raw, []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil {
 		t.Fatal(err)
 	}
