@@ -126,3 +126,25 @@ func invokeRaw(ctx context.Context, conn *grpc.ClientConn, method string, messag
 	}
 	return conn.Invoke(ctx, method, message, nil, options...)
 }
+
+// Texts and free-form JSON over HTTP are bounded as lists are, and what one caller can never have room for is no matter of time.
+func TestHostileBodies(t *testing.T) {
+	s := apitest.Start(t, nil)
+	s.Upload(t, "acme/web", "main", []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec"}},"results":[]}]}`))
+	project := fmt.Sprintf("/api/v1/deployments/%s/projects/acme/web", s.Slug)
+	jobs := fmt.Sprintf("/api/workflows/v1/deployments/%d/jobs", s.DeploymentID)
+	for name, c := range map[string]struct {
+		method, path, body string
+		status             int
+		text               string
+	}{
+		"a mask of many fields": {http.MethodPatch, project, `{"update_mask":"` + strings.Repeat("a,", 1<<20) + `a"}`, 400, "update_mask must have at most 65536 bytes"},
+		"a long text":           {http.MethodPatch, project, `{"tags":["` + strings.Repeat("x", 8<<20) + `"]}`, 400, "must have at most 100 characters, got 8388608"},
+		"many free values":      {http.MethodPost, jobs, `{"workflowType":"x","inputs":{"a":[` + strings.Repeat("1,", 1<<20) + `1]}}`, 400, "must have at most 100000 values"},
+	} {
+		got := s.Body(t, s.Token, c.method, c.path, c.body, c.status)
+		if !strings.Contains(got, c.text) {
+			t.Errorf("%s: got %.300s, want %q", name, got, c.text)
+		}
+	}
+}

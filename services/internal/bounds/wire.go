@@ -117,6 +117,9 @@ func (w *wire) message(data []byte, descriptor protoreflect.MessageDescriptor, a
 		data = data[n+size:]
 	}
 	for _, c := range counts {
+		if c.field.Items == 0 {
+			continue // a message, once
+		}
 		if c.count > c.field.Items {
 			return c.field.TooMany(at.path(c.field.Descriptor), c.count)
 		}
@@ -141,6 +144,11 @@ func (w *wire) field(f *Field, kind protowire.Type, value []byte, counts *tally,
 	content, _ := protowire.ConsumeBytes(value)
 	switch {
 	case f.Descriptor.Message() != nil:
+		// Protobuf would merge them, and their lists with them. Encoders write one.
+		if f.Items == 0 && counts.add(f, 1) > 0 {
+			name := at.path(f.Descriptor)
+			return apierr.InvalidArgument(name, "%s must be given once", name)
+		}
 		if f.Descriptor.IsMap() {
 			index = -1
 		}

@@ -63,6 +63,7 @@ func TestWire(t *testing.T) {
 		"in several parts":           {append(packed(limit-2), single...), triage, "issue_ids must have at most"},
 		"as many messages as may be": {bundle(200), &policiesv1.ApplyRemediationPoliciesRequest{}, ""},
 		"one message more":           {bundle(201), &policiesv1.ApplyRemediationPoliciesRequest{}, "bundle.policies must have at most 200 items, got 201"},
+		"a message in two parts":     {append(bundle(1), bundle(1)...), &policiesv1.ApplyRemediationPoliciesRequest{}, "bundle must be given once"},
 		"a long text": {encode(t, &projectsv1.UpdateProjectRequest{Tags: []string{"a", strings.Repeat("x", 5000)}}), &projectsv1.UpdateProjectRequest{},
 			"tags must have at most 100 characters, got 5000"},
 		"a text that the validator refuses": {encode(t, &projectsv1.UpdateProjectRequest{Tags: []string{strings.Repeat("x", 101)}}), &projectsv1.UpdateProjectRequest{}, ""},

@@ -45,6 +45,7 @@ type Deps struct {
 	// Intake is the memory for requests, and MaxMessage the largest message over gRPC in bytes.
 	Intake     *intake.Budget
 	MaxMessage int64
+	health     *intake.Budget // of health checks; made by New
 	// Corrupt is told of errors that say that the database is damaged; nil means that nobody is.
 	Corrupt func(error)
 	// Calls are told of every unary call that changes nothing.
@@ -61,6 +62,7 @@ type Deps struct {
 // else (401) and the request is not even read, a foreign deployment looks like an absent one (404) before roles are told
 // (403), and only who may call learns what is wrong with the request (400).
 func New(d Deps) ([]Link, error) {
+	d.health = intake.New(healthMemory, 1)
 	limits, err := newQuotas(d.RateLimit, d.DeploymentRateLimit, d.Metrics.RateLimited.Inc)
 	if err != nil {
 		return nil, fmt.Errorf("rate limit: %w", err)

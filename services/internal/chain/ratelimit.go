@@ -94,12 +94,14 @@ func (l *limiter) take(c *call, now time.Time) time.Duration {
 // not make a node look broken.
 const healthService = "/grpc.health.v1.Health/"
 
+func isHealth(method string) bool { return strings.HasPrefix(method, healthService) }
+
 // bucket is nil when there is no limit.
 func (l *limiter) bucket(c *call) *rate.Limiter {
 	switch {
 	case l.credentials.perSecond <= 0:
 		return nil
-	case strings.HasPrefix(c.method, healthService):
+	case isHealth(c.method):
 		return l.health.of(network(c.remote))
 	case c.principal != nil:
 		return l.credentials.of(credential{kind: c.principal.Kind, id: c.principal.ID})

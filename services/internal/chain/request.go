@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/intake"
 )
@@ -33,7 +34,10 @@ func readRequest(d Deps, q *quotas) Link {
 				}
 				room := d.room(c)
 				defer room.Release()
-				err := c.read(ctx, req, room)
+				err := room.Spend(callCost(c))
+				if err == nil {
+					err = c.read(ctx, req, room)
+				}
 				if apierr.ReasonOf(err) == errorsv1.Reason_REASON_RATE_LIMITED {
 					q.callers.refused()
 				}
@@ -45,26 +49,59 @@ func readRequest(d Deps, q *quotas) Link {
 		},
 		Stream: func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 			c := callFrom(ss.Context())
-			if c.transport != transportGRPC || c.principal != nil {
+			if c.principal != nil {
 				return handler(srv, ss)
 			}
-			open := d.room(c)
-			defer open.Release()
-			if err := open.Spend(streamCost); err != nil {
+			room := d.room(c)
+			defer room.Release()
+			if err := room.Spend(callCost(c)); err != nil {
 				return err
 			}
-			return handler(srv, ss)
+			return handler(srv, &countingStream{ServerStream: ss, room: room})
 		},
 	}
 }
 
-// streamCost is what an open stream of a caller without a credential counts, in bytes: its goroutines and buffers.
-const streamCost = 32 << 10
+// callCost is what an open call counts, in bytes: its goroutines and buffers. It bounds how many calls callers without a
+// credential keep open.
+func callCost(c *call) int64 {
+	if c.principal == nil && !isHealth(c.method) {
+		return 32 << 10
+	}
+	return 4 << 10
+}
+
+// countingStream keeps room for all messages of a caller without a credential: what receives them may collect them.
+type countingStream struct {
+	grpc.ServerStream
+	room *intake.Share
+}
+
+// RecvMsg receives the next message.
+func (s *countingStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if message, ok := m.(proto.Message); ok && err == nil {
+		err = s.room.Spend(int64(proto.Size(message)))
+	}
+	return err
+}
+
+const (
+	// healthMemory is the memory for health checks of a node, healthMessage the largest message of one, in bytes.
+	healthMemory, healthMessage = 16 << 20, 4 << 10
+)
 
 // room begins the share of a call in the memory for requests.
 func (d Deps) room(c *call) *intake.Share {
-	limits := intake.Limits{Most: d.MaxMessage, Compressed: true, Timeout: d.RequestTimeout}
-	if c.principal == nil { // of anybody, so it must cost next to nothing
+	limits := intake.Limits{Most: d.MaxMessage, Compressed: true, Timeout: d.RequestTimeout, First: c.stream == nil}
+	if c.rule.GetPermission() == optionsv1.Permission_PERMISSION_UPLOAD {
+		limits.Timeout = 0 // uploads have a rate that they must keep
+	}
+	switch {
+	case isHealth(c.method): // apart, so that nothing else makes a node look broken
+		limits.Most, limits.Compressed = healthMessage, false
+		return d.health.Share(intake.Caller{Address: network(c.remote)}, limits)
+	case c.principal == nil: // of anybody, so it must cost next to nothing
 		limits.Most, limits.Compressed = min(d.MaxMessage, intake.Small), false
 		return d.Intake.Share(intake.Caller{Address: network(c.remote)}, limits)
 	}

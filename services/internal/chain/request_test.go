@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/mattn/go-sqlite3"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
@@ -136,5 +138,19 @@ func TestRefusalsAreCounted(t *testing.T) {
 				must(t, getProject(as(t.Context(), f.token(access.RoleMember, access.ScopeWebAPI)), f.conns[transport], "acme"))
 			})
 		}
+	}
+}
+
+// A call over gRPC whose message does not come is ended, whoever makes it.
+func TestSilentCallersAreEnded(t *testing.T) {
+	f := newFixture(t, func(d *chain.Deps) { d.RequestTimeout = 100 * time.Millisecond })
+	unary := &grpc.StreamDesc{ClientStreams: true, ServerStreams: true} // lets the client wait with its message
+	for method, ctx := range map[string]context.Context{
+		healthv1.Health_Check_FullMethodName:                    t.Context(),
+		projectsv1.ProjectsService_UpdateProject_FullMethodName: as(t.Context(), f.admin),
+	} {
+		stream, err := f.conns["grpc"].NewStream(ctx, unary, method)
+		must(t, err)
+		wantCode(t, stream.RecvMsg(&projectsv1.UpdateProjectResponse{}), codes.DeadlineExceeded)
 	}
 }

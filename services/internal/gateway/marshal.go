@@ -18,6 +18,7 @@ import (
 
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
 	"github.com/palisade/palisade/services/internal/gateway/wirejson"
+	"github.com/palisade/palisade/services/internal/intake"
 )
 
 // appender is what protoc-gen-go-json gives every message of ours.
@@ -160,11 +161,8 @@ func (*marshaler) NewDecoder(io.Reader) runtime.Decoder {
 func (m *marshaler) decode(ctx context.Context, c *call, message proto.Message) error {
 	b := c.body
 	var data bytes.Buffer
-	if b.size > 0 { // all at once: growing would leave as much again behind
-		if err := b.room.Receive(b.size); err != nil {
-			return err
-		}
-		data.Grow(int(b.size) + bytes.MinRead)
+	if b.size > 0 {
+		data.Grow(int(min(b.size, intake.Small)) + bytes.MinRead)
 	}
 	if _, err := data.ReadFrom(b); err != nil {
 		return readError(err)

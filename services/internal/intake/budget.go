@@ -21,7 +21,7 @@ const (
 	Small = 64 << 10
 	// callerPart, strangersPart and addressPart are the parts of the budget for one credential, for all callers
 	// without one, and for one address of those.
-	callerPart, strangersPart, addressPart = 2, 8, 32
+	callerPart, strangersPart, addressPart = 2, 4, 16
 	// retryAfter is what a refused caller is told.
 	retryAfter = time.Second
 )
@@ -58,8 +58,10 @@ type Limits struct {
 	Most int64
 	// Compressed tells whether messages over gRPC may be compressed.
 	Compressed bool
-	// Timeout bounds the time in which a message over gRPC arrives, once it has begun; 0 means no bound.
+	// Timeout bounds the time in which a message over gRPC arrives, once it has begun; 0 means no bound. First says that it
+	// begins with the wait for the message.
 	Timeout time.Duration
+	First   bool
 }
 
 // Share is what one request has of the budget, until its call ends. It is for one goroutine at a time.
@@ -88,8 +90,12 @@ func (s *Share) Receive(size int64) error {
 	return nil
 }
 
-// Spend takes room for so many bytes more. Errors: RESOURCE_EXHAUSTED.
+// Spend takes room for so many bytes more. Errors: RESOURCE_EXHAUSTED, with REASON_RATE_LIMITED when it may go better later and
+// REASON_BODY_TOO_LARGE when one request wants more than its caller can have.
 func (s *Share) Spend(size int64) error {
+	if most := s.budget.most(s.caller); s.used+size > most {
+		return apierr.TooLarge("the request must take at most %d bytes of memory, received and decoded: send it in parts", most)
+	}
 	if !s.budget.take(s.caller, size, s.used+size <= Small) {
 		return errFull()
 	}
@@ -122,18 +128,29 @@ func (s *Share) Release() {
 	s.used, s.received = 0, 0
 }
 
-// take reports whether there is room for so many more bytes of a caller, who has them then.
+// most is what one caller may have, and so one request.
+func (b *Budget) most(caller Caller) int64 {
+	if caller.stranger() {
+		return b.total / addressPart
+	}
+	return b.total / callerPart
+}
+
+// take reports whether there is room for so many more bytes of a caller, who has them then. Small requests of known callers find
+// room where others do not, up to what their caller may have.
 func (b *Budget) take(caller Caller, size int64, small bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	used, own, strangers := b.used+size, b.byCaller[caller]+size, b.strangers
+	if own > b.most(caller) {
+		return false
+	}
 	if caller.stranger() {
-		strangers += size
-		if strangers > b.total/strangersPart || own > b.total/addressPart {
+		if strangers += size; strangers > b.total/strangersPart {
 			return false
 		}
 	}
-	if (used > b.total || own > b.total/callerPart) && (!small || caller.stranger()) {
+	if used > b.total && (!small || caller.stranger()) {
 		return false
 	}
 	b.used, b.byCaller[caller], b.strangers = used, own, strangers

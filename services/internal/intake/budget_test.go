@@ -7,7 +7,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/intake"
 )
 
@@ -45,6 +47,10 @@ func TestBudget(t *testing.T) {
 		t.Errorf("large requests keep out a small one: %v", err)
 	}
 	full("of strangers, where there is no room", stranger("192.0.2.1"), 1)
+	if err := share(9).Receive(total); apierr.ReasonOf(err) != errorsv1.Reason_REASON_BODY_TOO_LARGE {
+		t.Errorf("a request that can never have room: %v", err)
+	}
+	full("of small ones of one caller", share(0), 1)
 	err := shares[0].Decode(t.Context(), func() error {
 		if err := shares[1].Decode(ended, func() error { return nil }); err == nil {
 			t.Error("more is decoded at once than there should be")
@@ -62,7 +68,7 @@ func TestBudget(t *testing.T) {
 		s.Release() // twice is as good as once
 	}
 	one := stranger("192.0.2.1")
-	if err := one.Receive(total / 32); err != nil {
+	if err := one.Receive(total / 16); err != nil {
 		t.Error(err)
 	}
 	full("of one address", stranger("192.0.2.1"), 1)

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
@@ -35,6 +37,7 @@ type source interface {
 	ReadMessageHeader(header []byte) error
 	Read(n int) (mem.BufferSlice, error)
 	RecvCompress() string
+	WriteStatus(st *status.Status) error
 }
 
 // ReceiveGRPC receives the next message of the call of ctx into a message, with room of the share. Errors: io.EOF at the end
@@ -46,8 +49,14 @@ func (s *Share) ReceiveGRPC(ctx context.Context, into proto.Message) error {
 		return apierr.Internal(fmt.Errorf("a gRPC stream of type %T", grpc.ServerTransportStreamFromContext(ctx)))
 	}
 	var header [headerSize]byte
+	if s.limits.First {
+		defer s.deadline(from)()
+	}
 	if err := from.ReadMessageHeader(header[:]); err != nil {
 		return err
+	}
+	if !s.limits.First {
+		defer s.deadline(from)()
 	}
 	compressed := header[0] == 1
 	if compressed && (from.RecvCompress() != "gzip" || !s.limits.Compressed) {
@@ -61,7 +70,7 @@ func (s *Share) ReceiveGRPC(ctx context.Context, into proto.Message) error {
 	if size > s.limits.Most {
 		return tooLarge(s.limits.Most)
 	}
-	data, err := s.receive(ctx, from, size)
+	data, err := s.receive(from, size)
 	if err != nil {
 		return err
 	}
@@ -81,46 +90,30 @@ func (s *Share) ReceiveGRPC(ctx context.Context, into proto.Message) error {
 	return s.inTurn(ctx, decompress)
 }
 
-// receive reads so many bytes.
-func (s *Share) receive(ctx context.Context, from source, size int64) ([]byte, error) {
-	if s.limits.Timeout > 0 && size > chunk {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.limits.Timeout)
-		defer cancel()
+// deadline ends the call when the message has not arrived in time, which ends the read that waits for it. The function that it
+// returns calls that off.
+func (s *Share) deadline(from source) (stop func() bool) {
+	if s.limits.Timeout <= 0 {
+		return func() bool { return true }
 	}
-	if err := s.Receive(s.received + size); err != nil {
-		return nil, err
-	}
-	data := make([]byte, 0, size) // all at once: growing would leave as much again behind
-	for int64(len(data)) < size {
-		next := min(chunk, size-int64(len(data)))
-		var more []byte
-		err := wait(ctx, size > chunk, func() (err error) {
-			more, err = read(from, data, int(next))
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		data = more
-	}
-	return data, nil
+	late := apierr.Map(apierr.DeadlineExceeded(fmt.Errorf("the message did not arrive in %v", s.limits.Timeout)))
+	return time.AfterFunc(s.limits.Timeout, func() { _ = from.WriteStatus(status.Convert(late)) }).Stop
 }
 
-// wait runs a read. One that is interruptible is waited for until ctx ends at the latest, which nothing below knows: what it
-// reads must not be used then, and it ends with the call.
-func wait(ctx context.Context, interruptible bool, read func() error) error {
-	if !interruptible {
-		return read()
+// receive reads so many bytes, with room for those that are here.
+func (s *Share) receive(from source, size int64) ([]byte, error) {
+	data := make([]byte, 0, min(size, chunk))
+	for int64(len(data)) < size {
+		next := min(chunk, size-int64(len(data)))
+		if err := s.Receive(s.received + next); err != nil {
+			return nil, err
+		}
+		var err error
+		if data, err = read(from, data, int(next)); err != nil {
+			return nil, err
+		}
 	}
-	done := make(chan error, 1)
-	go func() { done <- read() }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return data, nil
 }
 
 // read appends the next n bytes to data.

@@ -1,7 +1,10 @@
 // Package gitref brings the spellings of a Git ref into one form, so that "main" and "refs/heads/main" are the same.
 package gitref
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // Default is what callers send for "the primary branch of each project" (contract facts 3.11).
 const Default = "_default"
@@ -25,6 +28,8 @@ func Check(full string) string {
 	switch {
 	case strings.ContainsFunc(full, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`~^:?*[\`, r) }):
 		return `must have no spaces, no control characters and none of ~ ^ : ? * [ \`
+	case strings.ContainsFunc(full, func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }):
+		return "must have no characters that turn the direction of text"
 	case strings.Contains(full, ".."), strings.Contains(full, "@{"):
 		return "must have neither .. nor @{"
 	case strings.HasSuffix(full, "."):

@@ -19,7 +19,7 @@ func TestFull(t *testing.T) {
 func TestCheck(t *testing.T) {
 	for ref, good := range map[string]bool{
 		"main": true, "refs/pull/7/merge": true, "feature/Grüße-世界": true, "release-1.2.3": true, "a@b": true, "@": true, "user/fix#12,3": true, "HEAD": true,
-		"a..b": false, "../x": false, "refs/heads/..": false, "a b": false, "a\nb": false, "a~1": false, "a^": false, "a:b": false, "a*": false, "a?": false,
+		"a..b": false, "../x": false, "refs/heads/..": false, "a b": false, "a\u202eb": false, "a\nb": false, "a~1": false, "a^": false, "a:b": false, "a*": false, "a?": false,
 		"a[b": false, "a\\b": false, "a@{1}": false, "a.": false, "a/": false, "a//b": false, "a/.b": false, "x.lock": false, "x.lock/y": false, "refs/": false,
 	} {
 		if got := Check(Full(ref)); (got == "") != good {

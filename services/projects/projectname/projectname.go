@@ -16,10 +16,13 @@ var routes = []string{"tags", "managed-scan"}
 // Normal is the one spelling of a name: in Unicode's form NFC, without white space around it.
 func Normal(name string) string { return norm.NFC.String(strings.TrimSpace(name)) }
 
+// blanks are letters that are shown as nothing: the fillers of Hangul, and the empty pattern of Braille.
+const blanks = "\u115f\u1160\u2800\u3164\uffa0"
+
 // Check returns the rule that a name in the normal form breaks, in words that go on after "the name of a project"; "" if it breaks none.
 func Check(name string) string {
 	for _, r := range name {
-		if !unicode.IsPrint(r) {
+		if !unicode.IsPrint(r) || strings.ContainsRune(blanks, r) {
 			return fmt.Sprintf("must have no control characters, and none that are invisible or turn the direction of text; it has U+%04X", r)
 		}
 	}

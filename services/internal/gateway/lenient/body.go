@@ -310,7 +310,7 @@ func (r *reader) value(field *bounds.Field, value []byte, path string) (protoref
 		return r.scalar(field, value, path)
 	}
 	if decode := wellKnown[message.FullName()]; decode != nil {
-		tree, err := r.tree(value, path)
+		tree, err := r.tree(value, path, isFreeForm(message))
 		if err != nil {
 			return protoreflect.Value{}, false, err
 		}
@@ -332,26 +332,44 @@ func (r *reader) scalar(field *bounds.Field, value []byte, path string) (protore
 			return protoreflect.Value{}, false, err
 		}
 	}
-	return scalar(field.Descriptor, word(value), path)
+	decoded := word(value)
+	if text, ok := decoded.(string); ok && len(value) > longText {
+		if err := field.CheckText([]byte(text), func() string { return path }); err != nil {
+			return protoreflect.Value{}, false, err
+		}
+	}
+	return scalar(field.Descriptor, decoded, path)
 }
+
+// longText is from which length on texts are compared with their limits here, in bytes: the validator does that, too.
+const longText = 4 << 10
 
 const (
 	// maxFreeForm is how many values free-form JSON in one field may have, and freeFormCost what each takes in memory on
 	// its way into a google.protobuf.Struct, in bytes.
 	maxFreeForm  = 100_000
-	freeFormCost = 400
+	freeFormCost = 200
+	// maxWord is the longest text of a time, a duration or a list of field names, in bytes.
+	maxWord = 64 << 10
 )
 
 // tree decodes a value of free-form JSON as encoding/json does.
-func (r *reader) tree(value []byte, path string) (any, error) {
+func (r *reader) tree(value []byte, path string, freeForm bool) (any, error) {
+	most := bounds.DefaultText
+	if !freeForm {
+		most = maxWord
+	}
 	if value[0] != '{' && value[0] != '[' {
-		return word(value), nil
+		if len(value) > most {
+			return nil, apierr.InvalidArgument(path, "%s must have at most %d bytes, got %d", path, most, len(value))
+		}
+		return word(value), r.spend(int64(len(value)))
 	}
 	n := values(value)
 	if n > maxFreeForm {
 		return nil, apierr.InvalidArgument(path, "%s must have at most %d values, got %d", path, maxFreeForm, n)
 	}
-	if err := r.spend(int64(n)*freeFormCost + int64(len(value))); err != nil {
+	if err := r.spend(int64(n)*freeFormCost + 2*int64(len(value))); err != nil {
 		return nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(value))

@@ -2,6 +2,7 @@ package lenient
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"regexp"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -152,13 +154,18 @@ func wrapper(field protoreflect.FieldDescriptor, value any, path string) (protor
 	return protoreflect.ValueOfMessage(msg), true, nil
 }
 
-// canonical hands free-form JSON to protojson, whose rules are the only ones it has.
-func canonical(field protoreflect.FieldDescriptor, value any, path string) (protoreflect.Value, bool, error) {
-	msg := newMessage(field)
-	encoded, err := json.Marshal(value)
-	if err == nil {
-		err = protojson.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: 2 * MaxDepth}.Unmarshal(encoded, msg.Interface())
+// isFreeForm reports the messages that hold any JSON.
+func isFreeForm(message protoreflect.MessageDescriptor) bool {
+	switch message.FullName() {
+	case "google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue", "google.protobuf.Any":
+		return true
 	}
+	return false
+}
+
+// canonical makes a message of free-form JSON.
+func canonical(field protoreflect.FieldDescriptor, value any, path string) (protoreflect.Value, bool, error) {
+	msg, err := freeForm(field, value)
 	if err != nil {
 		want := map[protoreflect.FullName]string{
 			"google.protobuf.Struct":    "an object",
@@ -172,3 +179,30 @@ func canonical(field protoreflect.FieldDescriptor, value any, path string) (prot
 	}
 	return protoreflect.ValueOfMessage(msg), true, nil
 }
+
+// freeForm makes a message of a tree of JSON. Of an Any protojson makes it, which knows the types.
+func freeForm(field protoreflect.FieldDescriptor, value any) (protoreflect.Message, error) {
+	object, isObject := value.(map[string]any)
+	list, isList := value.([]any)
+	switch name := field.Message().FullName(); {
+	case name == "google.protobuf.Struct" && isObject:
+		made, err := structpb.NewStruct(object)
+		return made.ProtoReflect(), err
+	case name == "google.protobuf.ListValue" && isList:
+		made, err := structpb.NewList(list)
+		return made.ProtoReflect(), err
+	case name == "google.protobuf.Value":
+		made, err := structpb.NewValue(value)
+		return made.ProtoReflect(), err
+	case name != "google.protobuf.Any":
+		return nil, errNotFreeForm
+	}
+	msg := newMessage(field)
+	encoded, err := json.Marshal(value)
+	if err == nil {
+		err = protojson.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: 2 * MaxDepth}.Unmarshal(encoded, msg.Interface())
+	}
+	return msg, err
+}
+
+var errNotFreeForm = errors.New("JSON of another kind")
