@@ -224,7 +224,13 @@ func readAnchors(cfg Config, trail *audit.Trail, known KnownAudit, only int64) (
 		return nil, fmt.Errorf("known anchors: %w", err)
 	}
 	defer func() { _ = file.Close() }() // read only
-	return out, out.read(trail, file)
+	if err := out.read(trail, file); err != nil {
+		return nil, err
+	}
+	if !optional && len(out.of) == 0 && len(out.forged) == 0 {
+		return nil, fmt.Errorf("known anchors: %s has none, so that there is nothing to compare with", out.file)
+	}
+	return out, nil
 }
 
 func (k *knownAnchors) read(trail *audit.Trail, r io.Reader) error {

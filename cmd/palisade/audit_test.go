@@ -88,6 +88,7 @@ func TestAuditOutsideComparison(t *testing.T) {
 		}
 	}
 	verify(exitOK, []string{"OK      default: no entries yet", "as old as the deployment"})
+	verify(exitError, nil, "--known", os.DevNull) // nothing to compare with is no proof
 	tamper(t, dir, "CREATE TABLE heads_before AS SELECT * FROM audit_heads")
 	empty := palisade(t, "", store, "audit", "anchor")
 	upload()
