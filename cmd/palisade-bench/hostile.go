@@ -33,49 +33,71 @@ const (
 	healthBar = 1000
 	// hostileAtOnce are the requests that are sent at once, hostileBurst those of the first attack.
 	hostileAtOnce, hostileBurst = 16, 250
+	// hostileRounds are the servers that are attacked; the middle figure counts.
+	hostileRounds = 3
 )
 
 // measureHostile sends messages that cost much more to decode than to send to every RPC of a fresh server: without a
 // token over gRPC, and with that of a reader over both ports.
-func (b *bench) measureHostile(ctx context.Context) (rows []row, err error) {
+func (b *bench) measureHostile(ctx context.Context) ([]row, error) {
+	figures := &hostileFigures{}
+	for n := range hostileRounds {
+		b.progress("hostile, round %d of %d", n+1, hostileRounds)
+		if err := b.hostileRound(ctx, figures); err != nil {
+			return nil, err
+		}
+	}
+	return figures.rows(), nil
+}
+
+// hostileFigures are those of the rounds.
+type hostileFigures struct {
+	requests, refused, megabytes, slowest, failures sample
+	broken                                          []string
+}
+
+// hostileRound attacks one server.
+func (b *bench) hostileRound(ctx context.Context, figures *hostileFigures) (err error) {
 	data := filepath.Join(b.dir, "hostile")
 	if err := os.Mkdir(data, 0o700); err != nil {
-		return nil, err
+		return err
 	}
 	server, err := start(ctx, rolePalisade, childSettings{Data: data, Token: b.token, AddressSpace: hostileSpace}, b.stderr, hostileMemory)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, server.stop(), os.RemoveAll(data)) }()
 	a, err := newAttack(ctx, server, b.token)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer a.close()
 	idle, err := server.pid().memory("VmRSS")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := server.pid().forgetPeak(); err != nil {
-		return nil, err
+		return err
 	}
 	watching, stop := context.WithCancel(ctx)
 	var slowest time.Duration
 	var unwell error
 	var watch sync.WaitGroup
 	watch.Go(func() { slowest, unwell = a.watch(watching) })
-	b.progress("hostile: %d RPCs", len(a.operations))
 	err = a.run(ctx)
 	stop()
 	watch.Wait()
 	if err = errors.Join(err, unwell); err != nil {
-		return nil, err
+		return err
 	}
 	peak, err := server.pid().memory("VmHWM")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return a.rows((peak-idle)/1e6, slowest), nil
+	figures.megabytes = append(figures.megabytes, (peak-idle)/1e6)
+	figures.slowest = append(figures.slowest, float64(slowest.Milliseconds()))
+	a.add(figures)
+	return nil
 }
 
 // attack is one run against one server.
@@ -222,7 +244,8 @@ func (a *attack) watch(ctx context.Context) (slowest time.Duration, err error) {
 	return slowest, nil
 }
 
-func (a *attack) rows(megabytes float64, slowest time.Duration) []row {
+// add adds what the attack has seen.
+func (a *attack) add(figures *hostileFigures) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	total, refused := 0, 0
@@ -232,11 +255,22 @@ func (a *attack) rows(megabytes float64, slowest time.Duration) []row {
 			refused += n
 		}
 	}
+	figures.requests = append(figures.requests, float64(total))
+	figures.refused = append(figures.refused, float64(refused))
+	figures.failures = append(figures.failures, float64(len(a.broken)))
+	figures.broken = append(figures.broken, a.broken...)
+}
+
+func (f *hostileFigures) rows() []row {
 	plain := func(value float64) string { return fmt.Sprintf("%.0f", value) }
+	unit := func(name string) func(float64) string {
+		return func(value float64) string { return plain(value) + " " + name }
+	}
 	return []row{
-		{what: "hostile requests", value: sample{float64(total)}, unit: plain, note: fmt.Sprintf("%d refused", refused)},
-		{what: "memory above idle, at its highest", value: sample{megabytes}, unit: func(v float64) string { return fmt.Sprintf("%.0f MB", v) }, bar: within(hostileBar, "MB")},
-		{what: "slowest answer of /healthz", value: sample{float64(slowest.Milliseconds())}, unit: func(v float64) string { return fmt.Sprintf("%.0f ms", v) }, bar: within(healthBar, "ms")},
-		{what: "failures of the server", value: sample{float64(len(a.broken))}, unit: plain, note: strings.Join(a.broken, "; "), bar: within(0, " ")},
+		{what: "hostile requests", value: f.requests, unit: plain},
+		{what: "of them refused", value: f.refused, unit: plain},
+		{what: "memory above idle, at its highest", value: f.megabytes, unit: unit("MB"), bar: within(hostileBar, "MB")},
+		{what: "slowest answer of /healthz", value: f.slowest, unit: unit("ms"), bar: within(healthBar, "ms")},
+		{what: "failures of the server", value: f.failures, unit: plain, note: strings.Join(f.broken, "; "), bar: always(0, " ")},
 	}
 }
