@@ -96,8 +96,10 @@ func (s *Share) deadline(from source) (stop func() bool) {
 	if s.limits.Timeout <= 0 {
 		return func() bool { return true }
 	}
-	late := apierr.Map(apierr.DeadlineExceeded(fmt.Errorf("the message did not arrive in %v", s.limits.Timeout)))
-	return time.AfterFunc(s.limits.Timeout, func() { _ = from.WriteStatus(status.Convert(late)) }).Stop
+	return time.AfterFunc(s.limits.Timeout, func() {
+		late := apierr.DeadlineExceeded(fmt.Errorf("the message did not arrive in %v", s.limits.Timeout))
+		_ = from.WriteStatus(status.Convert(apierr.Map(late)))
+	}).Stop
 }
 
 // receive reads so many bytes, with room for those that are here.
