@@ -35,6 +35,8 @@ type fairness struct {
 	hosts     *hosts
 	hostile   account
 	neighbour account
+	slow      []int64 // rules of receivers that do not answer
+	told      int     // times that these were told of scans
 }
 
 // account is a tenant with the number of its deployment, which some paths want.
@@ -139,7 +141,8 @@ func (f *fairness) settleDown(ctx context.Context) error {
 			return err
 		}
 	}
-	return f.rule(ctx, f.neighbour, "neighbour", pathNeighbour)
+	_, err := f.rule(ctx, f.neighbour, "neighbour", pathNeighbour)
+	return err
 }
 
 // beside measures the neighbour while a load runs.

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -25,7 +22,8 @@ func theLoads() []load {
 	return []load{
 		{what: "uploads without end", run: (*fairness).floodUploads},
 		{what: "a nested foreach", run: (*fairness).floodRuns, after: (*fairness).cancelRuns},
-		{what: "messages to 30 receivers that never answer", run: (*fairness).floodMessages},
+		{what: "results of scanners without end", run: (*fairness).floodScans},
+		{what: "messages to 30 receivers that never answer", run: (*fairness).floodMessages, after: (*fairness).deleteRules},
 		{what: "analyses by a slow model", run: (*fairness).floodAnalyses},
 	}
 }
@@ -35,6 +33,8 @@ const (
 	uploaders, uploadResults = 8, 1000
 	// slowRules are the rules of the hostile deployment, slowScans the scans of which each is told.
 	slowRules, slowScans = 30, 40
+	// scannedResults are the results of each scan.
+	scannedResults = 300
 	// analysed are the findings of one order of analyses.
 	analysed = 1000
 	// nestedItems are the branches of each of two nested forks, nestedRuns the runs of them.
@@ -62,6 +62,26 @@ func (f *fairness) floodUploads(ctx context.Context) error {
 					return err
 				}
 				if _, err := c.upload(ctx, fmt.Sprintf("bench/flood-%d", n), "main", fmt.Sprintf("flood-%d", i), report); err != nil && !refused(err) {
+					return err
+				} else if err != nil {
+					time.Sleep(refusedPause)
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
+
+// floodScans sends what scanners send, as fast as it is let.
+func (f *fairness) floodScans(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for n := range uploaders {
+		group.Go(func() error {
+			c := f.hostile.client(f.server, 1)
+			defer c.close()
+			for i := 0; ctx.Err() == nil; i++ {
+				if err := c.scan(ctx, fmt.Sprintf("bench/scanned-%d", n), scannedResults, i); err != nil && !refused(err) {
 					return err
 				} else if err != nil {
 					time.Sleep(refusedPause)
@@ -107,24 +127,40 @@ func (f *fairness) cancelRuns(ctx context.Context) error {
 
 // floodMessages has very many messages waiting for receivers that never answer.
 func (f *fairness) floodMessages(ctx context.Context) error {
+	f.slow = nil
 	for n := range slowRules {
-		if err := f.rule(ctx, f.hostile, fmt.Sprintf("slow %d", n), fmt.Sprintf("%s%d", pathSlow, n)); err != nil {
-			return err
-		}
-	}
-	c := f.hostile.client(f.server, 1)
-	defer c.close()
-	for i := range slowScans {
-		report, err := makeReport(uint64(1<<50+i), probeResults)
+		id, err := f.rule(ctx, f.hostile, fmt.Sprintf("slow %d", n), fmt.Sprintf("%s%d", pathSlow, n))
 		if err != nil {
 			return err
 		}
-		if _, err := c.upload(ctx, "bench/told", "main", fmt.Sprintf("told-%d", i), report); err != nil {
+		f.slow = append(f.slow, id)
+	}
+	f.told++
+	c := f.hostile.client(f.server, 1)
+	defer c.close()
+	for i := range slowScans {
+		report, err := makeReport(uint64(1<<50+f.told<<20+i), probeResults)
+		if err != nil {
+			return err
+		}
+		if _, err := c.upload(ctx, "bench/told", "main", fmt.Sprintf("told-%d-%d", f.told, i), report); err != nil {
 			return err
 		}
 	}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// deleteRules ends what waits for these receivers.
+func (f *fairness) deleteRules(ctx context.Context) error {
+	c := f.hostile.client(f.server, 1)
+	defer c.close()
+	for _, id := range f.slow {
+		if err := c.call(ctx, http.MethodDelete, fmt.Sprintf("/api/agent/deployments/%d/actions/%d", f.hostile.id, id), nil, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // floodAnalyses orders analyses of many findings.
@@ -149,90 +185,4 @@ func (f *fairness) floodAnalyses(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	return ctx.Err()
-}
-
-// rule makes a notification rule of a deployment.
-func (f *fairness) rule(ctx context.Context, who account, name, path string) error {
-	c := who.client(f.server, 1)
-	defer c.close()
-	return c.call(ctx, http.MethodPost, fmt.Sprintf("/api/agent/deployments/%d/actions", who.id), object{"notificationRule": object{
-		"name": name, "channel": "webhook", "is_enabled": true,
-		"config": object{"url": f.hosts.base + path, "secret": "a-secret-of-the-benchmark"},
-	}}, nil)
-}
-
-// publish gives a deployment its workflows.
-func (f *fairness) publish(ctx context.Context, who account) error {
-	c := who.client(f.server, 1)
-	defer c.close()
-	items := make([]int, nestedItems)
-	step := func(name, kind, next string, more object) object {
-		out := object{"name": name, "type": kind}
-		if next != "" {
-			out["next"] = []string{next}
-		}
-		for key, value := range more {
-			out[key] = value
-		}
-		return out
-	}
-	fork := func(name, join string) object {
-		return object{"with": object{"output": items}, "foreach": "steps." + name + ".output", "matchingJoin": join}
-	}
-	for name, steps := range map[string][]object{
-		workflowOneStep: {step("only", "linear", "", nil)},
-		workflowNested: {
-			step("outer", "foreach", "inner", fork("outer", "outer-end")),
-			step("inner", "foreach", "leaf", fork("inner", "inner-end")),
-			step("leaf", "linear", "inner-end", nil), step("inner-end", "join", "outer-end", nil), step("outer-end", "join", "", nil),
-		},
-	} {
-		definition, err := json.Marshal(object{"name": name, "targetType": "deployment", "displayName": name, "description": "Of the benchmark.", "steps": steps})
-		if err != nil {
-			return err
-		}
-		if err := c.call(ctx, http.MethodPut, who.workflows("registry"), object{"definition": string(definition)}, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (a account) workflows(below string) string {
-	return fmt.Sprintf("/api/workflows/v1/deployments/%d/%s", a.id, below)
-}
-
-func (a account) jobs(below string) string { return a.workflows("jobs" + below) }
-
-// trigger starts a run.
-func (f *fairness) trigger(ctx context.Context, c *client, who account, workflow string) (job string, err error) {
-	var answer struct{ Summary struct{ JobID string } }
-	err = c.call(ctx, http.MethodPost, who.jobs(""), object{"workflowType": workflow}, &answer)
-	return answer.Summary.JobID, err
-}
-
-// state is how far a run is.
-func (f *fairness) state(ctx context.Context, c *client, who account, job string) (string, error) {
-	var answer struct{ Metadata struct{ Status string } }
-	err := c.call(ctx, http.MethodGet, who.jobs("/id/"+job+"/overview"), nil, &answer)
-	return answer.Metadata.Status, err
-}
-
-// call sends an object, unless it is nil, and reads the answer into another, unless that is nil.
-func (c *client) call(ctx context.Context, method, path string, body, into any) (err error) {
-	var encoded []byte
-	if body != nil {
-		if encoded, err = json.Marshal(body); err != nil {
-			return err
-		}
-	}
-	response, err := c.send(ctx, method, path, "", bytes.NewReader(encoded))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	if into == nil {
-		return nil
-	}
-	return json.NewDecoder(response.Body).Decode(into)
 }

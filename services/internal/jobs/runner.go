@@ -11,6 +11,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
@@ -52,7 +53,7 @@ func (j *Jobs) Audited(trail *audit.Trail) { j.trail = trail }
 
 // Work lets the next job of OnceWaiting in, and gives what the job logs and changes the job's name.
 func (r *runner) Work(ctx context.Context, job *rivertype.JobRow, doInner func(context.Context) error) error {
-	ctx = context.WithValue(ctx, jobsKey{}, r.jobs)
+	ctx = context.WithValue(store.ForJob(ctx), jobsKey{}, r.jobs)
 	if r.jobs.trail != nil {
 		ctx, _ = r.jobs.trail.Record(ctx, audit.Call{
 			Actor:  audit.Actor{Kind: audit.KindJob, ID: job.ID, Name: job.Kind},
