@@ -17,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
-	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -61,7 +60,7 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	}
 	return &Store{
 		dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB,
-		turns: semaphore.NewWeighted(int64(max(1, connections-forReads))), location: PostgresLocation(config),
+		gate: newGate(max(1, connections-forReads)), location: PostgresLocation(config),
 	}, nil
 }
 
