@@ -17,7 +17,7 @@ const (
 	neighboursFindings = 5000
 	// neighboursRounds are enough: each measures the neighbour alone for neighboursIdle and beside a load for neighboursBusy.
 	neighboursRounds               = 3
-	neighboursIdle, neighboursBusy = 10 * time.Second, 15 * time.Second
+	neighboursIdle, neighboursBusy = 6 * time.Second, 12 * time.Second
 	// loadLead is how long a load runs before the neighbour is measured: its queue is full by then.
 	loadLead = 5 * time.Second
 )
@@ -35,8 +35,7 @@ type fairness struct {
 	hosts     *hosts
 	hostile   account
 	neighbour account
-	slow      []int64 // rules of receivers that do not answer
-	told      int     // times that these were told of scans
+	data      string
 }
 
 // account is a tenant with the number of its deployment, which some paths want.
@@ -47,19 +46,11 @@ type account struct {
 
 // measureNeighbours floods one queue after the other in the name of one deployment and measures another one meanwhile.
 func (b *bench) measureNeighbours(ctx context.Context) (rows []row, err error) {
-	f, err := b.startFairness(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.close()) }()
-	if err := f.settleDown(ctx); err != nil {
-		return nil, err
-	}
 	for _, l := range theLoads() {
 		beside := &comparison{}
 		for n := range min(b.rounds, neighboursRounds) {
 			b.progress("neighbour beside %s, round %d", l.what, n+1)
-			if err := f.round(ctx, l, beside); err != nil {
+			if err := b.fairnessRound(ctx, l, beside); err != nil {
 				return nil, fmt.Errorf("%s: %w", l.what, err)
 			}
 		}
@@ -68,8 +59,17 @@ func (b *bench) measureNeighbours(ctx context.Context) (rows []row, err error) {
 	return rows, nil
 }
 
-// round measures the neighbour alone and then beside a load.
-func (f *fairness) round(ctx context.Context, l load, into *comparison) error {
+// fairnessRound measures the neighbour alone and then beside a load, on a server of its own: what the load leaves in the queues
+// would be there in the next round.
+func (b *bench) fairnessRound(ctx context.Context, l load, into *comparison) (err error) {
+	f, err := b.startFairness(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	if err := f.fill(ctx); err != nil {
+		return err
+	}
 	idle, err := f.probe(ctx, neighboursIdle)
 	if err != nil {
 		return err
@@ -84,25 +84,24 @@ func (f *fairness) round(ctx context.Context, l load, into *comparison) error {
 
 // startFairness starts the server, with receivers and a model on this machine.
 func (b *bench) startFairness(ctx context.Context) (_ *fairness, err error) {
-	f := &fairness{bench: b}
+	f := &fairness{bench: b, data: filepath.Join(b.dir, "neighbours")}
 	if f.hosts, err = startHosts(ctx); err != nil {
 		return nil, err
 	}
-	data := filepath.Join(b.dir, "neighbours")
-	if err := os.Mkdir(data, 0o700); err != nil {
+	if err := os.Mkdir(f.data, 0o700); err != nil {
 		return nil, errors.Join(err, f.hosts.close())
 	}
-	own, err := makeDatabase(ctx, data, b.database)
+	own, err := makeDatabase(ctx, f.data, b.database)
 	if err != nil {
 		return nil, errors.Join(err, f.hosts.close())
 	}
 	f.hosts.drop = own.drop
-	settings := childSettings{Data: data, Database: own.url, Token: b.token, Egress: "127.0.0.1", Model: f.hosts.base + "/v1", Limited: true}
+	settings := childSettings{Data: f.data, Database: own.url, Token: b.token, Egress: "127.0.0.1", Model: f.hosts.base + "/v1", Limited: true}
 	if f.server, err = start(ctx, rolePalisade, settings, b.stderr); err != nil {
 		return nil, errors.Join(err, f.hosts.close())
 	}
 	cfg := services.DefaultConfig()
-	cfg.Data, cfg.Database = data, own.url
+	cfg.Data, cfg.Database = f.data, own.url
 	if err := f.open(ctx, cfg); err != nil {
 		return nil, errors.Join(err, f.close())
 	}
@@ -125,12 +124,11 @@ func (f *fairness) open(ctx context.Context, cfg services.Config) error {
 	return err
 }
 
-// settleDown fills both deployments and gives the neighbour a receiver and a workflow.
-func (f *fairness) settleDown(ctx context.Context) error {
+// fill fills both deployments and gives the neighbour a receiver and a workflow.
+func (f *fairness) fill(ctx context.Context) error {
 	for _, who := range []account{f.hostile, f.neighbour} {
 		c := who.client(f.server, 1)
 		defer c.close()
-		f.progress("neighbours: fill %d findings", neighboursFindings)
 		err := makeUploads(ctx, 0, neighboursFindings/fillResults, func(ctx context.Context, u fillUpload) error {
 			return c.create(ctx, u.project, u.ref, u.category, u.report, fillResults)
 		})
@@ -141,8 +139,7 @@ func (f *fairness) settleDown(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := f.rule(ctx, f.neighbour, "neighbour", pathNeighbour)
-	return err
+	return f.rule(ctx, f.neighbour, "neighbour", pathNeighbour)
 }
 
 // beside measures the neighbour while a load runs.
@@ -161,15 +158,12 @@ func (f *fairness) beside(ctx context.Context, l load) (*probes, error) {
 	if failed := <-ended; failed != nil && !errors.Is(failed, context.Canceled) {
 		err = errors.Join(err, failed)
 	}
-	if err == nil && l.after != nil {
-		err = l.after(f, ctx)
-	}
 	return busy, err
 }
 
 func (f *fairness) close() error {
 	f.hosts.release() // or a message that waits for an answer keeps the server from stopping
-	return errors.Join(f.server.stop(), f.hosts.close())
+	return errors.Join(f.server.stop(), f.hosts.close(), os.RemoveAll(f.data))
 }
 
 // listen opens a port of this machine.

@@ -12,19 +12,13 @@ import (
 )
 
 // rule makes a notification rule of a deployment.
-func (f *fairness) rule(ctx context.Context, who account, name, path string) (id int64, err error) {
+func (f *fairness) rule(ctx context.Context, who account, name, path string) error {
 	c := who.client(f.server, 1)
 	defer c.close()
-	var answer struct {
-		Rule struct {
-			ID int64 `json:"id"`
-		} `json:"notification_rule"`
-	}
-	err = c.call(ctx, http.MethodPost, fmt.Sprintf("/api/agent/deployments/%d/actions", who.id), object{"notificationRule": object{
+	return c.call(ctx, http.MethodPost, fmt.Sprintf("/api/agent/deployments/%d/actions", who.id), object{"notificationRule": object{
 		"name": name, "channel": "webhook", "is_enabled": true,
 		"config": object{"url": f.hosts.base + path, "secret": "a-secret-of-the-benchmark"},
-	}}, &answer)
-	return answer.Rule.ID, err
+	}}, nil)
 }
 
 // publish gives a deployment its workflows.

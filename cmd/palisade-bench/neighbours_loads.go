@@ -14,21 +14,22 @@ import (
 type load struct {
 	what string
 	run  func(f *fairness, ctx context.Context) error
-	// after puts an end to what is left; may be nil.
-	after func(f *fairness, ctx context.Context) error
 }
 
 func theLoads() []load {
 	return []load{
+		{what: "lists without end", run: (*fairness).floodLists},
 		{what: "uploads without end", run: (*fairness).floodUploads},
-		{what: "a nested foreach", run: (*fairness).floodRuns, after: (*fairness).cancelRuns},
+		{what: "a nested foreach", run: (*fairness).floodRuns},
 		{what: "results of scanners without end", run: (*fairness).floodScans},
-		{what: "messages to 30 receivers that never answer", run: (*fairness).floodMessages, after: (*fairness).deleteRules},
+		{what: "messages to 30 receivers that never answer", run: (*fairness).floodMessages},
 		{what: "analyses by a slow model", run: (*fairness).floodAnalyses},
 	}
 }
 
 const (
+	// listers ask for pages of listSize findings, each again as soon as it has its answer.
+	listers, listSize = 64, 3000
 	// uploaders send reports of uploadResults new findings, one after the other.
 	uploaders, uploadResults = 8, 1000
 	// slowRules are the rules of the hostile deployment, slowScans the scans of which each is told.
@@ -48,6 +49,28 @@ const (
 	workflowOneStep = "one-step"
 	workflowNested  = "nested"
 )
+
+// floodLists asks for large pages as fast as it is let.
+func (f *fairness) floodLists(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for n := range listers {
+		group.Go(func() error {
+			c := f.hostile.client(f.server, 1)
+			defer c.close()
+			for i := 0; ctx.Err() == nil; i++ {
+				// Each list is another one, which no cache knows.
+				err := c.get(c.findingsPath(pageQuery{Status: "open", Size: listSize, Since: 1 + n<<20 + i}), "", 0)(ctx)
+				if err != nil && !refused(err) {
+					return err
+				} else if err != nil {
+					time.Sleep(refusedPause)
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
 
 // floodUploads uploads as fast as it is let.
 func (f *fairness) floodUploads(ctx context.Context) error {
@@ -109,58 +132,26 @@ func (f *fairness) floodRuns(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// cancelRuns cancels what runs.
-func (f *fairness) cancelRuns(ctx context.Context) error {
-	c := f.hostile.client(f.server, 1)
-	defer c.close()
-	var answer struct{ Jobs []struct{ JobID string } }
-	if err := c.call(ctx, http.MethodGet, f.hostile.jobs("?limit=100"), nil, &answer); err != nil {
-		return err
-	}
-	for _, job := range answer.Jobs {
-		if err := c.call(ctx, http.MethodPost, f.hostile.jobs("/id/"+job.JobID+"/cancel"), object{}, nil); err != nil && !strings.Contains(err.Error(), ": 400 ") {
-			return err // 400: it has ended
-		}
-	}
-	return nil
-}
-
 // floodMessages has very many messages waiting for receivers that never answer.
 func (f *fairness) floodMessages(ctx context.Context) error {
-	f.slow = nil
 	for n := range slowRules {
-		id, err := f.rule(ctx, f.hostile, fmt.Sprintf("slow %d", n), fmt.Sprintf("%s%d", pathSlow, n))
-		if err != nil {
+		if err := f.rule(ctx, f.hostile, fmt.Sprintf("slow %d", n), fmt.Sprintf("%s%d", pathSlow, n)); err != nil {
 			return err
 		}
-		f.slow = append(f.slow, id)
 	}
-	f.told++
 	c := f.hostile.client(f.server, 1)
 	defer c.close()
 	for i := range slowScans {
-		report, err := makeReport(uint64(1<<50+f.told<<20+i), probeResults)
+		report, err := makeReport(uint64(1<<50+i), probeResults)
 		if err != nil {
 			return err
 		}
-		if _, err := c.upload(ctx, "bench/told", "main", fmt.Sprintf("told-%d-%d", f.told, i), report); err != nil {
+		if _, err := c.upload(ctx, "bench/told", "main", fmt.Sprintf("told-%d", i), report); err != nil {
 			return err
 		}
 	}
 	<-ctx.Done()
 	return ctx.Err()
-}
-
-// deleteRules ends what waits for these receivers.
-func (f *fairness) deleteRules(ctx context.Context) error {
-	c := f.hostile.client(f.server, 1)
-	defer c.close()
-	for _, id := range f.slow {
-		if err := c.call(ctx, http.MethodDelete, fmt.Sprintf("/api/agent/deployments/%d/actions/%d", f.hostile.id, id), nil, nil); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // floodAnalyses orders analyses of many findings.

@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/ent/catalog"
 	_ "github.com/palisade/palisade/ent/runtime" // the policies and hooks of the schema
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/gate"
 )
 
 // Options say which database to open.
@@ -43,7 +44,7 @@ type Store struct {
 	patientDB *sql.DB
 	// gate lets the transactions of Write in on PostgreSQL: database/sql gives a connection to any of those that wait for one, and
 	// lets some wait long. There are fewer places than connections (see forReads).
-	gate *gate
+	gate *gate.Gate
 	// waiting are the transactions that wait for their turn.
 	waiting atomic.Int64
 	// group and checkpoints are nil on PostgreSQL, which syncs the commits of many connections together by itself, and moves
@@ -164,12 +165,12 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.
 func (s *Store) inTurn(ctx context.Context, fn func() error) error {
 	deployment, _ := tenant.FromContext(ctx)
 	s.waiting.Add(1)
-	err := s.gate.enter(ctx, deployment)
+	err := s.gate.Enter(ctx, deployment)
 	s.waiting.Add(-1)
 	if err != nil {
 		return fmt.Errorf("wait for a connection: %w", err)
 	}
-	defer s.gate.leave(deployment)
+	defer s.gate.Leave(deployment)
 	return fn()
 }
 

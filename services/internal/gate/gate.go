@@ -1,4 +1,5 @@
-package store
+// Package gate shares places among deployments: connections of the database, calls at the same time.
+package gate
 
 import (
 	"context"
@@ -6,13 +7,12 @@ import (
 	"sync"
 )
 
-// gateShare is how many places of a gate a deployment may hold for each that would still be free. With 2, one that is alone gets two
-// thirds, and another always finds a place, whatever the first one waits for: a row that its own import has locked, for example.
+// Gate gives out places. A deployment gets another one only while it holds fewer than share times those that would still be free. So
+// one that is alone gets share/(share+1) of them, and another one always finds a place, whatever the first one waits for.
 // Source: the dynamic threshold of Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches (1998).
-const gateShare = 2
+type Gate struct {
+	share int
 
-// gate bounds the transactions on PostgreSQL that have a connection at the same time, and shares its places among deployments.
-type gate struct {
 	mu    sync.Mutex
 	free  int
 	held  map[int64]int // by deployment; what belongs to no single one counts as 0, and is not held back
@@ -25,10 +25,11 @@ type entrance struct {
 	open       chan struct{} // closed: it has a place
 }
 
-func newGate(places int) *gate { return &gate{free: places, held: map[int64]int{}} }
+// New makes a gate with so many places.
+func New(places, share int) *Gate { return &Gate{free: places, share: share, held: map[int64]int{}} }
 
-// enter waits for a place of the deployment.
-func (g *gate) enter(ctx context.Context, deployment int64) error {
+// Enter waits for a place of the deployment until ctx ends; 0 is no single deployment.
+func (g *Gate) Enter(ctx context.Context, deployment int64) error {
 	e := &entrance{deployment: deployment, open: make(chan struct{})}
 	g.mu.Lock()
 	g.queue = append(g.queue, e)
@@ -49,14 +50,14 @@ func (g *gate) enter(ctx context.Context, deployment int64) error {
 	return ctx.Err()
 }
 
-// leave gives the place of a deployment back.
-func (g *gate) leave(deployment int64) {
+// Leave gives the place of a deployment back.
+func (g *Gate) Leave(deployment int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.give(deployment)
 }
 
-func (g *gate) give(deployment int64) {
+func (g *Gate) give(deployment int64) {
 	g.free++
 	if g.held[deployment]--; g.held[deployment] == 0 {
 		delete(g.held, deployment)
@@ -65,7 +66,7 @@ func (g *gate) give(deployment int64) {
 }
 
 // admit opens to those who may have a place: of the deployment with the fewest first, and of one in order of arrival.
-func (g *gate) admit() {
+func (g *Gate) admit() {
 	for {
 		best := -1
 		for i, e := range g.queue {
@@ -84,6 +85,6 @@ func (g *gate) admit() {
 	}
 }
 
-func (g *gate) admissible(deployment int64) bool {
-	return g.free > 0 && (deployment == 0 || g.held[deployment] < gateShare*g.free)
+func (g *Gate) admissible(deployment int64) bool {
+	return g.free > 0 && (deployment == 0 || g.held[deployment] < g.share*g.free)
 }
