@@ -86,7 +86,7 @@ func anchorBackground(d deps) jobs.Work {
 	}
 	w := &anchorWorker{store: d.store, trail: d.trail, log: d.log, to: d.config.AuditAnchor, guard: d.egress, last: map[int64]audit.Anchor{}}
 	return jobs.Work{
-		Register: func(workers *river.Workers) { river.AddWorker(workers, w) },
+		Register: func(workers *river.Workers) { jobs.AddWorker(workers, w) },
 		Periodic: []*river.PeriodicJob{jobs.Every(d.config.AuditAnchorEvery, anchorExport{})},
 		Queues:   []jobs.Queue{{Name: anchorQueue, Workers: 1}},
 	}
