@@ -196,6 +196,18 @@ func TestConversationsAreBounded(t *testing.T) {
 		}
 		r.RequireClosed(t)
 	})
+	t.Run("size", func(t *testing.T) {
+		r := egresstest.Start(t, egresstest.EndlessBody, egresstest.Options{Greeting: "220 ready\r\n"})
+		conn, err := newGuard(t, nil).Connect(t.Context(), "tcp", r.Address, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tooLarge *egress.TooLargeError
+		if err := egresstest.Within(t, budget, func() error { _, err := io.Copy(io.Discard, conn); return err }); !errors.As(err, &tooLarge) {
+			t.Errorf("got %v", err)
+		}
+		r.RequireClosed(t)
+	})
 	t.Run("close", func(t *testing.T) {
 		r := egresstest.Start(t, egresstest.Silent, egresstest.Options{})
 		conn, err := newGuard(t, nil).Connect(t.Context(), "tcp", r.Address, 0)

@@ -243,3 +243,10 @@ func say(c *conn, text string) bool {
 	_, err := io.WriteString(c, text)
 	return err == nil
 }
+
+// Calls is how many connections were made.
+func (r *Receiver) Calls() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.conns)
+}
