@@ -63,7 +63,9 @@ func (r *runner) Work(ctx context.Context, job *rivertype.JobRow, doInner func(c
 	ctx = telemetry.WithAttrs(ctx, slog.String("job", job.Kind), slog.Int64("job_id", job.ID))
 	if slices.Contains(job.Tags, onceTag) {
 		_, writer := r.jobs.store.DB()
-		if _, err := writer.ExecContext(ctx, "UPDATE river_job SET unique_key = NULL WHERE id = "+strconv.FormatInt(job.ID, 10)); err != nil {
+		short, cancel := context.WithTimeout(ctx, lateTime) // the job's own time has not begun
+		defer cancel()
+		if _, err := writer.ExecContext(short, "UPDATE river_job SET unique_key = NULL WHERE id = "+strconv.FormatInt(job.ID, 10)); err != nil {
 			return fmt.Errorf("give up being the only %s: %w", job.Kind, err)
 		}
 	}

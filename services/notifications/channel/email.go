@@ -15,6 +15,9 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
+// mailTimeout is for all commands of one sending: a mail server may look things up before it answers.
+const mailTimeout = 2 * sendTimeout
+
 // email sends the text for people over the operator's mail server.
 type email struct {
 	to     []string
@@ -51,13 +54,13 @@ func isLoopback(host string) bool {
 
 // Send implements Sender. The Message-ID is made of the event, so that mail clients show a repeated message once.
 func (e *email) Send(ctx context.Context, m Message) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*sendTimeout) // a mail server may look things up before it answers
+	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
 	message, err := e.compose(m)
 	if err != nil {
 		return 0, &Error{Public: "the message cannot be written as e-mail", Permanent: true, cause: err}
 	}
-	client, err := e.client()
+	client, err := e.client(ctx)
 	if err != nil {
 		return 0, &Error{Public: "the mail server of this Palisade is not configured as it must be", cause: err}
 	}
@@ -86,7 +89,7 @@ func (e *email) compose(m Message) (*mail.Msg, error) {
 	return message, nil
 }
 
-func (e *email) client() (*mail.Client, error) {
+func (e *email) client(ctx context.Context) (*mail.Client, error) {
 	port, err := strconv.Atoi(e.server.port)
 	if err != nil {
 		return nil, err
@@ -96,7 +99,7 @@ func (e *email) client() (*mail.Client, error) {
 		mail.WithPort(port),
 		mail.WithTimeout(sendTimeout),
 		mail.WithTLSConfig(config),
-		mail.WithDialContextFunc(e.dial(config)),
+		mail.WithDialContextFunc(e.dial(ctx, config)),
 	}
 	switch {
 	case e.server.implicitTLS:
@@ -114,10 +117,11 @@ func (e *email) client() (*mail.Client, error) {
 	return mail.NewClient(e.server.host, options...)
 }
 
-// dial connects through the guard; the library leaves TLS from the first byte on (smtps) to whoever dials.
-func (e *email) dial(config *tls.Config) mail.DialContextFunc {
+// dial connects through the guard, for as long as the whole sending may take: the library gives each command a time of
+// its own. It leaves TLS from the first byte on (smtps) to whoever dials.
+func (e *email) dial(sending context.Context, config *tls.Config) mail.DialContextFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := e.guard.DialContext(ctx, network, address)
+		conn, err := e.guard.Connect(sending, network, address, mailTimeout)
 		if err != nil || !e.server.implicitTLS {
 			return conn, err
 		}
