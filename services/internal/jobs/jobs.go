@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -154,14 +155,22 @@ func (j *Jobs) Enqueue(ctx context.Context, args river.JobArgs, opts *river.Inse
 	return nil
 }
 
-// depthQuery reads the beginning of the index that jobs are fetched by (state, queue, …).
-const depthQuery = "SELECT queue, COUNT(*) FROM river_job WHERE state IN ('available', 'retryable') GROUP BY queue"
+// mostDepth is up to where jobs of a queue in one state are counted: metrics ask again and again.
+const mostDepth = 10_000
 
 // Depth returns how many jobs wait in each queue: those that could run now, and those that failed and wait to be tried
-// again. A queue in which none waits may be missing, but not the default one.
+// again, each counted up to mostDepth. A queue in which none waits may be missing, but not the default one.
 func (j *Jobs) Depth(ctx context.Context) (map[string]int64, error) {
+	var parts []string
+	var args []any
+	for queue := range j.queues {
+		for _, state := range []string{"available", "retryable"} {
+			parts = append(parts, "SELECT CAST(? AS text), COUNT(*) FROM (SELECT 1 FROM river_job WHERE state = '"+state+"' AND queue = ? LIMIT ?) AS counted")
+			args = append(args, queue, queue, mostDepth)
+		}
+	}
 	reader, _ := j.store.DB()
-	rows, err := reader.QueryContext(ctx, depthQuery)
+	rows, err := reader.QueryContext(ctx, j.store.Placeholders(strings.Join(parts, " UNION ALL ")), args...)
 	if err != nil {
 		return nil, fmt.Errorf("read queue depth: %w", err)
 	}
@@ -173,7 +182,9 @@ func (j *Jobs) Depth(ctx context.Context) (map[string]int64, error) {
 		if err := rows.Scan(&queue, &n); err != nil {
 			return nil, fmt.Errorf("read queue depth: %w", err)
 		}
-		depth[queue] = n
+		if n > 0 {
+			depth[queue] += n
+		}
 	}
 	return depth, rows.Err()
 }
