@@ -1,11 +1,13 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -20,8 +22,8 @@ import (
 const (
 	// pollInterval is how long a job waits at most until it is seen: neither database notifies us (see newDriver).
 	pollInterval = time.Second
-	// maxWorkers is how many jobs run at a time on one node. They share the machine with the API.
-	maxWorkers = 4
+	// maxWorkers is how many jobs run at a time on one node, half of them of one deployment. They share the machine with the API.
+	maxWorkers = 8
 	// jobTimeout is what a job gets whose worker does not say otherwise.
 	jobTimeout = 5 * time.Minute
 	// cutOffTime is how long Stop waits for jobs that were cancelled at the end of its patience.
@@ -44,7 +46,7 @@ type Work struct {
 // Queue is where jobs wait for each other. A job names its queue in its river.InsertOpts.
 type Queue struct {
 	Name string
-	// Workers is how many jobs of the queue run at a time on one node.
+	// Workers is how many jobs of the queue run at a time on one node: of one deployment half as many while others have none.
 	Workers int
 	// Poll is how long a job waits at most until it is seen; 0 means a second.
 	Poll time.Duration
@@ -86,6 +88,7 @@ type Jobs struct {
 	store  *store.Store
 	log    *slog.Logger
 	client *river.Client[*sql.Tx]
+	queues map[string]*turns
 	trail  *audit.Trail // nil: what jobs change is not audited
 	// worked is closed when no job runs any more and how each ended is written down.
 	worked chan struct{}
@@ -96,18 +99,20 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 	workers := river.NewWorkers()
 	var periodic []*river.PeriodicJob
 	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: maxWorkers}}
+	turns := map[string]*turns{river.QueueDefault: newTurns(pollInterval)}
 	for _, w := range work {
 		if w.Register != nil {
 			w.Register(workers)
 		}
 		for _, q := range w.Queues {
-			queues[q.Name] = river.QueueConfig{MaxWorkers: q.Workers, FetchPollInterval: q.Poll}
+			queues[q.Name] = river.QueueConfig{MaxWorkers: q.Workers}
+			turns[q.Name] = newTurns(cmp.Or(q.Poll, pollInterval))
 		}
 		periodic = append(periodic, w.Periodic...)
 	}
-	j := &Jobs{store: st, log: log, worked: make(chan struct{})}
+	j := &Jobs{store: st, log: log, queues: turns, worked: make(chan struct{})}
 	config := &river.Config{
-		FetchPollInterval: pollInterval,
+		FetchPollInterval: riverPoll,
 		JobTimeout:        jobTimeout,
 		Logger:            riverLogger(log),
 		Middleware:        []rivertype.Middleware{&runner{jobs: j}},
@@ -118,7 +123,7 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 	if !st.Postgres() {
 		config.ReindexerSchedule = river.NeverSchedule() // the index bloat that it removes is PostgreSQL's
 	}
-	client, err := river.NewClient(newDriver(st), config)
+	client, err := river.NewClient(newDriver(st, turns), config)
 	if err != nil {
 		return nil, fmt.Errorf("job queue: %w", err)
 	}
@@ -128,12 +133,12 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 
 // newDriver chooses River's driver. Neither listens for notifications: SQLite has none, and on PostgreSQL they would need
 // a connection outside the pool.
-func newDriver(st *store.Store) riverdriver.Driver[*sql.Tx] {
+func newDriver(st *store.Store, queues map[string]*turns) riverdriver.Driver[*sql.Tx] {
 	reader, writer := st.DB()
 	if st.Postgres() {
-		return riverdatabasesql.New(writer)
+		return newFairDriver(riverdatabasesql.New(writer), st, queues)
 	}
-	return newSQLiteDriver(reader, writer)
+	return newFairDriver(newSQLiteDriver(reader, writer), st, queues)
 }
 
 // Enqueue adds a job in the transaction of the store.Write that ctx comes from: it is worked after the commit, and after
@@ -150,14 +155,22 @@ func (j *Jobs) Enqueue(ctx context.Context, args river.JobArgs, opts *river.Inse
 	return nil
 }
 
-// depthQuery reads the beginning of the index that jobs are fetched by (state, queue, …).
-const depthQuery = "SELECT queue, COUNT(*) FROM river_job WHERE state IN ('available', 'retryable') GROUP BY queue"
+// mostDepth is up to where jobs of a queue in one state are counted: metrics ask again and again.
+const mostDepth = 10_000
 
 // Depth returns how many jobs wait in each queue: those that could run now, and those that failed and wait to be tried
-// again. A queue in which none waits may be missing, but not the default one.
+// again, each counted up to mostDepth. A queue in which none waits may be missing, but not the default one.
 func (j *Jobs) Depth(ctx context.Context) (map[string]int64, error) {
+	var parts []string
+	var args []any
+	for queue := range j.queues {
+		for _, state := range []string{"available", "retryable"} {
+			parts = append(parts, "SELECT CAST(? AS text), COUNT(*) FROM (SELECT 1 FROM river_job WHERE state = '"+state+"' AND queue = ? LIMIT ?) AS counted")
+			args = append(args, queue, queue, mostDepth)
+		}
+	}
 	reader, _ := j.store.DB()
-	rows, err := reader.QueryContext(ctx, depthQuery)
+	rows, err := reader.QueryContext(ctx, j.store.Placeholders(strings.Join(parts, " UNION ALL ")), args...)
 	if err != nil {
 		return nil, fmt.Errorf("read queue depth: %w", err)
 	}
@@ -169,9 +182,21 @@ func (j *Jobs) Depth(ctx context.Context) (map[string]int64, error) {
 		if err := rows.Scan(&queue, &n); err != nil {
 			return nil, fmt.Errorf("read queue depth: %w", err)
 		}
-		depth[queue] = n
+		if n > 0 {
+			depth[queue] += n
+		}
 	}
 	return depth, rows.Err()
+}
+
+// Waiting returns how many jobs of a deployment wait in a queue, those included that are due later or are tried again.
+func (j *Jobs) Waiting(ctx context.Context, queue string, deploymentID int64) (n int64, err error) {
+	reader, _ := j.store.DB()
+	query := j.store.Placeholders("SELECT COUNT(*) " + waitingJobs(j.store.Postgres()))
+	if err = reader.QueryRowContext(ctx, query, queue, deploymentID).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count waiting jobs: %w", err)
+	}
+	return n, nil
 }
 
 // Lost returns the arguments of jobs of a kind that a worker took before a time and has not ended since. River frees jobs

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -49,6 +50,28 @@ func TestQueuesDoNotWaitForEachOther(t *testing.T) {
 		seen.next(t, "slow")
 		stop(t, j)
 		out.requireQuiet(t)
+	})
+}
+
+// Counting what waits costs the same however many jobs wait.
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
+		log, _ := newLogger(t)
+		j := newJobs(t, st, log, Work{Register: newNotes().register, Queues: []Queue{{Name: "wide", Workers: 1}, {Name: "empty", Workers: 1}}})
+		fill(t, st, mostDepth+5, "note", "wide", "available", `{"deployment_id": 1}`)
+		fill(t, st, 3, "note", "wide", "retryable", `{"deployment_id": 2}`)
+		fill(t, st, 2, "note", "default", "scheduled", `{"deployment_id": 1}`)
+		depth, err := j.Depth(t.Context())
+		if want := map[string]int64{"wide": mostDepth + 3, "default": 0}; err != nil || !maps.Equal(depth, want) {
+			t.Errorf("depth is %v, %v; want %v", depth, err, want)
+		}
+		for deployment, want := range map[int64]int64{1: mostDepth + 5, 2: 3, 3: 0} {
+			if n, err := j.Waiting(t.Context(), "wide", deployment); err != nil || n != want {
+				t.Errorf("of deployment %d wait %d, %v; want %d", deployment, n, err, want)
+			}
+		}
 	})
 }
 

@@ -129,7 +129,7 @@ type queueCollector struct {
 	log   *slog.Logger
 }
 
-var queueDesc = prometheus.NewDesc("palisade_queue_depth", "Background jobs that wait to be worked.", []string{"queue"}, nil)
+var queueDesc = prometheus.NewDesc("palisade_queue_depth", "Background jobs that wait to be worked, up to 10000 of a queue in one state.", []string{"queue"}, nil)
 
 // Describe names the gauge.
 func (c queueCollector) Describe(ch chan<- *prometheus.Desc) { ch <- queueDesc }

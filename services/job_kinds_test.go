@@ -1,0 +1,104 @@
+package services
+
+import (
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/riverqueue/river"
+
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// upkeepKinds are the jobs of the whole installation. They go before those of deployments and without a bound (see package jobs), so
+// each waits once at most, whatever deployments do.
+var upkeepKinds = []string{
+	"abandoned_scans", "ai_suggest_memories", "ai_sweep", "audit_anchor", "deliver_notifications", "delivery_retention", "lost_scan_results",
+	"old_page_boundaries", "purge_scan_coverages", "rebuild_indexes", "refresh_statistics", "scm_expiry", "tidy_packages", "token_request_expiry",
+	"upgrade_identities", "workflow_artifact_retention", "workflow_sweep",
+}
+
+// TestJobsNameTheirDeployment: the arguments of all other kinds begin with the deployment, by which jobs take turns.
+func TestJobsNameTheirDeployment(t *testing.T) {
+	t.Parallel()
+	st, err := store.Open(t.Context(), store.Options{Database: "postgres://127.0.0.1:1/nobody_asks"}) // where all domains have their jobs
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	config := DefaultConfig()
+	config.AuditAnchor = "file:///nowhere"
+	log := slog.New(slog.DiscardHandler)
+	guard, err := openGuard(config, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds, queues := map[string]river.JobArgs{}, map[string]int{}
+	for _, work := range background(deps{config: config, store: st, log: log, egress: guard}) {
+		if work.Register != nil {
+			workers := river.NewWorkers()
+			work.Register(workers)
+			maps.Copy(kinds, registered(t, workers))
+		}
+		for _, q := range work.Queues {
+			queues[q.Name] = q.Workers
+		}
+	}
+	shared := map[string]bool{}
+	for kind, args := range kinds {
+		opts := river.InsertOpts{}
+		if chooses, ok := args.(river.JobArgsWithInsertOpts); ok {
+			opts = chooses.InsertOpts()
+		}
+		field, found := reflect.TypeOf(args).FieldByName("DeploymentID")
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch named := found && name == "deployment_id" && field.Type.Kind() == reflect.Int64; {
+		case slices.Contains(upkeepKinds, kind):
+			if named {
+				t.Errorf("%s is for deployments: take it off the list", kind)
+			}
+			if len(opts.UniqueOpts.ByState) == 0 && !opts.UniqueOpts.ByArgs && opts.UniqueOpts.ByPeriod == 0 {
+				t.Errorf("%s may wait more than once: use jobs.OnceWaiting", kind)
+			}
+		case !named:
+			t.Errorf(`%s: the arguments %T have no field DeploymentID int64 with the tag json:"deployment_id"`, kind, args)
+		default:
+			queue := opts.Queue
+			if queue == "" {
+				queue = river.QueueDefault
+			}
+			shared[queue] = true
+		}
+	}
+	for _, kind := range upkeepKinds {
+		if kinds[kind] == nil {
+			t.Errorf("%s is no kind of job any more", kind)
+		}
+	}
+	// Each of these has a test in job_queues_test.go.
+	if got, want := slices.Sorted(maps.Keys(shared)), []string{"ai", "default", "scans", "workflows"}; !slices.Equal(got, want) {
+		t.Errorf("deployments share the queues %v, want %v", got, want)
+	}
+	for queue := range shared {
+		if queue != river.QueueDefault && queues[queue] < 2 {
+			t.Errorf("queue %s has %d workers: one deployment could have them all", queue, queues[queue])
+		}
+	}
+}
+
+// registered are the arguments of all kinds that workers know. River does not list them.
+func registered(t *testing.T, workers *river.Workers) map[string]river.JobArgs {
+	t.Helper()
+	list := map[string]river.JobArgs{}
+	for _, entry := range reflect.ValueOf(workers).Elem().FieldByName("workersMap").Seq2() {
+		args, ok := reflect.New(entry.FieldByName("jobArgs").Elem().Type()).Elem().Interface().(river.JobArgs)
+		if !ok {
+			t.Fatal("River keeps workers in another way")
+		}
+		list[args.Kind()] = args
+	}
+	return list
+}

@@ -1,0 +1,75 @@
+package services_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// sharedQueues are those in which jobs of deployments wait for each other, each with a kind of theirs. What these jobs ask for does
+// not exist, so that each is done at once; %d is the deployment, and # another number for each.
+var sharedQueues = map[string]struct{ kind, args string }{
+	"default":   {"scm_sync", `{"deployment_id": %d, "config_id": 9#, "debug": false}`},
+	"workflows": {"workflow_attempt", `{"deployment_id": %d, "run_id": 7, "task_id": 9#, "attempt_id": 9#}`},
+	"ai":        {"ai_analysis", `{"deployment_id": %d, "analysis_id": 9#, "verdict": true}`},
+	"scans":     {"store_scan_results", `{"deployment_id": %d, "scan_id": 9#}`},
+}
+
+// TestQueuesBesideManyJobs: beside a deployment with 100,000 jobs in a queue, another's one job begins within 2 s.
+func TestQueuesBesideManyJobs(t *testing.T) {
+	t.Parallel()
+	for queue, job := range sharedQueues {
+		t.Run(queue, func(t *testing.T) {
+			apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+				const many = 100_000
+				other := s.AddTenant(t, "other")
+				addJobs(t, s, many, queue, job.kind, fmt.Sprintf(job.args, s.DeploymentID))
+				time.Sleep(2 * time.Second) // all places of the first are taken
+				// By id alone: whatever asks is load, too.
+				begun := fmt.Sprintf("SELECT COUNT(*) FROM river_job WHERE id > %d AND state <> 'available' AND queue = '%s' AND CAST(args AS text) LIKE '%%\"deployment_id\": %d,%%'",
+					many, queue, other.DeploymentID)
+				var waits []time.Duration
+				for n := range 3 {
+					addJobs(t, s, 1, queue, job.kind, fmt.Sprintf(job.args, other.DeploymentID))
+					added := time.Now()
+					apitest.Eventually(t, "the other deployment's job begins", func() bool { return jobCount(t, s, begun) == n+1 })
+					waits = append(waits, time.Since(added))
+				}
+				if slices.Sort(waits); waits[1] > 2*time.Second { // the middle one: the machine may be busy with something else
+					t.Errorf("another deployment's jobs began after %s", waits)
+				}
+				if left := jobCount(t, s, "SELECT COUNT(*) FROM river_job WHERE kind = '"+job.kind+"' AND state = 'available'"); left < many/2 {
+					t.Errorf("only %d jobs of the first are left: that was no load", left)
+				}
+			})
+		})
+	}
+}
+
+func jobCount(t *testing.T, s *apitest.Server, query string) (n int) {
+	t.Helper()
+	reader, _ := s.Store.DB()
+	if err := reader.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// addJobs adds jobs by SQL.
+func addJobs(t *testing.T, s *apitest.Server, n int, queue, kind, args string) {
+	t.Helper()
+	series, text, state, now := "WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < %d) ", "", "'available'", "datetime('now', 'subsec')"
+	if s.Store.Postgres() {
+		series, text, state, now = "WITH s AS (SELECT generate_series(1, %d) AS i) ", "::jsonb", "'available'::river_job_state", "now()"
+	}
+	query := fmt.Sprintf(series, n) + "INSERT INTO river_job (kind, args, max_attempts, queue, priority, state, scheduled_at) SELECT '" + kind +
+		"', (replace('" + strings.TrimSpace(args) + "', '#', CAST(i AS text)))" + text + ", 25, '" + queue + "', 1, " + state + ", " + now + " FROM s"
+	_, writer := s.Store.DB()
+	if _, err := writer.ExecContext(t.Context(), query); err != nil {
+		t.Fatal(err)
+	}
+}
