@@ -35,11 +35,14 @@ func (s *Store) migrateQueue(ctx context.Context) ([]Migration, error) {
 		return nil, err
 	}
 	var result *rivermigrate.MigrateResult
+	var turns bool
 	if s.Postgres() {
 		// Each in a transaction of its own: a value that is added to an enum cannot be used before it is committed.
-		result, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+		if result, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err == nil {
+			turns, err = s.migrateTurns(ctx)
+		}
 	} else {
-		result, err = s.migrateQueueAtOnce(ctx, migrator)
+		result, turns, err = s.migrateQueueAtOnce(ctx, migrator)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("migrate the job queue: %w", err)
@@ -48,23 +51,29 @@ func (s *Store) migrateQueue(ctx context.Context) ([]Migration, error) {
 	for i, version := range result.Versions {
 		applied[i] = queueMigration(version.Version, version.Name, time.Now().UTC())
 	}
+	if turns {
+		applied = append(applied, queueMigration(len(migrator.AllVersions())+1, turnsName, time.Now().UTC()))
+	}
 	return applied, nil
 }
 
 // migrateQueueAtOnce reads what is there and adds what is missing under one write lock: another process that opens the
 // same file waits.
-func (s *Store) migrateQueueAtOnce(ctx context.Context, migrator *rivermigrate.Migrator[*sql.Tx]) (*rivermigrate.MigrateResult, error) {
+func (s *Store) migrateQueueAtOnce(ctx context.Context, migrator *rivermigrate.Migrator[*sql.Tx]) (_ *rivermigrate.MigrateResult, turns bool, err error) {
 	tx, err := s.writerDB.BeginTx(ctx, nil)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
 	//lint:ignore SA1019 the warning is about PostgreSQL, whose new enum values cannot be used before they are committed
 	result, err := migrator.MigrateTx(ctx, tx, rivermigrate.DirectionUp, nil)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return result, tx.Commit()
+	if turns, err = s.migrateTurnsIn(ctx, tx); err != nil {
+		return nil, false, err
+	}
+	return result, turns, tx.Commit()
 }
 
 // queueMigrations lists all migrations of the job queue with the time at which each was applied.
@@ -88,7 +97,8 @@ func (s *Store) queueMigrations(ctx context.Context) ([]Migration, error) {
 	for i, m := range all {
 		list[i] = queueMigration(m.Version, m.Name, applied[m.Version])
 	}
-	return list, nil
+	turns, err := s.turnsMigration(ctx, list)
+	return append(list, turns), err
 }
 
 func (s *Store) queueMigrationTimes(ctx context.Context) (map[int]time.Time, error) {

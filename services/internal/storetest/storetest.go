@@ -84,7 +84,8 @@ func Postgres(t testing.TB) (url string) {
 	return pgtest.NewCopy(t, name, func(url string) error { return migrated(store.Options{Database: url}) })
 }
 
-// template is a name for what the migrations of this program make: ours, and those of its version of the job queue.
+// template is a name for what the migrations of this program make: ours, and those of its version of the job queue
+// with our index.
 var template = sync.OnceValues(func() (string, error) {
 	sum := sha256.New()
 	err := fs.WalkDir(migrate.Files, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -96,6 +97,7 @@ var template = sync.OnceValues(func() (string, error) {
 		_, _ = sum.Write(content)
 		return err
 	})
+	_, _ = fmt.Fprintln(sum, store.TurnsSchema())
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range info.Deps {
 			_, _ = fmt.Fprintln(sum, module.Path, module.Version)

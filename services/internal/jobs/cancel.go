@@ -1,0 +1,32 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// CancelWaiting deletes all jobs of a run of a deployment that have not begun, in one statement and in the transaction of the
+// store.Write that ctx comes from. Those that are at work go on.
+func (j *Jobs) CancelWaiting(ctx context.Context, queue string, deploymentID, runID int64) error {
+	tx, ok := j.store.Tx(ctx)
+	if !ok {
+		return fmt.Errorf("cancel the jobs of run %d: not inside store.Write, or not with the context that it gave", runID)
+	}
+	if _, err := tx.ExecContext(ctx, j.store.Placeholders(cancelQuery(j.store.Postgres())), queue, deploymentID, runID); err != nil {
+		return fmt.Errorf("cancel the jobs of run %d: %w", runID, err)
+	}
+	return nil
+}
+
+// cancelQuery deletes along the index of turns.
+func cancelQuery(postgres bool) string {
+	deployment, run := store.JobOwner(postgres)
+	table := "river_job"
+	if !postgres {
+		table += " INDEXED BY " + store.TurnsIndex
+	}
+	return "DELETE FROM " + table + " WHERE finalized_at IS NULL AND state IN ('available', 'scheduled', 'retryable', 'pending')" +
+		" AND queue = ? AND " + deployment + " = ? AND " + run + " = ?"
+}
