@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -20,8 +21,8 @@ import (
 const (
 	// pollInterval is how long a job waits at most until it is seen: neither database notifies us (see newDriver).
 	pollInterval = time.Second
-	// maxWorkers is how many jobs run at a time on one node. They share the machine with the API.
-	maxWorkers = 4
+	// maxWorkers is how many jobs run at a time on one node, half of them of one deployment. They share the machine with the API.
+	maxWorkers = 8
 	// jobTimeout is what a job gets whose worker does not say otherwise.
 	jobTimeout = 5 * time.Minute
 	// cutOffTime is how long Stop waits for jobs that were cancelled at the end of its patience.
@@ -44,7 +45,7 @@ type Work struct {
 // Queue is where jobs wait for each other. A job names its queue in its river.InsertOpts.
 type Queue struct {
 	Name string
-	// Workers is how many jobs of the queue run at a time on one node.
+	// Workers is how many jobs of the queue run at a time on one node: of one deployment half as many while others have none.
 	Workers int
 	// Poll is how long a job waits at most until it is seen; 0 means a second.
 	Poll time.Duration
@@ -86,6 +87,7 @@ type Jobs struct {
 	store  *store.Store
 	log    *slog.Logger
 	client *river.Client[*sql.Tx]
+	queues map[string]*turns
 	trail  *audit.Trail // nil: what jobs change is not audited
 	// worked is closed when no job runs any more and how each ended is written down.
 	worked chan struct{}
@@ -96,18 +98,20 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 	workers := river.NewWorkers()
 	var periodic []*river.PeriodicJob
 	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: maxWorkers}}
+	turns := map[string]*turns{river.QueueDefault: newTurns(pollInterval)}
 	for _, w := range work {
 		if w.Register != nil {
 			w.Register(workers)
 		}
 		for _, q := range w.Queues {
-			queues[q.Name] = river.QueueConfig{MaxWorkers: q.Workers, FetchPollInterval: q.Poll}
+			queues[q.Name] = river.QueueConfig{MaxWorkers: q.Workers}
+			turns[q.Name] = newTurns(cmp.Or(q.Poll, pollInterval))
 		}
 		periodic = append(periodic, w.Periodic...)
 	}
-	j := &Jobs{store: st, log: log, worked: make(chan struct{})}
+	j := &Jobs{store: st, log: log, queues: turns, worked: make(chan struct{})}
 	config := &river.Config{
-		FetchPollInterval: pollInterval,
+		FetchPollInterval: riverPoll,
 		JobTimeout:        jobTimeout,
 		Logger:            riverLogger(log),
 		Middleware:        []rivertype.Middleware{&runner{jobs: j}},
@@ -118,7 +122,7 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 	if !st.Postgres() {
 		config.ReindexerSchedule = river.NeverSchedule() // the index bloat that it removes is PostgreSQL's
 	}
-	client, err := river.NewClient(newDriver(st), config)
+	client, err := river.NewClient(newDriver(st, turns), config)
 	if err != nil {
 		return nil, fmt.Errorf("job queue: %w", err)
 	}
@@ -128,12 +132,12 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 
 // newDriver chooses River's driver. Neither listens for notifications: SQLite has none, and on PostgreSQL they would need
 // a connection outside the pool.
-func newDriver(st *store.Store) riverdriver.Driver[*sql.Tx] {
+func newDriver(st *store.Store, queues map[string]*turns) riverdriver.Driver[*sql.Tx] {
 	reader, writer := st.DB()
 	if st.Postgres() {
-		return riverdatabasesql.New(writer)
+		return newFairDriver(riverdatabasesql.New(writer), st, queues)
 	}
-	return newSQLiteDriver(reader, writer)
+	return newFairDriver(newSQLiteDriver(reader, writer), st, queues)
 }
 
 // Enqueue adds a job in the transaction of the store.Write that ctx comes from: it is worked after the commit, and after

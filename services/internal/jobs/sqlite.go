@@ -13,7 +13,7 @@ import (
 // On SQLite River shares the one connection that writes with everybody else. As it comes, it would ask for it every second,
 // only to see that there is nothing to do, and would take it for a broken database when an import holds it for longer than
 // River's own timeouts (5 s for elections, 10 s for completed jobs). So here it looks with a reader, which waits for nobody,
-// and waits for its turn to write as long as it takes.
+// and waits for its turn to write as long as it takes. (fair does so for jobs.)
 
 // sqliteDriver is River's driver with the executor below.
 type sqliteDriver struct {
@@ -27,24 +27,13 @@ func newSQLiteDriver(reader, writer *sql.DB) *sqliteDriver {
 
 // GetExecutor returns what River works with outside the transactions of others.
 func (d *sqliteDriver) GetExecutor() riverdriver.Executor {
-	return &sqliteExecutor{Executor: d.Driver.GetExecutor(), reader: d.reader, reads: riversqlite.New(d.reader).GetExecutor()}
+	return &sqliteExecutor{Executor: d.Driver.GetExecutor(), reads: riversqlite.New(d.reader).GetExecutor()}
 }
 
 // sqliteExecutor replaces what River calls with a timeout, or again and again.
 type sqliteExecutor struct {
 	riverdriver.Executor // writes
-	reader               *sql.DB
 	reads                riverdriver.Executor
-}
-
-// JobGetAvailable takes jobs, if there are any to take.
-func (e *sqliteExecutor) JobGetAvailable(ctx context.Context, p *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
-	var waiting bool
-	err := e.reader.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM river_job WHERE state = 'available' AND queue = ?)", p.Queue).Scan(&waiting)
-	if err != nil || !waiting {
-		return nil, err
-	}
-	return patiently(ctx, p, e.Executor.JobGetAvailable)
 }
 
 // JobGetStuck finds jobs whose process is gone.

@@ -1,0 +1,328 @@
+package jobs
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const (
+	// riverPoll is how often River asks; the database is only asked when it is time (see turns.due).
+	riverPoll = 100 * time.Millisecond
+	// claims is how often others are chosen at once for jobs that another node was quicker to take.
+	claims = 4
+)
+
+// fair gives River the jobs that are next by turns, instead of the oldest.
+type fair struct {
+	store  *store.Store
+	queues map[string]*turns
+	// rows reads jobs inside of a transaction.
+	rows func(tx *sql.Tx) riverdriver.ExecutorTx
+
+	deployment, run, from string
+}
+
+// fairDriver is a driver of River whose executor takes jobs by turns.
+type fairDriver struct {
+	riverdriver.Driver[*sql.Tx]
+	fair *fair
+}
+
+func newFairDriver(driver riverdriver.Driver[*sql.Tx], st *store.Store, queues map[string]*turns) *fairDriver {
+	f := &fair{store: st, queues: queues, rows: driver.UnwrapExecutor, from: "FROM river_job"}
+	f.deployment, f.run = store.JobOwner(st.Postgres())
+	if !st.Postgres() {
+		f.from += " INDEXED BY " + store.TurnsIndex
+	}
+	f.from += " WHERE finalized_at IS NULL AND state = 'available' AND queue = ? AND scheduled_at <= " + f.now()
+	return &fairDriver{Driver: driver, fair: f}
+}
+
+// GetExecutor returns what River works with outside the transactions of others.
+func (d *fairDriver) GetExecutor() riverdriver.Executor {
+	return &fairExecutor{Executor: d.Driver.GetExecutor(), fair: d.fair}
+}
+
+type fairExecutor struct {
+	riverdriver.Executor
+	fair *fair
+}
+
+// JobGetAvailable takes the jobs that are next, if it is time to look for them.
+func (e *fairExecutor) JobGetAvailable(ctx context.Context, p *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
+	t := e.fair.queues[p.Queue]
+	if !t.due(time.Now()) {
+		return nil, nil
+	}
+	return patiently(ctx, p, func(ctx context.Context, p *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
+		return e.fair.take(ctx, t, p)
+	})
+}
+
+// JobSetStateIfRunningMany records how jobs ended. Their places are free, also where no worker was called.
+func (e *fairExecutor) JobSetStateIfRunningMany(ctx context.Context, p *riverdriver.JobSetStateIfRunningManyParams) ([]*rivertype.JobRow, error) {
+	for _, t := range e.fair.queues {
+		for _, id := range p.ID {
+			t.end(id)
+		}
+	}
+	return e.Executor.JobSetStateIfRunningMany(ctx, p)
+}
+
+// take chooses and claims jobs. It reads first, which waits for nobody, and writes only when there is something.
+func (f *fair) take(ctx context.Context, t *turns, p *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
+	reader, writer := f.store.DB()
+	var waiting bool
+	query := f.store.Placeholders("SELECT EXISTS (SELECT 1 " + f.from + ")")
+	if err := reader.QueryRowContext(ctx, query, p.Queue, f.at(p)).Scan(&waiting); err != nil || !waiting {
+		return nil, err
+	}
+	fetch := &fetch{fair: f, turns: t, params: p}
+	if !f.store.Postgres() { // this node is the only one: what is chosen is there until it is claimed, as a rule
+		if err := fetch.choose(ctx, reader); err != nil || len(fetch.chosen) == 0 {
+			return nil, fetch.end(err)
+		}
+	}
+	tx, err := writer.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return nil, fetch.end(err)
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	if f.store.Postgres() {
+		err = fetch.race(ctx, tx)
+	} else {
+		err = fetch.claim(ctx, tx, fetch.chosen)
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	return fetch.jobs, fetch.end(err)
+}
+
+// fetch is one look for jobs.
+type fetch struct {
+	fair   *fair
+	turns  *turns
+	params *riverdriver.JobGetAvailableParams
+	chosen []turn // all that were
+	jobs   []*rivertype.JobRow
+}
+
+// end gives the places back of what was chosen and not got.
+func (l *fetch) end(err error) error {
+	if err != nil {
+		l.jobs = nil
+	}
+	for _, c := range l.chosen {
+		if !slices.ContainsFunc(l.jobs, func(job *rivertype.JobRow) bool { return job.ID == c.job }) {
+			l.turns.end(c.job)
+		}
+	}
+	return err
+}
+
+// byIndex makes PostgreSQL read the index of turns in its order, whatever it believes about how many jobs there are.
+const byIndex = "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)"
+
+// race chooses and claims beside other nodes. Those do not wait for each other: what another one was quicker to lock is left to
+// it, and other jobs are chosen.
+func (l *fetch) race(ctx context.Context, tx *sql.Tx) error {
+	if _, err := tx.ExecContext(ctx, byIndex); err != nil {
+		return err
+	}
+	for range claims {
+		before, got := len(l.chosen), len(l.jobs)
+		if err := l.choose(ctx, tx); err != nil || len(l.chosen) == before {
+			return err
+		}
+		chosen := l.chosen[before:]
+		if err := l.claim(ctx, tx, chosen); err != nil || len(l.jobs)-got == len(chosen) {
+			return err
+		}
+		_ = l.end(nil)
+	}
+	l.turns.left(true)
+	return nil
+}
+
+// choose chooses jobs for the places that are still free.
+func (l *fetch) choose(ctx context.Context, db querier) error {
+	free := l.params.MaxToLock - len(l.jobs)
+	last, most := l.turns.lookAt(free)
+	waiting, err := l.deployments(ctx, db, last, most)
+	if err != nil {
+		return err
+	}
+	before := l.chosen
+	chosen, more, err := l.turns.choose(free, waiting, func(deployments []int64, chosen []turn) ([]turn, error) {
+		return l.next(ctx, db, deployments, slices.Concat(before, chosen))
+	})
+	l.chosen = append(l.chosen, chosen...)
+	l.turns.left(more)
+	return err
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// deployments lists those that have jobs to run, upkeep first, then in the order of their turns. It goes from one to the next in the
+// index, however many jobs lie between them: up to upkeep, from the last turn to the end, and from the beginning to the last turn.
+func (l *fetch) deployments(ctx context.Context, db querier, last int64, most int) (list []int64, err error) {
+	f := l.fair
+	query := "WITH RECURSIVE walk(d, upto, lap, n) AS (" +
+		"SELECT column1, column2, column3, 0 FROM (VALUES " +
+		"(CAST(-1 AS bigint), CAST(0 AS bigint), 0), (CAST(? AS bigint), CAST(? AS bigint), 1), (CAST(0 AS bigint), CAST(? AS bigint), 2)) AS laps UNION ALL " +
+		"SELECT (SELECT " + f.deployment + " " + f.from + " AND " + f.deployment + " > walk.d AND " + f.deployment + " <= walk.upto " + f.order() + "), upto, lap, n + 1 " +
+		"FROM walk WHERE d IS NOT NULL AND n < ?) " +
+		"SELECT d FROM walk WHERE n > 0 AND d IS NOT NULL ORDER BY lap, n LIMIT ?"
+	rows, err := db.QueryContext(ctx, f.store.Placeholders(query), last, int64(math.MaxInt64), last, l.params.Queue, f.at(l.params), most, most+1)
+	if err != nil {
+		return nil, fmt.Errorf("look for deployments with jobs: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var deployment int64
+		if err := rows.Scan(&deployment); err != nil {
+			return nil, fmt.Errorf("look for deployments with jobs: %w", err)
+		}
+		list = append(list, deployment)
+	}
+	return list, rows.Err()
+}
+
+// next finds the first job that waits in the next run of each deployment: the first run after that of the last turn, or else the
+// first of all.
+func (l *fetch) next(ctx context.Context, db querier, deployments []int64, without []turn) ([]turn, error) {
+	f := l.fair
+	ids := make([]int64, len(without))
+	for i, c := range without {
+		ids[i] = c.job
+	}
+	among, list := f.store.InIDs(ids)
+	first := "(SELECT " + f.run + " || ' ' || id " + f.from + " AND " + f.deployment + " = asked.column1 AND NOT id" + among + " AND " + f.run
+	query := "SELECT column1, COALESCE(" + first + " > column2 " + f.order() + "), " + first + " <= column2 " + f.order() + ")) FROM (VALUES "
+	var args []any
+	for range 2 {
+		args = append(append(args, l.params.Queue, f.at(l.params)), list...)
+	}
+	for i, deployment := range deployments {
+		if i > 0 {
+			query += ", "
+		}
+		query += "(CAST(? AS bigint), CAST(? AS bigint))"
+		args = append(args, deployment, l.turns.lastRun(deployment))
+	}
+	rows, err := db.QueryContext(ctx, f.store.Placeholders(query+") AS asked"), args...)
+	if err != nil {
+		return nil, fmt.Errorf("look for the next jobs: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	var found []turn
+	for rows.Next() {
+		var c turn
+		var job sql.NullString
+		if err := rows.Scan(&c.deployment, &job); err != nil {
+			return nil, fmt.Errorf("look for the next jobs: %w", err)
+		}
+		if !job.Valid {
+			continue
+		}
+		if _, err := fmt.Sscan(job.String, &c.run, &c.job); err != nil {
+			return nil, fmt.Errorf("look for the next jobs: %q: %w", job.String, err)
+		}
+		found = append(found, c)
+	}
+	slices.SortFunc(found, func(a, b turn) int {
+		return slices.Index(deployments, a.deployment) - slices.Index(deployments, b.deployment)
+	})
+	return found, rows.Err()
+}
+
+// claim makes jobs run here that are still there, and reads them, in the order in which they were chosen.
+func (l *fetch) claim(ctx context.Context, tx *sql.Tx, chosen []turn) error {
+	f, p := l.fair, l.params
+	ids := make([]int64, len(chosen))
+	for i, c := range chosen {
+		ids[i] = c.job
+	}
+	among, list := f.store.InIDs(ids)
+	query, args := claimSQLite+among+" AND state = 'available' RETURNING id", append([]any{f.at(p), p.MaxAttemptedBy, p.ClientID}, list...)
+	if f.store.Postgres() {
+		query = "WITH locked AS (SELECT id FROM river_job WHERE id" + among + " AND state = 'available' FOR UPDATE SKIP LOCKED) " + claimPostgres
+		args = append(list, f.at(p), p.MaxAttemptedBy, p.MaxAttemptedBy, p.ClientID)
+	}
+	rows, err := tx.QueryContext(ctx, f.store.Placeholders(query), args...)
+	if err != nil {
+		return fmt.Errorf("claim jobs: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	ids = ids[:0]
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return fmt.Errorf("claim jobs: %w", err)
+		}
+		ids = append(ids, id)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(ids) == 0 {
+		return err
+	}
+	jobs, err := f.rows(tx).JobGetByIDMany(ctx, &riverdriver.JobGetByIDManyParams{ID: ids})
+	if err != nil {
+		return fmt.Errorf("read claimed jobs: %w", err)
+	}
+	place := func(job *rivertype.JobRow) int {
+		return slices.IndexFunc(chosen, func(c turn) bool { return c.job == job.ID })
+	}
+	slices.SortFunc(jobs, func(a, b *rivertype.JobRow) int { return place(a) - place(b) })
+	l.jobs = append(l.jobs, jobs...)
+	return nil
+}
+
+// What River's own statements write (River v0.31.0, JobGetAvailable).
+const (
+	claimPostgres = `UPDATE river_job SET state = 'running', attempt = river_job.attempt + 1, attempted_at = COALESCE(CAST(? AS timestamptz), now()),
+	attempted_by = array_append(CASE WHEN array_length(river_job.attempted_by, 1) >= CAST(? AS int)
+		THEN river_job.attempted_by[array_length(river_job.attempted_by, 1) + 2 - CAST(? AS int):] ELSE river_job.attempted_by END, CAST(? AS text))
+FROM locked WHERE river_job.id = locked.id RETURNING river_job.id`
+	claimSQLite = `UPDATE river_job SET state = 'running', attempt = attempt + 1, attempted_at = COALESCE(CAST(? AS text), datetime('now', 'subsec')),
+	attempted_by = json_insert((SELECT json_group_array(value) FROM (SELECT * FROM (
+		SELECT * FROM json_each(attempted_by) ORDER BY key DESC LIMIT ? - 1) ORDER BY key)), '$[#]', ?)
+WHERE id`
+)
+
+// order is that of the index, for the first of a deployment.
+func (f *fair) order() string {
+	return "ORDER BY " + strings.Join([]string{f.deployment, f.run, "priority", "scheduled_at", "id"}, ", ") + " LIMIT 1"
+}
+
+// now is the expression for the time up to which jobs are due, whose parameter is at.
+func (f *fair) now() string {
+	if f.store.Postgres() {
+		return "COALESCE(CAST(? AS timestamptz), now())"
+	}
+	return "COALESCE(CAST(? AS text), datetime('now', 'subsec'))"
+}
+
+// at is the present of a test, as the database writes it; nil is its own.
+func (f *fair) at(p *riverdriver.JobGetAvailableParams) any {
+	switch {
+	case p.Now == nil:
+		return nil
+	case f.store.Postgres():
+		return *p.Now
+	}
+	return p.Now.UTC().Round(time.Millisecond).Format("2006-01-02 15:04:05.999")
+}
