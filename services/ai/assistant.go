@@ -85,8 +85,9 @@ func passing(err error) bool {
 const (
 	// queue is where jobs that ask the model wait.
 	queue = "ai"
-	// workers is how many of them run at a time on one node: they wait for the model nearly all the time.
-	workers = 4
+	// workers is how many of them run at a time on one node, half of them of one deployment: they wait for the model nearly all the
+	// time.
+	workers = 8
 	// hostTimeout is for reading one file.
 	hostTimeout = 20 * time.Second
 	// jobTimeout is for one run of a job; the model's own time limit is a setting.

@@ -174,10 +174,11 @@ func (s *Tasks) enqueue(ctx context.Context, tx *ent.Tx, o order, groupID int64,
 	return nil
 }
 
-// GetTaskInfo reckons the wait from the queue and from how long the deployment's latest analyses took.
+// GetTaskInfo reckons the wait from the deployment's own jobs in the queue, which those of others do not stop, and from how long its
+// latest analyses took.
 func (s *Tasks) GetTaskInfo(ctx context.Context, _ *aiv1.GetTaskInfoRequest) (*aiv1.GetTaskInfoResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
-	depth, err := s.jobs.Depth(ctx)
+	waiting, err := s.jobs.Waiting(ctx, queue, deploymentID)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +190,7 @@ func (s *Tasks) GetTaskInfo(ctx context.Context, _ *aiv1.GetTaskInfoRequest) (*a
 	if err != nil {
 		return nil, err
 	}
-	wait := (time.Duration(depth[queue])*took/workers + time.Second - 1).Truncate(time.Second)
+	wait := (time.Duration(waiting)*took/(workers/2) + time.Second - 1).Truncate(time.Second)
 	return &aiv1.GetTaskInfoResponse{
 		WaitTime:      strconv.FormatInt(int64(wait/time.Second), 10) + "s",
 		RunsRemaining: max(0, s.monthly-used.month),

@@ -30,8 +30,8 @@ import (
 const (
 	// scansQueue is where results wait to be stored, so that they keep nothing else waiting.
 	scansQueue = "scans"
-	// scansWorkers is how many scans of different projects are stored at a time on one node.
-	scansWorkers = 2
+	// scansWorkers is how many scans of different projects are stored at a time on one node, half of them of one deployment.
+	scansWorkers = 4
 	// storeAttempts is how often results are tried to be stored: over a quarter of an hour, while the scanner asks for half
 	// an hour.
 	storeAttempts = 6

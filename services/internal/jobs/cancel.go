@@ -22,11 +22,16 @@ func (j *Jobs) CancelWaiting(ctx context.Context, queue string, deploymentID, ru
 
 // cancelQuery deletes along the index of turns.
 func cancelQuery(postgres bool) string {
-	deployment, run := store.JobOwner(postgres)
+	_, run := store.JobOwner(postgres)
+	return "DELETE " + waitingJobs(postgres) + " AND " + run + " = ?"
+}
+
+// waitingJobs are those of a deployment in a queue that have neither begun nor ended, by the index of turns.
+func waitingJobs(postgres bool) string {
+	deployment, _ := store.JobOwner(postgres)
 	table := "river_job"
 	if !postgres {
 		table += " INDEXED BY " + store.TurnsIndex
 	}
-	return "DELETE FROM " + table + " WHERE finalized_at IS NULL AND state IN ('available', 'scheduled', 'retryable', 'pending')" +
-		" AND queue = ? AND " + deployment + " = ? AND " + run + " = ?"
+	return "FROM " + table + " WHERE finalized_at IS NULL AND (state = 'available') IN (TRUE, FALSE) AND state <> 'running' AND queue = ? AND " + deployment + " = ?"
 }

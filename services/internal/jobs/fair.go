@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/riverqueue/river/riverdriver"
@@ -45,7 +44,7 @@ func newFairDriver(driver riverdriver.Driver[*sql.Tx], st *store.Store, queues m
 	if !st.Postgres() {
 		f.from += " INDEXED BY " + store.TurnsIndex
 	}
-	f.from += " WHERE finalized_at IS NULL AND state = 'available' AND queue = ? AND scheduled_at <= " + f.now()
+	f.from += " WHERE finalized_at IS NULL AND (state = 'available') = TRUE AND queue = ? AND scheduled_at <= " + f.now()
 	return &fairDriver{Driver: driver, fair: f}
 }
 
@@ -184,7 +183,7 @@ func (l *fetch) deployments(ctx context.Context, db querier, last int64, most in
 	query := "WITH RECURSIVE walk(d, upto, lap, n) AS (" +
 		"SELECT column1, column2, column3, 0 FROM (VALUES " +
 		"(CAST(-1 AS bigint), CAST(0 AS bigint), 0), (CAST(? AS bigint), CAST(? AS bigint), 1), (CAST(0 AS bigint), CAST(? AS bigint), 2)) AS laps UNION ALL " +
-		"SELECT (SELECT " + f.deployment + " " + f.from + " AND " + f.deployment + " > walk.d AND " + f.deployment + " <= walk.upto " + f.order() + "), upto, lap, n + 1 " +
+		"SELECT (SELECT " + f.deployment + " " + f.from + " AND " + f.deployment + " > walk.d AND " + f.deployment + " <= walk.upto ORDER BY " + f.deployment + " LIMIT 1), upto, lap, n + 1 " +
 		"FROM walk WHERE d IS NOT NULL AND n < ?) " +
 		"SELECT d FROM walk WHERE n > 0 AND d IS NOT NULL ORDER BY lap, n LIMIT ?"
 	rows, err := db.QueryContext(ctx, f.store.Placeholders(query), last, int64(math.MaxInt64), last, l.params.Queue, f.at(l.params), most, most+1)
@@ -211,8 +210,9 @@ func (l *fetch) next(ctx context.Context, db querier, deployments []int64, witho
 		ids[i] = c.job
 	}
 	among, list := f.store.InIDs(ids)
+	order := " ORDER BY " + f.run + ", priority, scheduled_at, id LIMIT 1)"
 	first := "(SELECT " + f.run + " || ' ' || id " + f.from + " AND " + f.deployment + " = asked.column1 AND NOT id" + among + " AND " + f.run
-	query := "SELECT column1, COALESCE(" + first + " > column2 " + f.order() + "), " + first + " <= column2 " + f.order() + ")) FROM (VALUES "
+	query := "SELECT column1, COALESCE(" + first + " > column2" + order + ", " + first + " <= column2" + order + ") FROM (VALUES "
 	var args []any
 	for range 2 {
 		args = append(append(args, l.params.Queue, f.at(l.params)), list...)
@@ -302,11 +302,6 @@ FROM locked WHERE river_job.id = locked.id RETURNING river_job.id`
 		SELECT * FROM json_each(attempted_by) ORDER BY key DESC LIMIT ? - 1) ORDER BY key)), '$[#]', ?)
 WHERE id`
 )
-
-// order is that of the index, for the first of a deployment.
-func (f *fair) order() string {
-	return "ORDER BY " + strings.Join([]string{f.deployment, f.run, "priority", "scheduled_at", "id"}, ", ") + " LIMIT 1"
-}
 
 // now is the expression for the time up to which jobs are due, whose parameter is at.
 func (f *fair) now() string {

@@ -88,6 +88,7 @@ func (n *notes) run(ctx context.Context, text string) error {
 }
 
 func (n *notes) register(workers *river.Workers) {
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[owned]) error { return n.run(ctx, job.Args.Text) }))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[note]) error { return n.run(ctx, job.Args.Text) }))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[onceNote]) error { return n.run(ctx, job.Args.Text) }))
 }

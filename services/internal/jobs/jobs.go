@@ -178,6 +178,16 @@ func (j *Jobs) Depth(ctx context.Context) (map[string]int64, error) {
 	return depth, rows.Err()
 }
 
+// Waiting returns how many jobs of a deployment wait in a queue, those included that are due later or are tried again.
+func (j *Jobs) Waiting(ctx context.Context, queue string, deploymentID int64) (n int64, err error) {
+	reader, _ := j.store.DB()
+	query := j.store.Placeholders("SELECT COUNT(*) " + waitingJobs(j.store.Postgres()))
+	if err = reader.QueryRowContext(ctx, query, queue, deploymentID).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count waiting jobs: %w", err)
+	}
+	return n, nil
+}
+
 // Lost returns the arguments of jobs of a kind that a worker took before a time and has not ended since. River frees jobs
 // of dead workers only after an hour; whoever cannot wait that long, and whose jobs do no harm when they run again, asks
 // here and enqueues them anew.

@@ -8,8 +8,10 @@ import (
 	"time"
 )
 
-// An index of ours on River's table of jobs: those that have not ended by queue, deployment and run. By it jobs are taken in turns,
-// and what waits for a run is deleted (see package jobs). It is made after River's migrations, without which there is no table.
+// An index of ours on River's table of jobs: those that have not ended by queue, deployment and run, first those that wait for
+// nothing but a worker. By it jobs are taken in turns, and what waits for a run is deleted (see package jobs). Its first column is
+// not the state itself: a statement that does not compare that has no choice between this index and River's, which begins with it.
+// It is made after River's migrations, without which there is no table.
 
 const (
 	// TurnsIndex is its name. SQLite is told to use it, and refuses a statement if it is not there.
@@ -24,13 +26,14 @@ func JobOwner(postgres bool) (deployment, run string) {
 	if postgres {
 		return "COALESCE((args->>'deployment_id')::bigint, 0)", "COALESCE((args->>'run_id')::bigint, 0)"
 	}
-	return "COALESCE(json_extract(args, '$.deployment_id'), 0)", "COALESCE(json_extract(args, '$.run_id'), 0)"
+	// Without a type of their own they could not be looked up by values of columns.
+	return "CAST(COALESCE(json_extract(args, '$.deployment_id'), 0) AS INTEGER)", "CAST(COALESCE(json_extract(args, '$.run_id'), 0) AS INTEGER)"
 }
 
 // turnsColumns are the keys of the index and the rows that it has.
 func turnsColumns(postgres bool) string {
 	deployment, run := JobOwner(postgres)
-	return "(state, queue, (" + deployment + "), (" + run + "), priority, scheduled_at, id) WHERE finalized_at IS NULL"
+	return "((state = 'available'), queue, (" + deployment + "), (" + run + "), priority, scheduled_at, id) WHERE finalized_at IS NULL"
 }
 
 // TurnsSchema is what makes the index on each database; it changes when the index does.

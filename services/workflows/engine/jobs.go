@@ -13,7 +13,7 @@ import (
 const (
 	// attemptQueue is where attempts wait, apart from all other work: steps may be slow.
 	attemptQueue   = "workflows"
-	attemptWorkers = 8
+	attemptWorkers = 16
 	attemptPoll    = 200 * time.Millisecond
 	// upkeepQueue is where what frees lost attempts waits: it must run also when all workers of attempts are busy.
 	upkeepQueue    = "workflow_upkeep"

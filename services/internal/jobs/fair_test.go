@@ -1,0 +1,310 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
+)
+
+// many is how many jobs of one deployment wait in these tests.
+const many = 100_000
+
+// owned is a job of these tests that belongs to a deployment, and to a run.
+type owned struct {
+	DeploymentID int64  `json:"deployment_id"`
+	RunID        int64  `json:"run_id,omitempty"`
+	Text         string `json:"text"`
+}
+
+func (owned) Kind() string { return "owned" }
+
+// newNode makes a node that does not work.
+func newNode(t testing.TB, o store.Options) (*store.Store, *Jobs) {
+	t.Helper()
+	st := storetest.Open(t, o)
+	log, _ := newLogger(t)
+	return st, newJobs(t, st, log, Work{Register: newNotes().register})
+}
+
+// take gets jobs for so many free places of the default queue.
+func take(t testing.TB, j *Jobs, free int) []*rivertype.JobRow {
+	t.Helper()
+	exec, ok := j.client.Driver().GetExecutor().(*fairExecutor)
+	if !ok {
+		t.Fatal("River does not work with our executor")
+	}
+	p := fetchParams()
+	p.MaxToLock = free
+	jobs, err := exec.fair.take(t.Context(), j.queues[river.QueueDefault], p)
+	if err != nil {
+		t.Error(err)
+	}
+	return jobs
+}
+
+// texts are the texts of jobs.
+func texts(t testing.TB, jobs []*rivertype.JobRow) (list []string) {
+	t.Helper()
+	for _, job := range jobs {
+		var args owned
+		if err := json.Unmarshal(job.EncodedArgs, &args); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, args.Text)
+	}
+	return list
+}
+
+// A deployment that comes late gets the next place, however many jobs of another one wait or run.
+func TestNextPlaceIsOfWhoeverHasNone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st, j := newNode(t, o)
+		fill(t, st, many, "owned", "default", "available", `{"deployment_id": 1, "run_id": 1, "text": "%d"}`)
+		if got := texts(t, take(t, j, 8)); !slices.Equal(got, []string{"1", "2", "3", "4"}) {
+			t.Errorf("alone it gets %v", got)
+		}
+		if got := texts(t, take(t, j, 4)); len(got) != 0 {
+			t.Errorf("and then %v", got)
+		}
+		enqueue(t, st, j, owned{2, 1, "late"}, owned{3, 0, "later"}, note{"upkeep"})
+		if got := texts(t, take(t, j, 4)); !slices.Equal(got, []string{"upkeep", "late", "later"}) {
+			t.Errorf("the next places go to %v", got)
+		}
+	})
+}
+
+// Inside of a deployment runs take turns, and in each the order is River's.
+func TestTurnsAreOfRuns(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st, j := newNode(t, o)
+		fill(t, st, many, "owned", "default", "available", `{"deployment_id": 1, "run_id": 1, "text": "wide"}`)
+		for _, args := range []owned{{1, 2, "b2"}, {1, 2, "b1"}, {1, 3, "c"}, {1, 0, "none"}} {
+			enqueue(t, st, j, args)
+		}
+		_, writer := st.DB()
+		where := " SET priority = 2 WHERE kind = 'owned' AND id = (SELECT MIN(id) FROM river_job WHERE id > " + strconv.Itoa(many) + ")"
+		if _, err := writer.ExecContext(t.Context(), "UPDATE river_job"+where); err != nil { // b2 is older, and less urgent
+			t.Fatal(err)
+		}
+		var got []string
+		for range 9 {
+			for _, job := range take(t, j, 1) {
+				got = append(got, texts(t, []*rivertype.JobRow{job})...)
+				j.queues[river.QueueDefault].end(job.ID)
+			}
+		}
+		if want := []string{"none", "wide", "b1", "c", "wide", "b2", "wide", "wide", "wide"}; !slices.Equal(got, want) {
+			t.Errorf("the turns are %v, want %v", got, want)
+		}
+	})
+}
+
+// A job that is taken looks as if River had done so.
+func TestClaimedLikeRiver(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st, j := newNode(t, o)
+		_, writer := st.DB()
+		var plain riverdriver.Executor = riversqlite.New(writer).GetExecutor()
+		if st.Postgres() {
+			plain = riverdatabasesql.New(writer).GetExecutor()
+		}
+		enqueue(t, st, j, owned{1, 2, "job"}, owned{1, 2, "job"})
+		for round := range 5 { // of which three are kept
+			p := fetchParams()
+			p.MaxToLock, p.MaxAttemptedBy, p.ClientID = 1, 3, "node "+strconv.Itoa(round)
+			for _, exec := range []riverdriver.Executor{plain, j.client.Driver().GetExecutor()} {
+				j.queues[river.QueueDefault].asked = time.Time{}
+				if jobs, err := exec.JobGetAvailable(t.Context(), p); err != nil || len(jobs) != 1 {
+					t.Fatalf("%v, %v", jobs, err)
+				}
+			}
+			if got := take(t, j, 8); len(got) != 0 {
+				t.Errorf("what runs was taken again: %v", got)
+			}
+			jobs, err := plain.JobGetByIDMany(t.Context(), &riverdriver.JobGetByIDManyParams{ID: []int64{1, 2}})
+			if err != nil || len(jobs) != 2 {
+				t.Fatalf("%v, %v", jobs, err)
+			}
+			for i, job := range jobs {
+				if job.AttemptedAt == nil || time.Since(*job.AttemptedAt) > time.Minute {
+					t.Errorf("job %d was attempted at %v", i, job.AttemptedAt)
+				}
+				j.queues[river.QueueDefault].end(job.ID)
+				job.ID, job.AttemptedAt, job.CreatedAt, job.ScheduledAt, job.Metadata = 0, nil, time.Time{}, time.Time{}, nil
+			}
+			if jobs[0].State != rivertype.JobStateRunning || !reflect.DeepEqual(jobs[0], jobs[1]) {
+				t.Errorf("River made %+v, turns %+v", jobs[0], jobs[1])
+			}
+			if n := count(t, st, "SELECT COUNT(DISTINCT length(CAST(attempted_at AS text)) / 20) FROM river_job"); n != 1 {
+				t.Error("times are written differently")
+			}
+			if _, err := writer.ExecContext(t.Context(), "UPDATE river_job SET state = 'available'"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Jobs that are due later are left alone, and keep nobody waiting.
+func TestNotDue(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st, j := newNode(t, o)
+		enqueue(t, st, j, owned{1, 1, "tomorrow"})
+		_, writer := st.DB()
+		tomorrow := "datetime('now', '+1 day')"
+		if st.Postgres() {
+			tomorrow = "now() + interval '1 day'"
+		}
+		if _, err := writer.ExecContext(t.Context(), "UPDATE river_job SET state = 'available', scheduled_at = "+tomorrow); err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(t, take(t, j, 8)); len(got) != 0 {
+			t.Errorf("got %v", got)
+		}
+		enqueue(t, st, j, owned{1, 1, "now"}, owned{1, 2, "too"})
+		if got := texts(t, take(t, j, 8)); !slices.Equal(got, []string{"now", "too"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// Nodes that look at the same moment take different jobs, and each job once.
+func TestNodesTakeDifferentJobs(t *testing.T) {
+	t.Parallel()
+	o := store.Options{Database: storetest.Postgres(t), MaxOpen: 5}
+	st, first := newNode(t, o)
+	nodes := []*Jobs{first}
+	for range 2 {
+		_, j := newNode(t, o)
+		nodes = append(nodes, j)
+	}
+	const each = 300
+	for _, deployment := range []string{"1", "2"} {
+		fill(t, st, each, "owned", "default", "available", `{"deployment_id": `+deployment+`, "run_id": 1, "text": "%d"}`)
+	}
+	var mu sync.Mutex
+	seen := map[int64]int{}
+	var working sync.WaitGroup
+	for _, j := range nodes {
+		working.Go(func() {
+			for {
+				jobs := take(t, j, 8)
+				if len(jobs) == 0 {
+					return
+				}
+				for _, job := range jobs {
+					mu.Lock()
+					seen[job.ID]++
+					mu.Unlock()
+					j.queues[river.QueueDefault].end(job.ID)
+				}
+			}
+		})
+	}
+	working.Wait()
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("job %d was taken %d times", id, n)
+		}
+	}
+	if len(seen) != 2*each {
+		t.Errorf("%d of %d jobs were taken", len(seen), 2*each)
+	}
+}
+
+// A lock that another node holds on a job is waited for by nobody.
+func TestLockedJobsAreLeft(t *testing.T) {
+	t.Parallel()
+	st, j := newNode(t, store.Options{Database: storetest.Postgres(t)})
+	enqueue(t, st, j, owned{1, 1, "locked"}, owned{1, 1, "free"})
+	_, writer := st.DB()
+	tx, err := writer.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "SELECT id FROM river_job ORDER BY id LIMIT 1 FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(t, take(t, j, 1)); !slices.Equal(got, []string{"free"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestStartBesideManyJobs: in each queue that deployments share, with all at work that one of them may have, and many more waiting,
+// another's job begins within 2 s, whether the jobs of the first are quick or do not end. (services/job_queues_test.go does so with the
+// real queues and kinds.)
+func TestStartBesideManyJobs(t *testing.T) {
+	t.Parallel()
+	queues := []Queue{{Name: "workflows", Workers: 16, Poll: 200 * time.Millisecond}, {Name: "ai", Workers: 8}, {Name: "scans", Workers: 4}}
+	for name, slow := range map[string]bool{"quick": false, "slow": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, o store.Options) {
+				st := storetest.Open(t, o)
+				log, out := newLogger(t)
+				seen, release := newNotes(), make(chan struct{})
+				j := newJobs(t, st, log, Work{Queues: queues, Register: func(workers *river.Workers) {
+					river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[owned]) error {
+						switch {
+						case job.Args.DeploymentID != 1:
+							return seen.run(ctx, job.Args.Text)
+						case slow:
+							return until(ctx, release)
+						}
+						return nil
+					}))
+				}})
+				fill(t, st, many, "owned", river.QueueDefault, "available", `{"deployment_id": 1, "run_id": 1, "text": "%d"}`)
+				for _, q := range queues {
+					fill(t, st, 1000, "owned", q.Name, "available", `{"deployment_id": 1, "run_id": %d, "text": "many runs"}`)
+				}
+				if err := j.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { stop(t, j) })
+				receive(t, time.After(2*time.Second)) // the first has all that it may have
+				for _, queue := range []string{river.QueueDefault, "workflows", "ai", "scans"} {
+					var waits []time.Duration
+					for range 3 {
+						err := st.Write(tenant.System(t.Context()), func(ctx context.Context, _ *ent.Tx) error {
+							return j.Enqueue(ctx, owned{2, 1, queue}, &river.InsertOpts{Queue: queue})
+						})
+						if err != nil {
+							t.Fatal(err)
+						}
+						enqueued := time.Now()
+						seen.next(t, queue)
+						waits = append(waits, time.Since(enqueued))
+					}
+					if slices.Sort(waits); waits[1] > 2*time.Second { // the middle one: the machine may be busy with something else
+						t.Errorf("in queue %s the other deployment's job began after %s", queue, waits)
+					}
+				}
+				close(release)
+				stop(t, j)
+				out.requireQuiet(t)
+			})
+		})
+	}
+}

@@ -1,0 +1,255 @@
+package jobs
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// model is a queue in memory: jobs of deployments and runs, in River's order.
+type model struct {
+	turns   *turns
+	places  int
+	waiting map[int64]map[int64][]int64
+	running map[int64]turn
+	id      int64
+}
+
+func (m *model) add(deployment, run int64) {
+	if m.waiting[deployment] == nil {
+		m.waiting[deployment] = map[int64][]int64{}
+	}
+	m.id++
+	m.waiting[deployment][run] = append(m.waiting[deployment][run], m.id)
+}
+
+// first is the next job of a deployment after a run.
+func (m *model) first(deployment, after int64, chosen []turn) (turn, bool) {
+	runs := slices.Sorted(maps.Keys(m.waiting[deployment]))
+	later := func(a, b int64) int { return cmp.Or(cmp.Compare(b2i(a <= after), b2i(b <= after)), cmp.Compare(a, b)) }
+	slices.SortFunc(runs, later)
+	for _, run := range runs {
+		for _, id := range m.waiting[deployment][run] {
+			if c := (turn{deployment, run, id}); !slices.Contains(chosen, c) {
+				return c, true
+			}
+		}
+	}
+	return turn{}, false
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// list is what the database answers: upkeep, then the deployments after the last turn, as many as were asked for.
+func (m *model) list(last int64, most int) (list []int64) {
+	for _, deployment := range slices.Sorted(maps.Keys(m.waiting)) {
+		if len(m.waiting[deployment]) > 0 {
+			list = append(list, deployment)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int64) int {
+		lap := func(d int64) int { return b2i(d != upkeep) + b2i(d != upkeep && d <= last) }
+		return cmp.Compare(lap(a), lap(b))
+	})
+	return list[:min(len(list), most+1)]
+}
+
+func (m *model) remove(c turn) {
+	left := slices.DeleteFunc(m.waiting[c.deployment][c.run], func(id int64) bool { return id == c.job })
+	if m.waiting[c.deployment][c.run] = left; len(left) == 0 {
+		delete(m.waiting[c.deployment], c.run)
+	}
+}
+
+// counts is how many jobs of each deployment run.
+func (m *model) counts() map[int64]int {
+	counts := map[int64]int{}
+	for _, c := range m.running {
+		counts[c.deployment]++
+	}
+	return counts
+}
+
+// fetch chooses, and checks each choice against the policy.
+func (m *model) fetch(t *rapid.T, passed map[[2]int64]int) {
+	free := m.places - len(m.running)
+	last, most := m.turns.lookAt(free)
+	chosen, more, err := m.turns.choose(free, m.list(last, most), func(deployments []int64, chosen []turn) (found []turn, _ error) {
+		for _, deployment := range deployments {
+			if c, ok := m.first(deployment, m.turns.lastRun(deployment), chosen); ok {
+				found = append(found, c)
+			}
+		}
+		return found, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range chosen {
+		counts := m.counts()
+		if c.deployment != upkeep {
+			if len(m.waiting[upkeep]) > 0 {
+				t.Fatalf("deployment %d goes before upkeep", c.deployment)
+			}
+			if counts[c.deployment] >= free {
+				t.Fatalf("choice %d: deployment %d has %d places and gets one of %d free ones", i, c.deployment, counts[c.deployment], free)
+			}
+		}
+		if first := m.waiting[c.deployment][c.run][0]; first != c.job {
+			t.Fatalf("job %d goes before job %d of the same run", c.job, first)
+		}
+		for deployment := range m.waiting { // whoever has no place could have had this one, and has been passed over once more
+			if deployment != upkeep && c.deployment != upkeep && len(m.waiting[deployment]) > 0 && counts[deployment] == 0 && deployment != c.deployment {
+				if passed[[2]int64{deployment, c.deployment}]++; passed[[2]int64{deployment, c.deployment}] > 1 {
+					t.Fatalf("deployment %d got two turns while %d had nothing at work", c.deployment, deployment)
+				}
+			}
+		}
+		maps.DeleteFunc(passed, func(pair [2]int64, _ int) bool { return pair[0] == c.deployment })
+		m.remove(c)
+		m.running[c.job] = c
+		free--
+	}
+	if free < 0 {
+		t.Fatalf("%d places too many", -free)
+	}
+	counts, left := m.counts(), false
+	for deployment, runs := range m.waiting {
+		left = left || len(runs) > 0
+		if len(runs) > 0 && free > 0 && (deployment == upkeep || counts[deployment] < free) {
+			t.Fatalf("%d places are free, deployment %d has %d and waits", free, deployment, counts[deployment])
+		}
+	}
+	if left && !more {
+		t.Fatal("jobs are left, and nobody will look when a place is free")
+	}
+}
+
+// TestTurns: no place is free that a job may have; no deployment has more than the policy gives it; whoever has nothing at work is
+// passed over once by each other deployment at most; inside of a run the order holds.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := &model{
+			turns: newTurns(time.Second), places: rapid.IntRange(1, 16).Draw(t, "places"), waiting: map[int64]map[int64][]int64{}, running: map[int64]turn{},
+		}
+		passed := map[[2]int64]int{}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0:
+				deployment, run := rapid.Int64Range(0, 5).Draw(t, "deployment"), rapid.Int64Range(0, 3).Draw(t, "run")
+				for range rapid.IntRange(1, 30).Draw(t, "jobs") {
+					m.add(deployment, run)
+				}
+			case 1:
+				if ids := slices.Sorted(maps.Keys(m.running)); len(ids) > 0 {
+					id := rapid.SampledFrom(ids).Draw(t, "ended")
+					delete(m.running, id)
+					m.turns.end(id)
+					m.turns.end(id)
+				}
+			default:
+				m.fetch(t, passed)
+			}
+		}
+		for id := range m.running {
+			m.turns.end(id)
+		}
+		if len(m.turns.running) != 0 || len(m.turns.owners) != 0 {
+			t.Fatalf("when all have ended, %v still run", m.turns.running)
+		}
+	})
+}
+
+// The runs of a deployment take turns: each gets one before any gets another.
+func TestTurnsOfRuns(t *testing.T) {
+	t.Parallel()
+	m := &model{turns: newTurns(time.Second), places: 3, waiting: map[int64]map[int64][]int64{}, running: map[int64]turn{}}
+	for range 1000 {
+		m.add(1, 1)
+	}
+	for run := int64(2); run <= 5; run++ {
+		m.add(1, run)
+		m.add(1, run)
+	}
+	var runs []int64
+	for range 10 {
+		chosen, _, err := m.turns.choose(1, []int64{1}, func(_ []int64, chosen []turn) ([]turn, error) {
+			c, _ := m.first(1, m.turns.lastRun(1), chosen)
+			return []turn{c}, nil
+		})
+		if err != nil || len(chosen) != 1 {
+			t.Fatalf("%v, %v", chosen, err)
+		}
+		m.remove(chosen[0])
+		m.turns.end(chosen[0].job)
+		runs = append(runs, chosen[0].run)
+	}
+	if want := []int64{1, 2, 3, 4, 5, 1, 2, 3, 4, 5}; !slices.Equal(runs, want) {
+		t.Errorf("the turns are %v, want %v", runs, want)
+	}
+}
+
+// A deployment alone has half of the places, as many as all had before there were turns; others find one each.
+func TestThreshold(t *testing.T) {
+	t.Parallel()
+	q := newTurns(time.Second)
+	id := int64(0)
+	next := func(deployments []int64, _ []turn) (found []turn, _ error) {
+		for _, deployment := range deployments {
+			id++
+			found = append(found, turn{deployment: deployment, job: id})
+		}
+		return found, nil
+	}
+	free := 8
+	for i, want := range []int{4, 2, 1, 1, 0} {
+		chosen, _, err := q.choose(free, []int64{int64(i) + 1}, next)
+		if err != nil || len(chosen) != want {
+			t.Errorf("deployment %d gets %d of %d free places, want %d: %v", i+1, len(chosen), free, want, err)
+		}
+		free -= len(chosen)
+	}
+	// The first has four jobs at work: the place that one of them leaves is for whoever waits without any.
+	q.end(1)
+	if chosen, _, _ := q.choose(1, []int64{1, 5}, next); len(chosen) != 1 || chosen[0].deployment != 5 {
+		t.Errorf("the free place goes to %v", chosen)
+	}
+}
+
+// The database is asked once in the time of a poll, and sooner when a place got free that somebody waits for.
+func TestDue(t *testing.T) {
+	t.Parallel()
+	q, now := newTurns(time.Second), time.Now()
+	for i, step := range []struct {
+		after       time.Duration
+		more, ended bool
+		want        bool
+	}{
+		{want: true},
+		{after: 900 * time.Millisecond},
+		{after: 100 * time.Millisecond, want: true},
+		{after: 100 * time.Millisecond, ended: true},
+		{more: true, want: true},
+		{after: 100 * time.Millisecond, more: true},
+		{after: 100 * time.Millisecond, more: true, ended: true, want: true},
+	} {
+		now = now.Add(step.after)
+		q.left(step.more)
+		if step.ended {
+			q.end(0)
+		}
+		if got := q.due(now); got != step.want {
+			t.Errorf("step %d: due is %v", i, got)
+		}
+	}
+}
