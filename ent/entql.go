@@ -1541,6 +1541,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowrun.FieldActorID:        {Type: field.TypeInt64, Column: workflowrun.FieldActorID},
 			workflowrun.FieldRetryOf:        {Type: field.TypeInt64, Column: workflowrun.FieldRetryOf},
 			workflowrun.FieldIdempotencyKey: {Type: field.TypeString, Column: workflowrun.FieldIdempotencyKey},
+			workflowrun.FieldRequestedRef:   {Type: field.TypeString, Column: workflowrun.FieldRequestedRef},
 			workflowrun.FieldInputs:         {Type: field.TypeBytes, Column: workflowrun.FieldInputs},
 			workflowrun.FieldBudgetCredits:  {Type: field.TypeFloat64, Column: workflowrun.FieldBudgetCredits},
 			workflowrun.FieldCostUsd:        {Type: field.TypeFloat64, Column: workflowrun.FieldCostUsd},
@@ -1548,6 +1549,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowrun.FieldTotalFindings:  {Type: field.TypeInt64, Column: workflowrun.FieldTotalFindings},
 			workflowrun.FieldCommit:         {Type: field.TypeString, Column: workflowrun.FieldCommit},
 			workflowrun.FieldReport:         {Type: field.TypeBytes, Column: workflowrun.FieldReport},
+			workflowrun.FieldPlannedTasks:   {Type: field.TypeInt64, Column: workflowrun.FieldPlannedTasks},
 			workflowrun.FieldRevision:       {Type: field.TypeInt64, Column: workflowrun.FieldRevision},
 			workflowrun.FieldSubmittedAt:    {Type: field.TypeInt64, Column: workflowrun.FieldSubmittedAt},
 			workflowrun.FieldStartedAt:      {Type: field.TypeInt64, Column: workflowrun.FieldStartedAt},
@@ -7276,6 +7278,11 @@ func (f *WorkflowRunFilter) WhereIdempotencyKey(p entql.StringP) {
 	f.Where(p.Field(workflowrun.FieldIdempotencyKey))
 }
 
+// WhereRequestedRef applies the entql string predicate on the requested_ref field.
+func (f *WorkflowRunFilter) WhereRequestedRef(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldRequestedRef))
+}
+
 // WhereInputs applies the entql []byte predicate on the inputs field.
 func (f *WorkflowRunFilter) WhereInputs(p entql.BytesP) {
 	f.Where(p.Field(workflowrun.FieldInputs))
@@ -7309,6 +7316,11 @@ func (f *WorkflowRunFilter) WhereCommit(p entql.StringP) {
 // WhereReport applies the entql []byte predicate on the report field.
 func (f *WorkflowRunFilter) WhereReport(p entql.BytesP) {
 	f.Where(p.Field(workflowrun.FieldReport))
+}
+
+// WherePlannedTasks applies the entql int64 predicate on the planned_tasks field.
+func (f *WorkflowRunFilter) WherePlannedTasks(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldPlannedTasks))
 }
 
 // WhereRevision applies the entql int64 predicate on the revision field.

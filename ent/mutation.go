@@ -61483,6 +61483,7 @@ type WorkflowRunMutation struct {
 	retry_of          *int64
 	addretry_of       *int64
 	idempotency_key   *string
+	requested_ref     *string
 	inputs            *[]byte
 	budget_credits    *float64
 	addbudget_credits *float64
@@ -61494,6 +61495,8 @@ type WorkflowRunMutation struct {
 	addtotal_findings *int64
 	commit            *string
 	report            *[]byte
+	planned_tasks     *int64
+	addplanned_tasks  *int64
 	revision          *int64
 	addrevision       *int64
 	submitted_at      *int64
@@ -62387,6 +62390,55 @@ func (m *WorkflowRunMutation) ResetIdempotencyKey() {
 	delete(m.clearedFields, workflowrun.FieldIdempotencyKey)
 }
 
+// SetRequestedRef sets the "requested_ref" field.
+func (m *WorkflowRunMutation) SetRequestedRef(s string) {
+	m.requested_ref = &s
+}
+
+// RequestedRef returns the value of the "requested_ref" field in the mutation.
+func (m *WorkflowRunMutation) RequestedRef() (r string, exists bool) {
+	v := m.requested_ref
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequestedRef returns the old "requested_ref" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldRequestedRef(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequestedRef is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequestedRef requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequestedRef: %w", err)
+	}
+	return oldValue.RequestedRef, nil
+}
+
+// ClearRequestedRef clears the value of the "requested_ref" field.
+func (m *WorkflowRunMutation) ClearRequestedRef() {
+	m.requested_ref = nil
+	m.clearedFields[workflowrun.FieldRequestedRef] = struct{}{}
+}
+
+// RequestedRefCleared returns if the "requested_ref" field was cleared in this mutation.
+func (m *WorkflowRunMutation) RequestedRefCleared() bool {
+	_, ok := m.clearedFields[workflowrun.FieldRequestedRef]
+	return ok
+}
+
+// ResetRequestedRef resets all changes to the "requested_ref" field.
+func (m *WorkflowRunMutation) ResetRequestedRef() {
+	m.requested_ref = nil
+	delete(m.clearedFields, workflowrun.FieldRequestedRef)
+}
+
 // SetInputs sets the "inputs" field.
 func (m *WorkflowRunMutation) SetInputs(b []byte) {
 	m.inputs = &b
@@ -62732,6 +62784,62 @@ func (m *WorkflowRunMutation) ResetReport() {
 	delete(m.clearedFields, workflowrun.FieldReport)
 }
 
+// SetPlannedTasks sets the "planned_tasks" field.
+func (m *WorkflowRunMutation) SetPlannedTasks(i int64) {
+	m.planned_tasks = &i
+	m.addplanned_tasks = nil
+}
+
+// PlannedTasks returns the value of the "planned_tasks" field in the mutation.
+func (m *WorkflowRunMutation) PlannedTasks() (r int64, exists bool) {
+	v := m.planned_tasks
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPlannedTasks returns the old "planned_tasks" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldPlannedTasks(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPlannedTasks is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPlannedTasks requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPlannedTasks: %w", err)
+	}
+	return oldValue.PlannedTasks, nil
+}
+
+// AddPlannedTasks adds i to the "planned_tasks" field.
+func (m *WorkflowRunMutation) AddPlannedTasks(i int64) {
+	if m.addplanned_tasks != nil {
+		*m.addplanned_tasks += i
+	} else {
+		m.addplanned_tasks = &i
+	}
+}
+
+// AddedPlannedTasks returns the value that was added to the "planned_tasks" field in this mutation.
+func (m *WorkflowRunMutation) AddedPlannedTasks() (r int64, exists bool) {
+	v := m.addplanned_tasks
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPlannedTasks resets all changes to the "planned_tasks" field.
+func (m *WorkflowRunMutation) ResetPlannedTasks() {
+	m.planned_tasks = nil
+	m.addplanned_tasks = nil
+}
+
 // SetRevision sets the "revision" field.
 func (m *WorkflowRunMutation) SetRevision(i int64) {
 	m.revision = &i
@@ -63018,7 +63126,7 @@ func (m *WorkflowRunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WorkflowRunMutation) Fields() []string {
-	fields := make([]string, 0, 29)
+	fields := make([]string, 0, 31)
 	if m.deployment_id != nil {
 		fields = append(fields, workflowrun.FieldDeploymentID)
 	}
@@ -63073,6 +63181,9 @@ func (m *WorkflowRunMutation) Fields() []string {
 	if m.idempotency_key != nil {
 		fields = append(fields, workflowrun.FieldIdempotencyKey)
 	}
+	if m.requested_ref != nil {
+		fields = append(fields, workflowrun.FieldRequestedRef)
+	}
 	if m.inputs != nil {
 		fields = append(fields, workflowrun.FieldInputs)
 	}
@@ -63093,6 +63204,9 @@ func (m *WorkflowRunMutation) Fields() []string {
 	}
 	if m.report != nil {
 		fields = append(fields, workflowrun.FieldReport)
+	}
+	if m.planned_tasks != nil {
+		fields = append(fields, workflowrun.FieldPlannedTasks)
 	}
 	if m.revision != nil {
 		fields = append(fields, workflowrun.FieldRevision)
@@ -63150,6 +63264,8 @@ func (m *WorkflowRunMutation) Field(name string) (ent.Value, bool) {
 		return m.RetryOf()
 	case workflowrun.FieldIdempotencyKey:
 		return m.IdempotencyKey()
+	case workflowrun.FieldRequestedRef:
+		return m.RequestedRef()
 	case workflowrun.FieldInputs:
 		return m.Inputs()
 	case workflowrun.FieldBudgetCredits:
@@ -63164,6 +63280,8 @@ func (m *WorkflowRunMutation) Field(name string) (ent.Value, bool) {
 		return m.Commit()
 	case workflowrun.FieldReport:
 		return m.Report()
+	case workflowrun.FieldPlannedTasks:
+		return m.PlannedTasks()
 	case workflowrun.FieldRevision:
 		return m.Revision()
 	case workflowrun.FieldSubmittedAt:
@@ -63217,6 +63335,8 @@ func (m *WorkflowRunMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldRetryOf(ctx)
 	case workflowrun.FieldIdempotencyKey:
 		return m.OldIdempotencyKey(ctx)
+	case workflowrun.FieldRequestedRef:
+		return m.OldRequestedRef(ctx)
 	case workflowrun.FieldInputs:
 		return m.OldInputs(ctx)
 	case workflowrun.FieldBudgetCredits:
@@ -63231,6 +63351,8 @@ func (m *WorkflowRunMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldCommit(ctx)
 	case workflowrun.FieldReport:
 		return m.OldReport(ctx)
+	case workflowrun.FieldPlannedTasks:
+		return m.OldPlannedTasks(ctx)
 	case workflowrun.FieldRevision:
 		return m.OldRevision(ctx)
 	case workflowrun.FieldSubmittedAt:
@@ -63374,6 +63496,13 @@ func (m *WorkflowRunMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetIdempotencyKey(v)
 		return nil
+	case workflowrun.FieldRequestedRef:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequestedRef(v)
+		return nil
 	case workflowrun.FieldInputs:
 		v, ok := value.([]byte)
 		if !ok {
@@ -63422,6 +63551,13 @@ func (m *WorkflowRunMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetReport(v)
+		return nil
+	case workflowrun.FieldPlannedTasks:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPlannedTasks(v)
 		return nil
 	case workflowrun.FieldRevision:
 		v, ok := value.(int64)
@@ -63486,6 +63622,9 @@ func (m *WorkflowRunMutation) AddedFields() []string {
 	if m.addtotal_findings != nil {
 		fields = append(fields, workflowrun.FieldTotalFindings)
 	}
+	if m.addplanned_tasks != nil {
+		fields = append(fields, workflowrun.FieldPlannedTasks)
+	}
 	if m.addrevision != nil {
 		fields = append(fields, workflowrun.FieldRevision)
 	}
@@ -63524,6 +63663,8 @@ func (m *WorkflowRunMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedCostCredits()
 	case workflowrun.FieldTotalFindings:
 		return m.AddedTotalFindings()
+	case workflowrun.FieldPlannedTasks:
+		return m.AddedPlannedTasks()
 	case workflowrun.FieldRevision:
 		return m.AddedRevision()
 	case workflowrun.FieldSubmittedAt:
@@ -63604,6 +63745,13 @@ func (m *WorkflowRunMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddTotalFindings(v)
 		return nil
+	case workflowrun.FieldPlannedTasks:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPlannedTasks(v)
+		return nil
 	case workflowrun.FieldRevision:
 		v, ok := value.(int64)
 		if !ok {
@@ -63646,6 +63794,9 @@ func (m *WorkflowRunMutation) ClearedFields() []string {
 	if m.FieldCleared(workflowrun.FieldIdempotencyKey) {
 		fields = append(fields, workflowrun.FieldIdempotencyKey)
 	}
+	if m.FieldCleared(workflowrun.FieldRequestedRef) {
+		fields = append(fields, workflowrun.FieldRequestedRef)
+	}
 	if m.FieldCleared(workflowrun.FieldReport) {
 		fields = append(fields, workflowrun.FieldReport)
 	}
@@ -63674,6 +63825,9 @@ func (m *WorkflowRunMutation) ClearField(name string) error {
 		return nil
 	case workflowrun.FieldIdempotencyKey:
 		m.ClearIdempotencyKey()
+		return nil
+	case workflowrun.FieldRequestedRef:
+		m.ClearRequestedRef()
 		return nil
 	case workflowrun.FieldReport:
 		m.ClearReport()
@@ -63746,6 +63900,9 @@ func (m *WorkflowRunMutation) ResetField(name string) error {
 	case workflowrun.FieldIdempotencyKey:
 		m.ResetIdempotencyKey()
 		return nil
+	case workflowrun.FieldRequestedRef:
+		m.ResetRequestedRef()
+		return nil
 	case workflowrun.FieldInputs:
 		m.ResetInputs()
 		return nil
@@ -63766,6 +63923,9 @@ func (m *WorkflowRunMutation) ResetField(name string) error {
 		return nil
 	case workflowrun.FieldReport:
 		m.ResetReport()
+		return nil
+	case workflowrun.FieldPlannedTasks:
+		m.ResetPlannedTasks()
 		return nil
 	case workflowrun.FieldRevision:
 		m.ResetRevision()

@@ -2169,6 +2169,22 @@ var (
 		PrimaryKey: []*schema.Column{WorkflowAttemptsColumns[0]},
 		Indexes: []*schema.Index{
 			{
+				Name:    "workflow_attempts_active",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowAttemptsColumns[1], WorkflowAttemptsColumns[2], WorkflowAttemptsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "finished_at IS NULL",
+				},
+			},
+			{
+				Name:    "workflow_attempts_by_turn",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowAttemptsColumns[1], WorkflowAttemptsColumns[2], WorkflowAttemptsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "external AND finished_at IS NULL",
+				},
+			},
+			{
 				Name:    "workflow_attempts_by_index",
 				Unique:  true,
 				Columns: []*schema.Column{WorkflowAttemptsColumns[1], WorkflowAttemptsColumns[3], WorkflowAttemptsColumns[4]},
@@ -2277,6 +2293,7 @@ var (
 		{Name: "actor_id", Type: field.TypeInt64},
 		{Name: "retry_of", Type: field.TypeInt64, Default: 0},
 		{Name: "idempotency_key", Type: field.TypeString, Nullable: true},
+		{Name: "requested_ref", Type: field.TypeString, Nullable: true},
 		{Name: "inputs", Type: field.TypeBytes},
 		{Name: "budget_credits", Type: field.TypeFloat64, Default: 0},
 		{Name: "cost_usd", Type: field.TypeFloat64, Default: 0},
@@ -2284,6 +2301,7 @@ var (
 		{Name: "total_findings", Type: field.TypeInt64, Default: 0},
 		{Name: "commit", Type: field.TypeString, Default: ""},
 		{Name: "report", Type: field.TypeBytes, Nullable: true},
+		{Name: "planned_tasks", Type: field.TypeInt64, Default: 0},
 		{Name: "revision", Type: field.TypeInt64, Default: 0},
 		{Name: "submitted_at", Type: field.TypeInt64},
 		{Name: "started_at", Type: field.TypeInt64, Nullable: true},
@@ -2323,7 +2341,7 @@ var (
 			{
 				Name:    "workflow_runs_finished",
 				Unique:  false,
-				Columns: []*schema.Column{WorkflowRunsColumns[29], WorkflowRunsColumns[0]},
+				Columns: []*schema.Column{WorkflowRunsColumns[31], WorkflowRunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "finished_at IS NOT NULL",
 				},

@@ -1586,27 +1586,31 @@ func init() {
 	// workflowrun.DefaultRetryOf holds the default value on creation for the retry_of field.
 	workflowrun.DefaultRetryOf = workflowrunDescRetryOf.Default.(int64)
 	// workflowrunDescBudgetCredits is the schema descriptor for budget_credits field.
-	workflowrunDescBudgetCredits := workflowrunFields[19].Descriptor()
+	workflowrunDescBudgetCredits := workflowrunFields[20].Descriptor()
 	// workflowrun.DefaultBudgetCredits holds the default value on creation for the budget_credits field.
 	workflowrun.DefaultBudgetCredits = workflowrunDescBudgetCredits.Default.(float64)
 	// workflowrunDescCostUsd is the schema descriptor for cost_usd field.
-	workflowrunDescCostUsd := workflowrunFields[20].Descriptor()
+	workflowrunDescCostUsd := workflowrunFields[21].Descriptor()
 	// workflowrun.DefaultCostUsd holds the default value on creation for the cost_usd field.
 	workflowrun.DefaultCostUsd = workflowrunDescCostUsd.Default.(float64)
 	// workflowrunDescCostCredits is the schema descriptor for cost_credits field.
-	workflowrunDescCostCredits := workflowrunFields[21].Descriptor()
+	workflowrunDescCostCredits := workflowrunFields[22].Descriptor()
 	// workflowrun.DefaultCostCredits holds the default value on creation for the cost_credits field.
 	workflowrun.DefaultCostCredits = workflowrunDescCostCredits.Default.(float64)
 	// workflowrunDescTotalFindings is the schema descriptor for total_findings field.
-	workflowrunDescTotalFindings := workflowrunFields[22].Descriptor()
+	workflowrunDescTotalFindings := workflowrunFields[23].Descriptor()
 	// workflowrun.DefaultTotalFindings holds the default value on creation for the total_findings field.
 	workflowrun.DefaultTotalFindings = workflowrunDescTotalFindings.Default.(int64)
 	// workflowrunDescCommit is the schema descriptor for commit field.
-	workflowrunDescCommit := workflowrunFields[23].Descriptor()
+	workflowrunDescCommit := workflowrunFields[24].Descriptor()
 	// workflowrun.DefaultCommit holds the default value on creation for the commit field.
 	workflowrun.DefaultCommit = workflowrunDescCommit.Default.(string)
+	// workflowrunDescPlannedTasks is the schema descriptor for planned_tasks field.
+	workflowrunDescPlannedTasks := workflowrunFields[26].Descriptor()
+	// workflowrun.DefaultPlannedTasks holds the default value on creation for the planned_tasks field.
+	workflowrun.DefaultPlannedTasks = workflowrunDescPlannedTasks.Default.(int64)
 	// workflowrunDescRevision is the schema descriptor for revision field.
-	workflowrunDescRevision := workflowrunFields[25].Descriptor()
+	workflowrunDescRevision := workflowrunFields[27].Descriptor()
 	// workflowrun.DefaultRevision holds the default value on creation for the revision field.
 	workflowrun.DefaultRevision = workflowrunDescRevision.Default.(int64)
 	workflowtaskMixin := schema.WorkflowTask{}.Mixin()
