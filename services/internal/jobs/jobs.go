@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -87,6 +88,9 @@ type Jobs struct {
 	log    *slog.Logger
 	client *river.Client[*sql.Tx]
 	trail  *audit.Trail // nil: what jobs change is not audited
+	// stopping is closed when Stop begins.
+	stopping chan struct{}
+	stop     sync.Once
 	// worked is closed when no job runs any more and how each ended is written down.
 	worked chan struct{}
 }
@@ -105,7 +109,7 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 		}
 		periodic = append(periodic, w.Periodic...)
 	}
-	j := &Jobs{store: st, log: log, worked: make(chan struct{})}
+	j := &Jobs{store: st, log: log, worked: make(chan struct{}), stopping: make(chan struct{})}
 	config := &river.Config{
 		FetchPollInterval: pollInterval,
 		JobTimeout:        jobTimeout,
