@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,7 +50,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// Send implements Sender. The Message-ID is made of the event, so that mail clients show a repeated message once.
+// Send implements Sender. The Message-ID is made of the event, so that mail clients show a repeated message once. Recipients are
+// asked for one by one: those that the server accepts get the message, whatever it says of the others.
 func (e *email) Send(ctx context.Context, m Message) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*sendTimeout) // a mail server may look things up before it answers
 	defer cancel()
@@ -57,15 +59,19 @@ func (e *email) Send(ctx context.Context, m Message) (int, error) {
 	if err != nil {
 		return 0, &Error{Public: "the message cannot be written as e-mail", Permanent: true, cause: err}
 	}
-	client, err := e.client()
-	if err != nil {
-		return 0, &Error{Public: "the mail server of this Palisade is not configured as it must be", cause: err}
+	var left []string
+	for _, address := range e.to {
+		if !slices.Contains(m.DeliveredTo, address) {
+			left = append(left, address)
+		}
 	}
-	err = client.DialAndSendWithContext(ctx, message)
-	if err == nil || message.IsDelivered() { // what fails after the message was taken is only the goodbye
+	if len(left) == 0 {
 		return 0, nil
 	}
-	return 0, mailError(err)
+	if failed := e.exchange(ctx, message, left); failed != nil {
+		return 0, failed
+	}
+	return 0, nil
 }
 
 func (e *email) compose(m Message) (*mail.Msg, error) {
@@ -86,7 +92,8 @@ func (e *email) compose(m Message) (*mail.Msg, error) {
 	return message, nil
 }
 
-func (e *email) client() (*mail.Client, error) {
+// client makes what connects and signs in. connected gets the connection as soon as there is one.
+func (e *email) client(connected func(net.Conn)) (*mail.Client, error) {
 	port, err := strconv.Atoi(e.server.port)
 	if err != nil {
 		return nil, err
@@ -96,7 +103,7 @@ func (e *email) client() (*mail.Client, error) {
 		mail.WithPort(port),
 		mail.WithTimeout(sendTimeout),
 		mail.WithTLSConfig(config),
-		mail.WithDialContextFunc(e.dial(config)),
+		mail.WithDialContextFunc(e.dial(config, connected)),
 	}
 	switch {
 	case e.server.implicitTLS:
@@ -115,11 +122,15 @@ func (e *email) client() (*mail.Client, error) {
 }
 
 // dial connects through the guard; the library leaves TLS from the first byte on (smtps) to whoever dials.
-func (e *email) dial(config *tls.Config) mail.DialContextFunc {
+func (e *email) dial(config *tls.Config, connected func(net.Conn)) mail.DialContextFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := e.guard.DialContext(ctx, network, address)
-		if err != nil || !e.server.implicitTLS {
-			return conn, err
+		if err != nil {
+			return nil, err
+		}
+		connected(conn)
+		if !e.server.implicitTLS {
+			return conn, nil
 		}
 		secured := tls.Client(conn, config)
 		if err := secured.HandshakeContext(ctx); err != nil {
@@ -128,18 +139,4 @@ func (e *email) dial(config *tls.Config) mail.DialContextFunc {
 		}
 		return secured, nil
 	}
-}
-
-// mailError tells what the mail server said by its code alone: its texts name machines and accounts of the operator.
-func mailError(err error) *Error {
-	var sent *mail.SendError
-	if !errors.As(err, &sent) || sent.ErrorCode() == 0 {
-		return &Error{Public: "the mail server of this Palisade could not be used", cause: err}
-	}
-	e := &Error{Public: fmt.Sprintf("the mail server refused the message with code %d", sent.ErrorCode()), cause: err}
-	if sent.Reason == mail.ErrSMTPRcptTo {
-		e.Public = fmt.Sprintf("the mail server refused an address of config.to with code %d", sent.ErrorCode())
-	}
-	e.Permanent = sent.ErrorCode() >= 500
-	return e
 }
