@@ -35,8 +35,9 @@ const (
 	claimPause = 200 * time.Millisecond
 	walkPause  = 50 * time.Millisecond
 	claimGap   = 10 * time.Millisecond
-	// takenPause is when to look again for what another node has.
-	takenPause = time.Second
+	// takenPause is when to look again for what another node has, closedPause for what waits for a circuit.
+	takenPause  = time.Second
+	closedPause = 2 * time.Second
 )
 
 // claims is where the claims of a run stand.
@@ -138,6 +139,7 @@ func (d *dispatch) due(found []head, now time.Time) (due []receiver) {
 	for _, h := range found {
 		switch {
 		case closed[h.receiver]:
+			d.claims.nextDue = earlier(d.claims.nextDue, now.Add(closedPause))
 		case h.due <= store.Micros(now):
 			due = append(due, h.receiver)
 		default:
