@@ -20,7 +20,9 @@ const (
 	recordDelay = 100 * time.Millisecond
 	// recordTimeout is for the last outcomes of a run, lastRecordTimeout for those of a process that is told to end at once.
 	recordTimeout     = 20 * time.Second
-	lastRecordTimeout = 3 * time.Second
+	lastRecordTimeout = 2 * time.Second
+	// turnTimeout is for what a turn reads and writes.
+	turnTimeout = 2 * time.Minute
 	// ruleTime is how long a run goes by what it knows of a rule.
 	ruleTime = 5 * time.Second
 	// leaseTime is how long a node has to send what it took and to write what became of it. What is not sent when less than
@@ -72,32 +74,36 @@ func (d *dispatch) isStopping() bool {
 }
 
 func (d *dispatch) turn(ctx context.Context) (more bool, err error) {
-	if d.expanding {
-		if d.expanding, err = d.engine.expand(ctx); err != nil {
-			return false, err
-		}
-	}
-	if err := d.claim(ctx); err != nil {
+	if err := d.work(ctx); err != nil {
 		return false, err
 	}
-	if err := d.openRules(ctx); err != nil {
-		return false, err
-	}
-	d.launch(ctx)
-	if err := d.recordIfMany(ctx); err != nil {
-		return false, err
-	}
-	if err := d.engine.announceOpened(ctx); err != nil {
-		return false, err
-	}
-	if d.flights.used > 0 || len(d.waiting) > 0 || d.expanding || !d.claims.idle {
+	if d.flights.used > 0 || len(d.waiting) > 0 || len(d.outcomes) > 0 || d.expanding || !d.claims.idle {
 		d.await(ctx)
 		return true, nil
 	}
-	if err := d.record(ctx); err != nil {
-		return false, err
-	}
 	return d.sleep(ctx), nil
+}
+
+// work does what there is to do now. Only what it launches goes on after it.
+func (d *dispatch) work(running context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(running, turnTimeout)
+	defer cancel()
+	if d.expanding {
+		if d.expanding, err = d.engine.expand(ctx); err != nil {
+			return err
+		}
+	}
+	if err := d.claim(ctx); err != nil {
+		return err
+	}
+	if err := d.openRules(ctx); err != nil {
+		return err
+	}
+	d.launch(running)
+	if err := d.recordIfMany(ctx); err != nil {
+		return err
+	}
+	return d.engine.announceOpened(ctx)
 }
 
 // finish gives back what was not tried, waits for what is on its way, and writes everything down.

@@ -33,8 +33,8 @@ func Background(senders *Senders, log *slog.Logger) jobs.Work {
 	e := newEngine(senders.store, senders, log)
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
-			river.AddWorker(workers, &deliverWorker{engine: e})
-			river.AddWorker(workers, &retentionWorker{store: senders.store})
+			jobs.AddWorker(workers, &deliverWorker{engine: e})
+			jobs.AddWorker(workers, &retentionWorker{store: senders.store})
 		},
 		Periodic: []*river.PeriodicJob{
 			jobs.Every(period, outbox.Deliver{Cause: outbox.CausePeriod}),

@@ -30,8 +30,8 @@ const (
 // Background is what this package's configurations need done when nobody waits.
 func (c *Connections) Background(log *slog.Logger) jobs.Work {
 	return jobs.Work{Register: func(workers *river.Workers) {
-		river.AddWorker(workers, &unsubscribeWorker{connections: c, log: log})
-		river.AddWorker(workers, &syncWorker{connections: c, log: log})
+		jobs.AddWorker(workers, &unsubscribeWorker{connections: c, log: log})
+		jobs.AddWorker(workers, &syncWorker{connections: c, log: log})
 	}}
 }
 

@@ -31,9 +31,9 @@ const (
 func IncomingBackground(c *Connections, log *slog.Logger) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
-			river.AddWorker(workers, &eventWorker{Connections: c, log: log})
-			river.AddWorker(workers, &replyWorker{Connections: c, log: log})
-			river.AddWorker(workers, &expiryWorker{store: c.store})
+			jobs.AddWorker(workers, &eventWorker{Connections: c, log: log})
+			jobs.AddWorker(workers, &replyWorker{Connections: c, log: log})
+			jobs.AddWorker(workers, &expiryWorker{store: c.store})
 		},
 		Periodic: []*river.PeriodicJob{jobs.Every(expiryInterval, expiryArgs{})},
 	}

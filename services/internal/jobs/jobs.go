@@ -33,7 +33,7 @@ const (
 
 // Work is what one domain does in the background.
 type Work struct {
-	// Register adds the domain's workers (river.AddWorker).
+	// Register adds the domain's workers, each by AddWorker.
 	Register func(*river.Workers)
 	// Periodic are the jobs that no request causes; see Every and Nightly.
 	Periodic []*river.PeriodicJob

@@ -17,7 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
-	"golang.org/x/sync/semaphore"
+
+	"github.com/palisade/palisade/services/internal/gate"
 )
 
 const (
@@ -29,6 +30,8 @@ const (
 	// forReads are the connections that transactions of Write leave to reads: without any, transactions that read beside
 	// themselves could wait for each other.
 	forReads = 2
+	// writeShare lets the transactions of one deployment have two thirds of the others.
+	writeShare = 2
 )
 
 // SessionName begins the application_name of all sessions on PostgreSQL, whatever the URL calls them: by it a copy of the
@@ -61,7 +64,7 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	}
 	return &Store{
 		dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB,
-		turns: semaphore.NewWeighted(int64(max(1, connections-forReads))), location: PostgresLocation(config),
+		gate: gate.New(max(1, connections-forReads), writeShare), location: PostgresLocation(config),
 	}, nil
 }
 

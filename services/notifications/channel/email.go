@@ -16,6 +16,9 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
+// mailTimeout is for all commands of one sending: a mail server may look things up before it answers.
+const mailTimeout = 2 * sendTimeout
+
 // email sends the text for people over the operator's mail server.
 type email struct {
 	to     []string
@@ -53,7 +56,7 @@ func isLoopback(host string) bool {
 // Send implements Sender. The Message-ID is made of the event, so that mail clients show a repeated message once. Recipients are
 // asked for one by one: those that the server accepts get the message, whatever it says of the others.
 func (e *email) Send(ctx context.Context, m Message) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*sendTimeout) // a mail server may look things up before it answers
+	ctx, cancel := context.WithTimeout(ctx, mailTimeout) // and its end closes the connection, also where the library gave up half-way
 	defer cancel()
 	message, err := e.compose(m)
 	if err != nil {
@@ -92,8 +95,7 @@ func (e *email) compose(m Message) (*mail.Msg, error) {
 	return message, nil
 }
 
-// client makes what connects and signs in. connected gets the connection as soon as there is one.
-func (e *email) client(connected func(net.Conn)) (*mail.Client, error) {
+func (e *email) client(ctx context.Context) (*mail.Client, error) {
 	port, err := strconv.Atoi(e.server.port)
 	if err != nil {
 		return nil, err
@@ -103,7 +105,7 @@ func (e *email) client(connected func(net.Conn)) (*mail.Client, error) {
 		mail.WithPort(port),
 		mail.WithTimeout(sendTimeout),
 		mail.WithTLSConfig(config),
-		mail.WithDialContextFunc(e.dial(config, connected)),
+		mail.WithDialContextFunc(e.dial(ctx, config)),
 	}
 	switch {
 	case e.server.implicitTLS:
@@ -121,16 +123,13 @@ func (e *email) client(connected func(net.Conn)) (*mail.Client, error) {
 	return mail.NewClient(e.server.host, options...)
 }
 
-// dial connects through the guard; the library leaves TLS from the first byte on (smtps) to whoever dials.
-func (e *email) dial(config *tls.Config, connected func(net.Conn)) mail.DialContextFunc {
+// dial connects through the guard, for as long as the whole sending may take: the library gives each command a time of
+// its own. It leaves TLS from the first byte on (smtps) to whoever dials.
+func (e *email) dial(sending context.Context, config *tls.Config) mail.DialContextFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := e.guard.DialContext(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		connected(conn)
-		if !e.server.implicitTLS {
-			return conn, nil
+		conn, err := e.guard.Connect(sending, network, address, mailTimeout)
+		if err != nil || !e.server.implicitTLS {
+			return conn, err
 		}
 		secured := tls.Client(conn, config)
 		if err := secured.HandshakeContext(ctx); err != nil {

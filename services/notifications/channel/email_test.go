@@ -224,7 +224,7 @@ func TestMailToOtherMachinesNeedsTLS(t *testing.T) {
 		if err != nil || sender.plain != plain {
 			t.Errorf("%q: %v", allow, err)
 		}
-		client, err := sender.client(func(net.Conn) {})
+		client, err := sender.client(t.Context())
 		if want := map[bool]string{false: "TLSMandatory", true: "TLSOpportunistic"}[plain]; err != nil || client.TLSPolicy() != want {
 			t.Errorf("%q: policy %s, %v", allow, client.TLSPolicy(), err)
 		}

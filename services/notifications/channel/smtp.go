@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	netmail "net/mail"
 	"net/textproto"
 	"regexp"
@@ -30,11 +29,7 @@ const (
 
 // exchange hands the message to the mail server for the recipients that are left; nil means that all of them have it now.
 func (e *email) exchange(ctx context.Context, message *mail.Msg, left []string) *Error {
-	// The library bounds each step by itself; the context bounds all of them. It closes the connection, also where the library gave up
-	// half-way and keeps it.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	client, err := e.client(func(conn net.Conn) { context.AfterFunc(ctx, func() { _ = conn.Close() }) })
+	client, err := e.client(ctx)
 	if err != nil {
 		return &Error{Public: "the mail server of this Palisade is not configured as it must be", cause: err}
 	}
