@@ -410,6 +410,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			delivery.FieldGiveUpAt:      {Type: field.TypeInt64, Column: delivery.FieldGiveUpAt},
 			delivery.FieldLastStatus:    {Type: field.TypeInt32, Column: delivery.FieldLastStatus},
 			delivery.FieldLastError:     {Type: field.TypeString, Column: delivery.FieldLastError},
+			delivery.FieldDeliveredTo:   {Type: field.TypeJSON, Column: delivery.FieldDeliveredTo},
 			delivery.FieldReplayOf:      {Type: field.TypeInt64, Column: delivery.FieldReplayOf},
 			delivery.FieldCreatedAt:     {Type: field.TypeInt64, Column: delivery.FieldCreatedAt},
 			delivery.FieldFinishedAt:    {Type: field.TypeInt64, Column: delivery.FieldFinishedAt},
@@ -754,6 +755,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationrule.FieldPolicySlugs:        {Type: field.TypeJSON, Column: notificationrule.FieldPolicySlugs},
 			notificationrule.FieldUseNetworkBroker:   {Type: field.TypeBool, Column: notificationrule.FieldUseNetworkBroker},
 			notificationrule.FieldSendScanCompletion: {Type: field.TypeBool, Column: notificationrule.FieldSendScanCompletion},
+			notificationrule.FieldRefusedRecipients:  {Type: field.TypeJSON, Column: notificationrule.FieldRefusedRecipients},
 			notificationrule.FieldCreatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldCreatedAt},
 			notificationrule.FieldUpdatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldUpdatedAt},
 		},
@@ -2898,6 +2900,11 @@ func (f *DeliveryFilter) WhereLastError(p entql.StringP) {
 	f.Where(p.Field(delivery.FieldLastError))
 }
 
+// WhereDeliveredTo applies the entql json.RawMessage predicate on the delivered_to field.
+func (f *DeliveryFilter) WhereDeliveredTo(p entql.BytesP) {
+	f.Where(p.Field(delivery.FieldDeliveredTo))
+}
+
 // WhereReplayOf applies the entql int64 predicate on the replay_of field.
 func (f *DeliveryFilter) WhereReplayOf(p entql.Int64P) {
 	f.Where(p.Field(delivery.FieldReplayOf))
@@ -4241,6 +4248,11 @@ func (f *NotificationRuleFilter) WhereUseNetworkBroker(p entql.BoolP) {
 // WhereSendScanCompletion applies the entql bool predicate on the send_scan_completion field.
 func (f *NotificationRuleFilter) WhereSendScanCompletion(p entql.BoolP) {
 	f.Where(p.Field(notificationrule.FieldSendScanCompletion))
+}
+
+// WhereRefusedRecipients applies the entql json.RawMessage predicate on the refused_recipients field.
+func (f *NotificationRuleFilter) WhereRefusedRecipients(p entql.BytesP) {
+	f.Where(p.Field(notificationrule.FieldRefusedRecipients))
 }
 
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.

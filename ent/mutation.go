@@ -13248,6 +13248,8 @@ type DeliveryMutation struct {
 	last_status        *int32
 	addlast_status     *int32
 	last_error         *string
+	delivered_to       *[]string
+	appenddelivered_to []string
 	replay_of          *int64
 	addreplay_of       *int64
 	created_at         *int64
@@ -14048,6 +14050,71 @@ func (m *DeliveryMutation) ResetLastError() {
 	m.last_error = nil
 }
 
+// SetDeliveredTo sets the "delivered_to" field.
+func (m *DeliveryMutation) SetDeliveredTo(s []string) {
+	m.delivered_to = &s
+	m.appenddelivered_to = nil
+}
+
+// DeliveredTo returns the value of the "delivered_to" field in the mutation.
+func (m *DeliveryMutation) DeliveredTo() (r []string, exists bool) {
+	v := m.delivered_to
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeliveredTo returns the old "delivered_to" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldDeliveredTo(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeliveredTo is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeliveredTo requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeliveredTo: %w", err)
+	}
+	return oldValue.DeliveredTo, nil
+}
+
+// AppendDeliveredTo adds s to the "delivered_to" field.
+func (m *DeliveryMutation) AppendDeliveredTo(s []string) {
+	m.appenddelivered_to = append(m.appenddelivered_to, s...)
+}
+
+// AppendedDeliveredTo returns the list of values that were appended to the "delivered_to" field in this mutation.
+func (m *DeliveryMutation) AppendedDeliveredTo() ([]string, bool) {
+	if len(m.appenddelivered_to) == 0 {
+		return nil, false
+	}
+	return m.appenddelivered_to, true
+}
+
+// ClearDeliveredTo clears the value of the "delivered_to" field.
+func (m *DeliveryMutation) ClearDeliveredTo() {
+	m.delivered_to = nil
+	m.appenddelivered_to = nil
+	m.clearedFields[delivery.FieldDeliveredTo] = struct{}{}
+}
+
+// DeliveredToCleared returns if the "delivered_to" field was cleared in this mutation.
+func (m *DeliveryMutation) DeliveredToCleared() bool {
+	_, ok := m.clearedFields[delivery.FieldDeliveredTo]
+	return ok
+}
+
+// ResetDeliveredTo resets all changes to the "delivered_to" field.
+func (m *DeliveryMutation) ResetDeliveredTo() {
+	m.delivered_to = nil
+	m.appenddelivered_to = nil
+	delete(m.clearedFields, delivery.FieldDeliveredTo)
+}
+
 // SetReplayOf sets the "replay_of" field.
 func (m *DeliveryMutation) SetReplayOf(i int64) {
 	m.replay_of = &i
@@ -14278,7 +14345,7 @@ func (m *DeliveryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *DeliveryMutation) Fields() []string {
-	fields := make([]string, 0, 17)
+	fields := make([]string, 0, 18)
 	if m.deployment_id != nil {
 		fields = append(fields, delivery.FieldDeploymentID)
 	}
@@ -14320,6 +14387,9 @@ func (m *DeliveryMutation) Fields() []string {
 	}
 	if m.last_error != nil {
 		fields = append(fields, delivery.FieldLastError)
+	}
+	if m.delivered_to != nil {
+		fields = append(fields, delivery.FieldDeliveredTo)
 	}
 	if m.replay_of != nil {
 		fields = append(fields, delivery.FieldReplayOf)
@@ -14366,6 +14436,8 @@ func (m *DeliveryMutation) Field(name string) (ent.Value, bool) {
 		return m.LastStatus()
 	case delivery.FieldLastError:
 		return m.LastError()
+	case delivery.FieldDeliveredTo:
+		return m.DeliveredTo()
 	case delivery.FieldReplayOf:
 		return m.ReplayOf()
 	case delivery.FieldCreatedAt:
@@ -14409,6 +14481,8 @@ func (m *DeliveryMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldLastStatus(ctx)
 	case delivery.FieldLastError:
 		return m.OldLastError(ctx)
+	case delivery.FieldDeliveredTo:
+		return m.OldDeliveredTo(ctx)
 	case delivery.FieldReplayOf:
 		return m.OldReplayOf(ctx)
 	case delivery.FieldCreatedAt:
@@ -14521,6 +14595,13 @@ func (m *DeliveryMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetLastError(v)
+		return nil
+	case delivery.FieldDeliveredTo:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeliveredTo(v)
 		return nil
 	case delivery.FieldReplayOf:
 		v, ok := value.(int64)
@@ -14720,6 +14801,9 @@ func (m *DeliveryMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *DeliveryMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(delivery.FieldDeliveredTo) {
+		fields = append(fields, delivery.FieldDeliveredTo)
+	}
 	if m.FieldCleared(delivery.FieldReplayOf) {
 		fields = append(fields, delivery.FieldReplayOf)
 	}
@@ -14740,6 +14824,9 @@ func (m *DeliveryMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *DeliveryMutation) ClearField(name string) error {
 	switch name {
+	case delivery.FieldDeliveredTo:
+		m.ClearDeliveredTo()
+		return nil
 	case delivery.FieldReplayOf:
 		m.ClearReplayOf()
 		return nil
@@ -14795,6 +14882,9 @@ func (m *DeliveryMutation) ResetField(name string) error {
 		return nil
 	case delivery.FieldLastError:
 		m.ResetLastError()
+		return nil
+	case delivery.FieldDeliveredTo:
+		m.ResetDeliveredTo()
 		return nil
 	case delivery.FieldReplayOf:
 		m.ResetReplayOf()
@@ -28763,6 +28853,7 @@ type NotificationRuleMutation struct {
 	appendpolicy_slugs   []string
 	use_network_broker   *bool
 	send_scan_completion *bool
+	refused_recipients   *map[string]string
 	created_at           *int64
 	addcreated_at        *int64
 	updated_at           *int64
@@ -29249,6 +29340,55 @@ func (m *NotificationRuleMutation) ResetSendScanCompletion() {
 	m.send_scan_completion = nil
 }
 
+// SetRefusedRecipients sets the "refused_recipients" field.
+func (m *NotificationRuleMutation) SetRefusedRecipients(value map[string]string) {
+	m.refused_recipients = &value
+}
+
+// RefusedRecipients returns the value of the "refused_recipients" field in the mutation.
+func (m *NotificationRuleMutation) RefusedRecipients() (r map[string]string, exists bool) {
+	v := m.refused_recipients
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRefusedRecipients returns the old "refused_recipients" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldRefusedRecipients(ctx context.Context) (v map[string]string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRefusedRecipients is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRefusedRecipients requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRefusedRecipients: %w", err)
+	}
+	return oldValue.RefusedRecipients, nil
+}
+
+// ClearRefusedRecipients clears the value of the "refused_recipients" field.
+func (m *NotificationRuleMutation) ClearRefusedRecipients() {
+	m.refused_recipients = nil
+	m.clearedFields[notificationrule.FieldRefusedRecipients] = struct{}{}
+}
+
+// RefusedRecipientsCleared returns if the "refused_recipients" field was cleared in this mutation.
+func (m *NotificationRuleMutation) RefusedRecipientsCleared() bool {
+	_, ok := m.clearedFields[notificationrule.FieldRefusedRecipients]
+	return ok
+}
+
+// ResetRefusedRecipients resets all changes to the "refused_recipients" field.
+func (m *NotificationRuleMutation) ResetRefusedRecipients() {
+	m.refused_recipients = nil
+	delete(m.clearedFields, notificationrule.FieldRefusedRecipients)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *NotificationRuleMutation) SetCreatedAt(i int64) {
 	m.created_at = &i
@@ -29395,7 +29535,7 @@ func (m *NotificationRuleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NotificationRuleMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 12)
 	if m.deployment_id != nil {
 		fields = append(fields, notificationrule.FieldDeploymentID)
 	}
@@ -29422,6 +29562,9 @@ func (m *NotificationRuleMutation) Fields() []string {
 	}
 	if m.send_scan_completion != nil {
 		fields = append(fields, notificationrule.FieldSendScanCompletion)
+	}
+	if m.refused_recipients != nil {
+		fields = append(fields, notificationrule.FieldRefusedRecipients)
 	}
 	if m.created_at != nil {
 		fields = append(fields, notificationrule.FieldCreatedAt)
@@ -29455,6 +29598,8 @@ func (m *NotificationRuleMutation) Field(name string) (ent.Value, bool) {
 		return m.UseNetworkBroker()
 	case notificationrule.FieldSendScanCompletion:
 		return m.SendScanCompletion()
+	case notificationrule.FieldRefusedRecipients:
+		return m.RefusedRecipients()
 	case notificationrule.FieldCreatedAt:
 		return m.CreatedAt()
 	case notificationrule.FieldUpdatedAt:
@@ -29486,6 +29631,8 @@ func (m *NotificationRuleMutation) OldField(ctx context.Context, name string) (e
 		return m.OldUseNetworkBroker(ctx)
 	case notificationrule.FieldSendScanCompletion:
 		return m.OldSendScanCompletion(ctx)
+	case notificationrule.FieldRefusedRecipients:
+		return m.OldRefusedRecipients(ctx)
 	case notificationrule.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case notificationrule.FieldUpdatedAt:
@@ -29561,6 +29708,13 @@ func (m *NotificationRuleMutation) SetField(name string, value ent.Value) error 
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSendScanCompletion(v)
+		return nil
+	case notificationrule.FieldRefusedRecipients:
+		v, ok := value.(map[string]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRefusedRecipients(v)
 		return nil
 	case notificationrule.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -29648,6 +29802,9 @@ func (m *NotificationRuleMutation) ClearedFields() []string {
 	if m.FieldCleared(notificationrule.FieldSecrets) {
 		fields = append(fields, notificationrule.FieldSecrets)
 	}
+	if m.FieldCleared(notificationrule.FieldRefusedRecipients) {
+		fields = append(fields, notificationrule.FieldRefusedRecipients)
+	}
 	return fields
 }
 
@@ -29664,6 +29821,9 @@ func (m *NotificationRuleMutation) ClearField(name string) error {
 	switch name {
 	case notificationrule.FieldSecrets:
 		m.ClearSecrets()
+		return nil
+	case notificationrule.FieldRefusedRecipients:
+		m.ClearRefusedRecipients()
 		return nil
 	}
 	return fmt.Errorf("unknown NotificationRule nullable field %s", name)
@@ -29699,6 +29859,9 @@ func (m *NotificationRuleMutation) ResetField(name string) error {
 		return nil
 	case notificationrule.FieldSendScanCompletion:
 		m.ResetSendScanCompletion()
+		return nil
+	case notificationrule.FieldRefusedRecipients:
+		m.ResetRefusedRecipients()
 		return nil
 	case notificationrule.FieldCreatedAt:
 		m.ResetCreatedAt()

@@ -480,6 +480,7 @@ var (
 		{Name: "give_up_at", Type: field.TypeInt64},
 		{Name: "last_status", Type: field.TypeInt32, Default: 0},
 		{Name: "last_error", Type: field.TypeString, Default: ""},
+		{Name: "delivered_to", Type: field.TypeJSON, Nullable: true},
 		{Name: "replay_of", Type: field.TypeInt64, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 		{Name: "finished_at", Type: field.TypeInt64, Nullable: true},
@@ -516,9 +517,9 @@ var (
 				Columns: []*schema.Column{DeliveriesColumns[1], DeliveriesColumns[6], DeliveriesColumns[2]},
 			},
 			{
-				Name:    "deliveries_due",
+				Name:    "deliveries_turns",
 				Unique:  false,
-				Columns: []*schema.Column{DeliveriesColumns[10], DeliveriesColumns[0]},
+				Columns: []*schema.Column{DeliveriesColumns[1], DeliveriesColumns[2], DeliveriesColumns[10], DeliveriesColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "finished_at IS NULL",
 				},
@@ -526,7 +527,7 @@ var (
 			{
 				Name:    "deliveries_finished",
 				Unique:  false,
-				Columns: []*schema.Column{DeliveriesColumns[17], DeliveriesColumns[0]},
+				Columns: []*schema.Column{DeliveriesColumns[18], DeliveriesColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "finished_at IS NOT NULL",
 				},
@@ -1147,9 +1148,9 @@ var (
 				Columns: []*schema.Column{NotificationEventsColumns[1], NotificationEventsColumns[2]},
 			},
 			{
-				Name:    "notification_events_due",
+				Name:    "notification_events_turns",
 				Unique:  false,
-				Columns: []*schema.Column{NotificationEventsColumns[4], NotificationEventsColumns[0]},
+				Columns: []*schema.Column{NotificationEventsColumns[1], NotificationEventsColumns[4], NotificationEventsColumns[0]},
 			},
 		},
 	}
@@ -1165,6 +1166,7 @@ var (
 		{Name: "policy_slugs", Type: field.TypeJSON},
 		{Name: "use_network_broker", Type: field.TypeBool, Default: false},
 		{Name: "send_scan_completion", Type: field.TypeBool, Default: true},
+		{Name: "refused_recipients", Type: field.TypeJSON, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 		{Name: "updated_at", Type: field.TypeInt64},
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,23 +53,28 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// Send implements Sender. The Message-ID is made of the event, so that mail clients show a repeated message once.
+// Send implements Sender. The Message-ID is made of the event, so that mail clients show a repeated message once. Recipients are
+// asked for one by one: those that the server accepts get the message, whatever it says of the others.
 func (e *email) Send(ctx context.Context, m Message) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
+	ctx, cancel := context.WithTimeout(ctx, mailTimeout) // and its end closes the connection, also where the library gave up half-way
 	defer cancel()
 	message, err := e.compose(m)
 	if err != nil {
 		return 0, &Error{Public: "the message cannot be written as e-mail", Permanent: true, cause: err}
 	}
-	client, err := e.client(ctx)
-	if err != nil {
-		return 0, &Error{Public: "the mail server of this Palisade is not configured as it must be", cause: err}
+	var left []string
+	for _, address := range e.to {
+		if !slices.Contains(m.DeliveredTo, address) {
+			left = append(left, address)
+		}
 	}
-	err = client.DialAndSendWithContext(ctx, message)
-	if err == nil || message.IsDelivered() { // what fails after the message was taken is only the goodbye
+	if len(left) == 0 {
 		return 0, nil
 	}
-	return 0, mailError(err)
+	if failed := e.exchange(ctx, message, left); failed != nil {
+		return 0, failed
+	}
+	return 0, nil
 }
 
 func (e *email) compose(m Message) (*mail.Msg, error) {
@@ -132,18 +138,4 @@ func (e *email) dial(sending context.Context, config *tls.Config) mail.DialConte
 		}
 		return secured, nil
 	}
-}
-
-// mailError tells what the mail server said by its code alone: its texts name machines and accounts of the operator.
-func mailError(err error) *Error {
-	var sent *mail.SendError
-	if !errors.As(err, &sent) || sent.ErrorCode() == 0 {
-		return &Error{Public: "the mail server of this Palisade could not be used", cause: err}
-	}
-	e := &Error{Public: fmt.Sprintf("the mail server refused the message with code %d", sent.ErrorCode()), cause: err}
-	if sent.Reason == mail.ErrSMTPRcptTo {
-		e.Public = fmt.Sprintf("the mail server refused an address of config.to with code %d", sent.ErrorCode())
-	}
-	e.Permanent = sent.ErrorCode() >= 500
-	return e
 }
