@@ -137,8 +137,8 @@ func (r *rights) readMissing(ctx context.Context, db *sql.DB) error {
 	}
 	// The numbers of identity columns need no right of their own.
 	return db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_class c JOIN pg_depend d ON d.objid = c.oid AND d.deptype = 'a' AND d.classid = 'pg_class'::regclass
-		JOIN pg_class t ON t.oid = d.refobjid WHERE c.relkind = 'S' AND t.relnamespace = to_regnamespace(quote_ident($1))
-			AND (t.relname = ANY($2) OR starts_with(t.relname, 'river_')) AND NOT has_sequence_privilege(c.oid, 'USAGE'))`, r.schema, names).Scan(&r.sequences)
+		JOIN pg_class t ON t.oid = d.refobjid WHERE t.relnamespace = to_regnamespace(quote_ident($1)) AND (t.relname = ANY($2) OR starts_with(t.relname, 'river_'))
+			AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(c.oid, 'USAGE') END)`, r.schema, names).Scan(&r.sequences)
 }
 
 // problem says what keeps the role from changing anything, and what to run; empty for none.

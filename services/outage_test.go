@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -293,4 +295,67 @@ func (o *outage) afterCrashes() {
 			o.t.Errorf("the log says %s", line)
 		}
 	}
+}
+
+// body is what a call answers, whatever its status.
+func (o *outage) body(method, path, body string) string {
+	o.t.Helper()
+	request, err := http.NewRequestWithContext(o.t.Context(), method, "http://"+o.s.Addresses().HTTP+path, strings.NewReader(body))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+outageToken)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// newSwitch returns an address that leads to a database, and what lets connections that are made from then on lead to another.
+func newSwitch(t *testing.T, database string) (through string, to func(database string)) {
+	t.Helper()
+	parse := func(text string) *url.URL {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	var target atomic.Pointer[url.URL]
+	target.Store(parse(database))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = from.Close() }()
+				server, err := net.Dial("tcp", target.Load().Host)
+				if err != nil {
+					return
+				}
+				defer func() { _ = server.Close() }()
+				go func() {
+					_, _ = io.Copy(server, from) // until one of the two ends it
+					_ = server.Close()
+				}()
+				_, _ = io.Copy(from, server)
+			}()
+		}
+	}()
+	changed := *parse(database)
+	changed.Host = listener.Addr().String()
+	return changed.String(), func(database string) { target.Store(parse(database)) }
 }

@@ -160,6 +160,11 @@ func mapPostgres(state string, err error) *Error {
 	case "22021", "22P05": // character_not_in_repertoire, untranslatable_character
 		return newf(codes.InvalidArgument, errorsv1.Reason_REASON_INVALID_ARGUMENT,
 			"a text has a character that cannot be stored").WithCause(err)
+	case "0A000", "55000": // feature_not_supported, object_not_in_prerequisite_state: a standby has no tables that are not logged
+		if serverSays(err, "recovery") {
+			return unavailable(err, textReadOnly)
+		}
+		return nil
 	case "25P03", "25P04", "40003": // idle_in_transaction_session_timeout, transaction_timeout, statement_completion_unknown
 		return unavailable(err, textDown)
 	}
@@ -178,11 +183,16 @@ func mapPostgres(state string, err error) *Error {
 // mapCanceled tells a statement that took too long from one that an administrator ended (pg_cancel_backend). Our own deadlines end the
 // connection instead, and are errors of a context. The text is that of PostgreSQL in English; in another language it is the deadline.
 func mapCanceled(err error) *Error {
-	var post *pgconn.PgError
-	if errors.As(err, &post) && strings.Contains(post.Message, "due to user request") {
+	if serverSays(err, "due to user request") {
 		return unavailable(err, textBusy)
 	}
 	return DeadlineExceeded(err).(*Error)
+}
+
+// serverSays looks for words in what PostgreSQL said, where one code stands for many things.
+func serverSays(err error, words string) bool {
+	var post *pgconn.PgError
+	return errors.As(err, &post) && strings.Contains(post.Message, words)
 }
 
 func full(err error) *Error { return StorageFull(fullRetry, textFull).(*Error).WithCause(err) }

@@ -33,7 +33,7 @@ var states = map[string]string{
 	"57000": unavailable, "57014": "DEADLINE_EXCEEDED 504", "57P01": unavailable, "57P02": unavailable, "57P03": unavailable, "57P04": unavailable, "57P05": unavailable,
 	"58000": unavailable, "58030": unavailable, "58P01": unavailable, "58P02": unavailable,
 	"22021": "INVALID_ARGUMENT 400", "22P05": "INVALID_ARGUMENT 400", "23503": "FAILED_PRECONDITION 400", "23505": "ALREADY_EXISTS 409",
-	"22P02": internal, "23502": internal, "25P02": internal, "42501": internal, "42601": internal, "42P01": internal, "54000": internal, "XX000": internal, "XX001": internal, "": internal,
+	"0A000": internal, "55000": internal, "22P02": internal, "23502": internal, "25P02": internal, "42501": internal, "42601": internal, "42P01": internal, "54000": internal, "XX000": internal, "XX001": internal, "": internal,
 }
 
 // codes are those of SQLite, with their extended ones.
@@ -56,6 +56,8 @@ var lost = map[string]error{
 	"query_wait_timeout":  &pgconn.PgError{Severity: "FATAL", Code: "08P01", Message: "query_wait_timeout"},
 	"login timeout":       &pgconn.PgError{Severity: "FATAL", Code: "08P01", Message: "client_login_timeout"},
 	"cancelled by others": &pgconn.PgError{Severity: "ERROR", Code: "57014", Message: "canceling statement due to user request"},
+	"a standby's tables":  &pgconn.PgError{Code: "0A000", Message: "cannot access temporary or unlogged relations during recovery"},
+	"a standby":           &pgconn.PgError{Code: "55000", Message: "recovery is in progress"},
 	"in a rollback":       errors.Join(&pgconn.PgError{Code: "57P01"}, fmt.Errorf("roll back: %w", pgconn.ErrConnClosed)),
 	"a commit":            fmt.Errorf("commit: %w", io.ErrUnexpectedEOF),
 }
