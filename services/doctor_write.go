@@ -3,6 +3,7 @@ package services
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -93,7 +94,7 @@ func (r *rights) readSetter(ctx context.Context, db *sql.DB) error {
 		ORDER BY s.setrole <> 0 AND s.setdatabase <> 0 DESC, s.setrole <> 0 DESC LIMIT 1`).Scan(&ofRole, &inDatabase)
 	role, database := pgx.Identifier{r.role}.Sanitize(), pgx.Identifier{r.database}.Sanitize()
 	switch {
-	case err == sql.ErrNoRows: //nolint:errorlint // Scan returns it bare
+	case errors.Is(err, sql.ErrNoRows):
 		r.setBy = "SYSTEM"
 		return nil
 	case err != nil:

@@ -23,8 +23,10 @@ func TestKilledBackend(t *testing.T) {
 	o := newOutage(t, database)
 	end := o.load()
 	for range 3 {
-		good := o.writes(o.good)
+		failed := o.writes(o.failed)
 		pgtest.KillBackend(t, database, store.SessionName)
+		o.wait("changes are refused", func() bool { return o.writes(o.failed) > failed }) // it takes a moment until all others have ended, too
+		good := o.writes(o.good)
 		o.wait("changes are made again", func() bool { return o.writes(o.good) > good+20 })
 	}
 	o.waitReady()
