@@ -61,14 +61,15 @@ func (s *Store) checkServer(ctx context.Context) error {
 		return err
 	}
 	known := there.system != "" && here.system != ""
+	same := known && there.system == here.system
 	switch {
 	case there.started.Equal(here.started):
 		return nil
-	case there.standby && known && there.system != here.system:
+	case there.standby && known && !same:
 		return fmt.Errorf("%s %w: it is a standby of another server than %s", s.location, ErrNoReplica, s.primary.location)
-	case there.standby, there.readOnly && there.system != here.system:
+	case there.standby, there.readOnly && !same:
 		return nil
-	case known && there.system == here.system:
+	case same:
 		return fmt.Errorf("%s %w: it was promoted, or never followed %s, and takes changes of its own; name a standby", s.location, ErrNoReplica, s.primary.location)
 	}
 	return fmt.Errorf("%s %w: it is a server of its own that takes changes. Name a standby; or, if it is a copy that something else keeps up to date, "+
