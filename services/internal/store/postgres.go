@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gate"
 )
 
@@ -49,10 +50,13 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	if name := config.RuntimeParams["application_name"]; !strings.HasPrefix(name, SessionName) {
 		config.RuntimeParams["application_name"] = strings.TrimSpace(SessionName + " " + name)
 	}
+	generation := &generation{}
+	generation.watch(config)
 	patient := config.Copy()
 	settle(config, statementTimeout, idleTimeout)
 	settle(patient, 0, 0)
-	db, patientDB := openPool(ctx, postgresConnector{stdlib.GetConnector(*config)}), openPool(ctx, postgresConnector{stdlib.GetConnector(*patient)})
+	db := openPool(ctx, postgresConnector{stdlib.GetConnector(*config, generation.options()...)})
+	patientDB := openPool(ctx, postgresConnector{stdlib.GetConnector(*patient, generation.options()...)})
 	connections := postgresConnections(o)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
@@ -71,16 +75,13 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 // ErrPooler says that a pooler refuses what settle sets, because nobody said that it is there.
 var ErrPooler = errors.New("a pooler such as PgBouncer refuses the settings of a session")
 
-// protocolViolation is the SQLSTATE with which PgBouncer does.
-const protocolViolation = "08P01"
-
 // postgresConnector opens connections to one database.
 type postgresConnector struct{ driver.Connector }
 
 func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.Code == protocolViolation && strings.Contains(refused.Message, "startup parameter") {
+	if errors.As(err, &refused) && refused.Code == apierr.StateProtocol && strings.Contains(refused.Message, "startup parameter") {
 		err = fmt.Errorf("%w; add ?default_query_exec_mode=cache_describe to the URL of the database, as docs/scale.md says: %w", ErrPooler, err)
 	}
 	return conn, err

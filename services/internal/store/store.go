@@ -52,6 +52,7 @@ type Store struct {
 	group       *group
 	checkpoints *checkpoints
 	location    string
+	guard       func(ctx context.Context) error
 }
 
 // Open opens the database without touching its schema; see MigrateOnStart.
@@ -106,6 +107,9 @@ func (s *Store) DB() (reader, writer *sql.DB) { return s.readerDB, s.writerDB }
 
 // OnDeployment adds a hook to what makes and changes deployments. It is called before anybody writes.
 func (s *Store) OnDeployment(hook ent.Hook) { s.writer.Deployment.Use(hook) }
+
+// Guard is asked before each commit of Write, in its transaction: an error rolls that back. It is set before anybody writes.
+func (s *Store) Guard(guard func(ctx context.Context) error) { s.guard = guard }
 
 // Ping asks the database for an answer.
 func (s *Store) Ping(ctx context.Context) error {
@@ -186,7 +190,10 @@ func (s *Store) transact(ctx context.Context, current *Transaction, fn func(ctx 
 			_ = tx.Rollback() // a panic is on its way; it is the error that counts
 		}
 	}()
-	if err = fn(ctx, tx); err == nil {
+	if err = fn(ctx, tx); err == nil && s.guard != nil {
+		err = s.guard(ctx)
+	}
+	if err == nil {
 		err = current.beforeCommit(ctx, tx)
 	}
 	done = true
