@@ -156,6 +156,48 @@ func TestFullInbox(t *testing.T) {
 	})
 }
 
+// TestTurnsOfDeployments has thousands of events of one deployment wait: one of another is acted on long before they are.
+func TestTurnsOfDeployments(t *testing.T) {
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		h, _ := s.hooked(t)
+		other := s.AddTenant(t, "umbrella")
+		body := fmt.Sprintf(`{"type":"SCM_TYPE_GITHUB_ENTERPRISE","namespace":"acme","baseUrl":%q,"accessToken":%q,"subscribe":true}`, h.URL, h.Token)
+		if got := s.Do(t, other.Token, http.MethodPost, fmt.Sprintf("/api/scm/deployments/%d/configs", other.DeploymentID), body); got.Status != http.StatusCreated {
+			t.Fatal(got.Body)
+		}
+		r := s.receiverOf(t, h.Hooks()[1])
+		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			for n := range 10_000 {
+				told := fmt.Sprintf(`{"deployment_id":%d,"config_id":1,"host":"github","base_url":%q,"event":{"Kind":"closed","At":"2026-01-01T00:00:00Z","Repository":"acme/none","Number":%d}}`,
+					s.DeploymentID, h.URL, n+1)
+				err := tx.WebhookEvent.Create().SetDeploymentID(s.DeploymentID).SetWebhookKey("k").SetDeliveryID(fmt.Sprint(n)).SetSubject(fmt.Sprintf("acme/none#%d", n+1)).
+					SetHappenedAt(1).SetReceivedAt(store.Now()).SetDueAt(store.Now()).SetEvent([]byte(told)).Exec(ctx)
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy := func() int {
+			return s.Store.Reader.WebhookEvent.Query().Where(webhookevent.DeploymentID(s.DeploymentID), webhookevent.DueAtNotNil()).CountX(s.System(t))
+		}
+		apitest.Eventually(t, "the work has begun", func() bool { return busy() < 9_950 })
+		began := time.Now()
+		r.gitHub(t, "pull_request", event(t, "github_pull_request"), 200, `{"status":"accepted"}`)
+		apitest.Eventually(t, "the other's event is over", func() bool {
+			return s.Store.Reader.WebhookEvent.Query().Where(webhookevent.DeploymentID(other.DeploymentID), webhookevent.DueAtIsNil()).ExistX(s.System(t))
+		})
+		left := busy()
+		t.Logf("the other's event was over after %v, and %d others waited", time.Since(began).Round(time.Millisecond), left)
+		if left == 0 {
+			t.Error("the other's event had to wait for all of them")
+		}
+	})
+}
+
 // TestLostJobs finds events that no job was enqueued for, and those whose worker is gone.
 func TestLostJobs(t *testing.T) {
 	t.Parallel()

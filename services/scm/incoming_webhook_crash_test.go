@@ -86,25 +86,9 @@ func killAndLook(t *testing.T, binary string, o store.Options) {
 	for i := range bodies {
 		bodies[i] = event(t, "github_pull_request", `"number": 17`, fmt.Sprintf(`"number": %d`, 100+i))
 	}
-	var next, taken atomic.Int64
-	var senders sync.WaitGroup
-	var answered [events]atomic.Bool
-	for range 8 {
-		senders.Go(func() {
-			for i := next.Add(1) - 1; i < events; i = next.Add(1) - 1 {
-				status, err := r.post(http.DefaultClient, "pull_request", bodies[i], digest(r.secret, bodies[i]))
-				if err == nil && status == http.StatusOK {
-					answered[i].Store(true)
-					if taken.Add(1) == events/2 {
-						kill()
-					}
-				}
-			}
-		})
-	}
-	senders.Wait()
+	answered := r.untilKilled(bodies, kill)
 	waiting := st.Reader.WebhookEvent.Query().Where(webhookevent.DueAtNotNil()).CountX(s.System(t))
-	t.Logf("killed when %d events were answered and %d waited", taken.Load(), waiting)
+	t.Logf("killed when %d events were answered and %d waited", len(answered), waiting)
 
 	r.URL, _ = startProcess(t, binary, o)
 	s.settle(t)
@@ -123,8 +107,35 @@ func killAndLook(t *testing.T, binary string, o store.Options) {
 	}
 	for i := range answered {
 		number := fmt.Sprintf("#%d", 100+i)
-		if answered[i].Load() && !st.Reader.WebhookEvent.Query().Where(webhookevent.SubjectHasSuffix(number), webhookevent.Failed(false), webhookevent.DueAtIsNil()).ExistX(s.System(t)) {
+		if !st.Reader.WebhookEvent.Query().Where(webhookevent.SubjectHasSuffix(number), webhookevent.Failed(false), webhookevent.DueAtIsNil()).ExistX(s.System(t)) {
 			t.Errorf("event %d was answered, and lost", i)
 		}
 	}
+}
+
+// untilKilled sends events, and kills the server when half of them are answered. It returns the numbers of those that were.
+func (r receiver) untilKilled(bodies []string, kill func()) map[int]bool {
+	var next atomic.Int64
+	var senders sync.WaitGroup
+	var mu sync.Mutex
+	answered := map[int]bool{}
+	for range 8 {
+		senders.Go(func() {
+			for i := int(next.Add(1) - 1); i < len(bodies); i = int(next.Add(1) - 1) {
+				status, err := r.post(http.DefaultClient, "pull_request", bodies[i], digest(r.secret, bodies[i]))
+				if err != nil || status != http.StatusOK {
+					continue
+				}
+				mu.Lock()
+				answered[i] = true
+				half := len(answered) == len(bodies)/2
+				mu.Unlock()
+				if half {
+					kill()
+				}
+			}
+		})
+	}
+	senders.Wait()
+	return answered
 }

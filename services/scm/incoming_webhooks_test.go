@@ -227,21 +227,22 @@ func TestGitLabWebhooks(t *testing.T) {
 		const refused = "there is no webhook with this key and signature"
 		r.answer(t, body, 404, refused, "X-Gitlab-Event", "Merge Request Hook", "X-Gitlab-Token", r.secret+"x")
 		r.answer(t, body, 404, refused, "X-Gitlab-Event", "Merge Request Hook", "X-Hub-Signature-256", digest(r.secret, body))
-		signed := func(at time.Time) []string {
+		signed := func(at time.Time, id string) []string {
 			signer, err := standardwebhooks.NewWebhookRaw([]byte(r.secret))
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := signer.Sign("msg_1", at, []byte(body))
+			text, err := signer.Sign(id, at, []byte(body))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return []string{"X-Gitlab-Event", "Merge Request Hook", "webhook-id", "msg_1", "webhook-timestamp", strconv.FormatInt(at.Unix(), 10), "webhook-signature", text}
+			return []string{"X-Gitlab-Event", "Merge Request Hook", "webhook-id", id, "webhook-timestamp", strconv.FormatInt(at.Unix(), 10), "webhook-signature", text}
 		}
-		r.answer(t, body, 404, refused, signed(time.Now().Add(-6*time.Minute))...)
+		r.answer(t, body, 404, refused, signed(time.Now().Add(-6*time.Minute), "msg_1")...)
 		wantList(t, "before", s.stands(t, s.Tenant), ref+" open")
-		r.answer(t, body, 200, `{"status":"accepted"}`, signed(time.Now())...)
-		r.answer(t, body, 200, `{"status":"duplicate"}`, signed(time.Now().Add(time.Second))...) // sent again, as GitLab does
+		r.answer(t, body, 200, `{"status":"accepted"}`, signed(time.Now(), "msg_1")...)
+		r.answer(t, body, 200, `{"status":"duplicate"}`, signed(time.Now().Add(time.Second), "msg_1")...) // sent again, as GitLab does
+		r.answer(t, body, 200, `{"status":"accepted"}`, signed(time.Now(), "msg_2")...)                   // the ids are signed, so these are two
 		r.answer(t, body, 200, `{"status":"accepted"}`, "X-Gitlab-Event", "Merge Request Hook", "X-Gitlab-Token", r.secret, "X-Gitlab-Event-UUID", "7d3f1f6e")
 		r.answer(t, body, 200, `{"status":"duplicate"}`, "X-Gitlab-Event", "Merge Request Hook", "X-Gitlab-Token", r.secret, "X-Gitlab-Event-UUID", "0a1b2c3d")
 		s.settle(t)
