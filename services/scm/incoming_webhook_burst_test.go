@@ -156,6 +156,24 @@ func TestFullInbox(t *testing.T) {
 	})
 }
 
+// TestManyEventsOfOneRequest acts on them one after the other, without looking through all of them for each.
+func TestManyEventsOfOneRequest(t *testing.T) {
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		_, r := s.hooked(t)
+		bodies := make([]string, 2000)
+		for i := range bodies {
+			bodies[i] = event(t, "github_pull_request") + strings.Repeat(" ", i)
+		}
+		r.burst(t, 16, bodies)
+		began := time.Now()
+		s.settle(t)
+		t.Logf("all acted on %v after the last", time.Since(began).Round(time.Millisecond))
+		if got := s.events(t); len(got) != 2 {
+			t.Errorf("%d findings were removed", len(got))
+		}
+	})
+}
+
 // TestTurnsOfDeployments has thousands of events of one deployment wait: one of another is acted on long before they are.
 func TestTurnsOfDeployments(t *testing.T) {
 	eachConfig(t, func(t *testing.T, s configCaller) {

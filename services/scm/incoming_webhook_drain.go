@@ -132,7 +132,7 @@ func (w *drainWorker) batch(ctx context.Context, over time.Time) (more bool, err
 			back = append(back, row.ID)
 			continue
 		}
-		group.Go(func() error { return w.event(ctx, row, lease) })
+		group.Go(func() error { return w.subject(ctx, row, lease, over) })
 	}
 	err = group.Wait()
 	if len(back) > 0 {
@@ -141,6 +141,38 @@ func (w *drainWorker) batch(ctx context.Context, over time.Time) (more bool, err
 		}))
 	}
 	return true, err
+}
+
+// subject acts on an event, and on those of its subject that come after it, until the turn is over.
+func (w *drainWorker) subject(ctx context.Context, row *ent.WebhookEvent, lease int64, over time.Time) (err error) {
+	for row != nil && err == nil {
+		subject := row.Subject
+		if err = w.event(ctx, row, lease); err != nil || ctx.Err() != nil || time.Now().After(over) {
+			return err
+		}
+		row, lease, err = w.next(ctx, subject)
+	}
+	return err
+}
+
+// next takes the event of a subject that happened before all others that wait; nil when there is none, or when it is not due.
+func (w *drainWorker) next(ctx context.Context, subject string) (row *ent.WebhookEvent, lease int64, err error) {
+	err = w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		now := time.Now()
+		lease = store.Micros(now.Add(eventLease))
+		query := tx.WebhookEvent.Query().Where(webhookevent.Subject(subject), webhookevent.DueAtNotNil()).
+			Order(ent.Asc(webhookevent.FieldHappenedAt, webhookevent.FieldID))
+		if w.store.Postgres() {
+			query.ForUpdate()
+		}
+		first, err := query.First(ctx)
+		if err != nil || *first.DueAt > store.Micros(now) {
+			return ignoreMissing(err)
+		}
+		row = first
+		return tx.WebhookEvent.UpdateOneID(first.ID).SetDueAt(lease).Exec(ctx)
+	})
+	return row, lease, err
 }
 
 // claim takes due events, the first of each subject, until a time at which others may take them.
