@@ -216,6 +216,44 @@ func TestTurnsOfDeployments(t *testing.T) {
 	})
 }
 
+// TestTwoNodes has two nodes take the same events at the same moment, and act on them together: each once.
+func TestTwoNodes(t *testing.T) {
+	const events, requests = 300, 30
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+		server := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow = "127.0.0.1" })
+		if !server.Store.Postgres() {
+			t.Skip("on SQLite one node is all")
+		}
+		second := apitest.Start(t, func(c *services.Config) {
+			*c = server.Config
+			c.HTTP, c.GRPC, c.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+		})
+		s := configCaller{server, scmv1.NewScmServiceClient(server.Conn), scmv1.NewScmSubscriptionsServiceClient(server.Conn)}
+		_, r := s.hooked(t)
+		other := r
+		other.Server = second
+		var bodies []string
+		for i := range events {
+			if i%(events/requests) == 0 {
+				s.Upload(t, "acme/web", fmt.Sprintf("refs/pull/%d/merge", 1000+i), sarifOf(t, 42))
+			}
+			bodies = append(bodies, event(t, "github_pull_request", `"number": 17`, fmt.Sprintf(`"number": %d`, 1000+i)))
+		}
+		var senders sync.WaitGroup
+		for _, node := range []receiver{r, other} {
+			senders.Go(func() { node.burst(t, 8, bodies) })
+		}
+		senders.Wait()
+		s.settle(t)
+		if n := s.Store.Reader.WebhookEvent.Query().Where(webhookevent.Failed(false)).CountX(s.System(t)); n != events {
+			t.Errorf("%d events are stored", n)
+		}
+		if got := s.events(t); len(got) != requests {
+			t.Errorf("%d findings were removed", len(got))
+		}
+	})
+}
+
 // TestLostJobs finds events that no job was enqueued for, and those whose worker is gone.
 func TestLostJobs(t *testing.T) {
 	t.Parallel()
