@@ -71,6 +71,7 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/ent/workflow"
 	"github.com/palisade/palisade/ent/workflowartifact"
@@ -150,6 +151,7 @@ const (
 	TypeToken                = "Token"
 	TypeTokenRequest         = "TokenRequest"
 	TypeUser                 = "User"
+	TypeWebhookEvent         = "WebhookEvent"
 	TypeWebhookReceipt       = "WebhookReceipt"
 	TypeWorkflow             = "Workflow"
 	TypeWorkflowArtifact     = "WorkflowArtifact"
@@ -45031,6 +45033,8 @@ type ScmAppMutation struct {
 	client_id               *string
 	installation_id         *string
 	suspended               *bool
+	installation_at         *int64
+	addinstallation_at      *int64
 	client_secret           *[]byte
 	private_key             *[]byte
 	webhook_key             *string
@@ -45840,6 +45844,76 @@ func (m *ScmAppMutation) ResetSuspended() {
 	m.suspended = nil
 }
 
+// SetInstallationAt sets the "installation_at" field.
+func (m *ScmAppMutation) SetInstallationAt(i int64) {
+	m.installation_at = &i
+	m.addinstallation_at = nil
+}
+
+// InstallationAt returns the value of the "installation_at" field in the mutation.
+func (m *ScmAppMutation) InstallationAt() (r int64, exists bool) {
+	v := m.installation_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInstallationAt returns the old "installation_at" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldInstallationAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInstallationAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInstallationAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInstallationAt: %w", err)
+	}
+	return oldValue.InstallationAt, nil
+}
+
+// AddInstallationAt adds i to the "installation_at" field.
+func (m *ScmAppMutation) AddInstallationAt(i int64) {
+	if m.addinstallation_at != nil {
+		*m.addinstallation_at += i
+	} else {
+		m.addinstallation_at = &i
+	}
+}
+
+// AddedInstallationAt returns the value that was added to the "installation_at" field in this mutation.
+func (m *ScmAppMutation) AddedInstallationAt() (r int64, exists bool) {
+	v := m.addinstallation_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearInstallationAt clears the value of the "installation_at" field.
+func (m *ScmAppMutation) ClearInstallationAt() {
+	m.installation_at = nil
+	m.addinstallation_at = nil
+	m.clearedFields[scmapp.FieldInstallationAt] = struct{}{}
+}
+
+// InstallationAtCleared returns if the "installation_at" field was cleared in this mutation.
+func (m *ScmAppMutation) InstallationAtCleared() bool {
+	_, ok := m.clearedFields[scmapp.FieldInstallationAt]
+	return ok
+}
+
+// ResetInstallationAt resets all changes to the "installation_at" field.
+func (m *ScmAppMutation) ResetInstallationAt() {
+	m.installation_at = nil
+	m.addinstallation_at = nil
+	delete(m.clearedFields, scmapp.FieldInstallationAt)
+}
+
 // SetClientSecret sets the "client_secret" field.
 func (m *ScmAppMutation) SetClientSecret(b []byte) {
 	m.client_secret = &b
@@ -46358,7 +46432,7 @@ func (m *ScmAppMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ScmAppMutation) Fields() []string {
-	fields := make([]string, 0, 26)
+	fields := make([]string, 0, 27)
 	if m.deployment_id != nil {
 		fields = append(fields, scmapp.FieldDeploymentID)
 	}
@@ -46409,6 +46483,9 @@ func (m *ScmAppMutation) Fields() []string {
 	}
 	if m.suspended != nil {
 		fields = append(fields, scmapp.FieldSuspended)
+	}
+	if m.installation_at != nil {
+		fields = append(fields, scmapp.FieldInstallationAt)
 	}
 	if m.client_secret != nil {
 		fields = append(fields, scmapp.FieldClientSecret)
@@ -46479,6 +46556,8 @@ func (m *ScmAppMutation) Field(name string) (ent.Value, bool) {
 		return m.InstallationID()
 	case scmapp.FieldSuspended:
 		return m.Suspended()
+	case scmapp.FieldInstallationAt:
+		return m.InstallationAt()
 	case scmapp.FieldClientSecret:
 		return m.ClientSecret()
 	case scmapp.FieldPrivateKey:
@@ -46540,6 +46619,8 @@ func (m *ScmAppMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldInstallationID(ctx)
 	case scmapp.FieldSuspended:
 		return m.OldSuspended(ctx)
+	case scmapp.FieldInstallationAt:
+		return m.OldInstallationAt(ctx)
 	case scmapp.FieldClientSecret:
 		return m.OldClientSecret(ctx)
 	case scmapp.FieldPrivateKey:
@@ -46686,6 +46767,13 @@ func (m *ScmAppMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetSuspended(v)
 		return nil
+	case scmapp.FieldInstallationAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInstallationAt(v)
+		return nil
 	case scmapp.FieldClientSecret:
 		v, ok := value.([]byte)
 		if !ok {
@@ -46766,6 +46854,9 @@ func (m *ScmAppMutation) AddedFields() []string {
 	if m.addcreated_by != nil {
 		fields = append(fields, scmapp.FieldCreatedBy)
 	}
+	if m.addinstallation_at != nil {
+		fields = append(fields, scmapp.FieldInstallationAt)
+	}
 	if m.addwebhook_rotated_at != nil {
 		fields = append(fields, scmapp.FieldWebhookRotatedAt)
 	}
@@ -46792,6 +46883,8 @@ func (m *ScmAppMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedScmConfigID()
 	case scmapp.FieldCreatedBy:
 		return m.AddedCreatedBy()
+	case scmapp.FieldInstallationAt:
+		return m.AddedInstallationAt()
 	case scmapp.FieldWebhookRotatedAt:
 		return m.AddedWebhookRotatedAt()
 	case scmapp.FieldCreatedAt:
@@ -46829,6 +46922,13 @@ func (m *ScmAppMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddCreatedBy(v)
+		return nil
+	case scmapp.FieldInstallationAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddInstallationAt(v)
 		return nil
 	case scmapp.FieldWebhookRotatedAt:
 		v, ok := value.(int64)
@@ -46869,6 +46969,9 @@ func (m *ScmAppMutation) ClearedFields() []string {
 	if m.FieldCleared(scmapp.FieldScmConfigID) {
 		fields = append(fields, scmapp.FieldScmConfigID)
 	}
+	if m.FieldCleared(scmapp.FieldInstallationAt) {
+		fields = append(fields, scmapp.FieldInstallationAt)
+	}
 	if m.FieldCleared(scmapp.FieldClientSecret) {
 		fields = append(fields, scmapp.FieldClientSecret)
 	}
@@ -46903,6 +47006,9 @@ func (m *ScmAppMutation) ClearField(name string) error {
 	switch name {
 	case scmapp.FieldScmConfigID:
 		m.ClearScmConfigID()
+		return nil
+	case scmapp.FieldInstallationAt:
+		m.ClearInstallationAt()
 		return nil
 	case scmapp.FieldClientSecret:
 		m.ClearClientSecret()
@@ -46980,6 +47086,9 @@ func (m *ScmAppMutation) ResetField(name string) error {
 		return nil
 	case scmapp.FieldSuspended:
 		m.ResetSuspended()
+		return nil
+	case scmapp.FieldInstallationAt:
+		m.ResetInstallationAt()
 		return nil
 	case scmapp.FieldClientSecret:
 		m.ResetClientSecret()
@@ -55775,6 +55884,1034 @@ func (m *UserMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *UserMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown User edge %s", name)
+}
+
+// WebhookEventMutation represents an operation that mutates the WebhookEvent nodes in the graph.
+type WebhookEventMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	webhook_key      *string
+	delivery_id      *string
+	subject          *string
+	happened_at      *int64
+	addhappened_at   *int64
+	received_at      *int64
+	addreceived_at   *int64
+	due_at           *int64
+	adddue_at        *int64
+	attempts         *int
+	addattempts      *int
+	failed           *bool
+	event            *[]byte
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*WebhookEvent, error)
+	predicates       []predicate.WebhookEvent
+}
+
+var _ ent.Mutation = (*WebhookEventMutation)(nil)
+
+// webhookeventOption allows management of the mutation configuration using functional options.
+type webhookeventOption func(*WebhookEventMutation)
+
+// newWebhookEventMutation creates new mutation for the WebhookEvent entity.
+func newWebhookEventMutation(c config, op Op, opts ...webhookeventOption) *WebhookEventMutation {
+	m := &WebhookEventMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWebhookEvent,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWebhookEventID sets the ID field of the mutation.
+func withWebhookEventID(id int64) webhookeventOption {
+	return func(m *WebhookEventMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *WebhookEvent
+		)
+		m.oldValue = func(ctx context.Context) (*WebhookEvent, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().WebhookEvent.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWebhookEvent sets the old WebhookEvent of the mutation.
+func withWebhookEvent(node *WebhookEvent) webhookeventOption {
+	return func(m *WebhookEventMutation) {
+		m.oldValue = func(context.Context) (*WebhookEvent, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WebhookEventMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WebhookEventMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of WebhookEvent entities.
+func (m *WebhookEventMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WebhookEventMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WebhookEventMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().WebhookEvent.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *WebhookEventMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *WebhookEventMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *WebhookEventMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *WebhookEventMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *WebhookEventMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetWebhookKey sets the "webhook_key" field.
+func (m *WebhookEventMutation) SetWebhookKey(s string) {
+	m.webhook_key = &s
+}
+
+// WebhookKey returns the value of the "webhook_key" field in the mutation.
+func (m *WebhookEventMutation) WebhookKey() (r string, exists bool) {
+	v := m.webhook_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWebhookKey returns the old "webhook_key" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldWebhookKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWebhookKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWebhookKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWebhookKey: %w", err)
+	}
+	return oldValue.WebhookKey, nil
+}
+
+// ResetWebhookKey resets all changes to the "webhook_key" field.
+func (m *WebhookEventMutation) ResetWebhookKey() {
+	m.webhook_key = nil
+}
+
+// SetDeliveryID sets the "delivery_id" field.
+func (m *WebhookEventMutation) SetDeliveryID(s string) {
+	m.delivery_id = &s
+}
+
+// DeliveryID returns the value of the "delivery_id" field in the mutation.
+func (m *WebhookEventMutation) DeliveryID() (r string, exists bool) {
+	v := m.delivery_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeliveryID returns the old "delivery_id" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldDeliveryID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeliveryID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeliveryID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeliveryID: %w", err)
+	}
+	return oldValue.DeliveryID, nil
+}
+
+// ResetDeliveryID resets all changes to the "delivery_id" field.
+func (m *WebhookEventMutation) ResetDeliveryID() {
+	m.delivery_id = nil
+}
+
+// SetSubject sets the "subject" field.
+func (m *WebhookEventMutation) SetSubject(s string) {
+	m.subject = &s
+}
+
+// Subject returns the value of the "subject" field in the mutation.
+func (m *WebhookEventMutation) Subject() (r string, exists bool) {
+	v := m.subject
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubject returns the old "subject" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldSubject(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubject is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubject requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubject: %w", err)
+	}
+	return oldValue.Subject, nil
+}
+
+// ResetSubject resets all changes to the "subject" field.
+func (m *WebhookEventMutation) ResetSubject() {
+	m.subject = nil
+}
+
+// SetHappenedAt sets the "happened_at" field.
+func (m *WebhookEventMutation) SetHappenedAt(i int64) {
+	m.happened_at = &i
+	m.addhappened_at = nil
+}
+
+// HappenedAt returns the value of the "happened_at" field in the mutation.
+func (m *WebhookEventMutation) HappenedAt() (r int64, exists bool) {
+	v := m.happened_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHappenedAt returns the old "happened_at" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldHappenedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHappenedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHappenedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHappenedAt: %w", err)
+	}
+	return oldValue.HappenedAt, nil
+}
+
+// AddHappenedAt adds i to the "happened_at" field.
+func (m *WebhookEventMutation) AddHappenedAt(i int64) {
+	if m.addhappened_at != nil {
+		*m.addhappened_at += i
+	} else {
+		m.addhappened_at = &i
+	}
+}
+
+// AddedHappenedAt returns the value that was added to the "happened_at" field in this mutation.
+func (m *WebhookEventMutation) AddedHappenedAt() (r int64, exists bool) {
+	v := m.addhappened_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetHappenedAt resets all changes to the "happened_at" field.
+func (m *WebhookEventMutation) ResetHappenedAt() {
+	m.happened_at = nil
+	m.addhappened_at = nil
+}
+
+// SetReceivedAt sets the "received_at" field.
+func (m *WebhookEventMutation) SetReceivedAt(i int64) {
+	m.received_at = &i
+	m.addreceived_at = nil
+}
+
+// ReceivedAt returns the value of the "received_at" field in the mutation.
+func (m *WebhookEventMutation) ReceivedAt() (r int64, exists bool) {
+	v := m.received_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReceivedAt returns the old "received_at" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldReceivedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReceivedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReceivedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReceivedAt: %w", err)
+	}
+	return oldValue.ReceivedAt, nil
+}
+
+// AddReceivedAt adds i to the "received_at" field.
+func (m *WebhookEventMutation) AddReceivedAt(i int64) {
+	if m.addreceived_at != nil {
+		*m.addreceived_at += i
+	} else {
+		m.addreceived_at = &i
+	}
+}
+
+// AddedReceivedAt returns the value that was added to the "received_at" field in this mutation.
+func (m *WebhookEventMutation) AddedReceivedAt() (r int64, exists bool) {
+	v := m.addreceived_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetReceivedAt resets all changes to the "received_at" field.
+func (m *WebhookEventMutation) ResetReceivedAt() {
+	m.received_at = nil
+	m.addreceived_at = nil
+}
+
+// SetDueAt sets the "due_at" field.
+func (m *WebhookEventMutation) SetDueAt(i int64) {
+	m.due_at = &i
+	m.adddue_at = nil
+}
+
+// DueAt returns the value of the "due_at" field in the mutation.
+func (m *WebhookEventMutation) DueAt() (r int64, exists bool) {
+	v := m.due_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDueAt returns the old "due_at" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldDueAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDueAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDueAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDueAt: %w", err)
+	}
+	return oldValue.DueAt, nil
+}
+
+// AddDueAt adds i to the "due_at" field.
+func (m *WebhookEventMutation) AddDueAt(i int64) {
+	if m.adddue_at != nil {
+		*m.adddue_at += i
+	} else {
+		m.adddue_at = &i
+	}
+}
+
+// AddedDueAt returns the value that was added to the "due_at" field in this mutation.
+func (m *WebhookEventMutation) AddedDueAt() (r int64, exists bool) {
+	v := m.adddue_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearDueAt clears the value of the "due_at" field.
+func (m *WebhookEventMutation) ClearDueAt() {
+	m.due_at = nil
+	m.adddue_at = nil
+	m.clearedFields[webhookevent.FieldDueAt] = struct{}{}
+}
+
+// DueAtCleared returns if the "due_at" field was cleared in this mutation.
+func (m *WebhookEventMutation) DueAtCleared() bool {
+	_, ok := m.clearedFields[webhookevent.FieldDueAt]
+	return ok
+}
+
+// ResetDueAt resets all changes to the "due_at" field.
+func (m *WebhookEventMutation) ResetDueAt() {
+	m.due_at = nil
+	m.adddue_at = nil
+	delete(m.clearedFields, webhookevent.FieldDueAt)
+}
+
+// SetAttempts sets the "attempts" field.
+func (m *WebhookEventMutation) SetAttempts(i int) {
+	m.attempts = &i
+	m.addattempts = nil
+}
+
+// Attempts returns the value of the "attempts" field in the mutation.
+func (m *WebhookEventMutation) Attempts() (r int, exists bool) {
+	v := m.attempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAttempts returns the old "attempts" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldAttempts(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAttempts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAttempts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAttempts: %w", err)
+	}
+	return oldValue.Attempts, nil
+}
+
+// AddAttempts adds i to the "attempts" field.
+func (m *WebhookEventMutation) AddAttempts(i int) {
+	if m.addattempts != nil {
+		*m.addattempts += i
+	} else {
+		m.addattempts = &i
+	}
+}
+
+// AddedAttempts returns the value that was added to the "attempts" field in this mutation.
+func (m *WebhookEventMutation) AddedAttempts() (r int, exists bool) {
+	v := m.addattempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAttempts resets all changes to the "attempts" field.
+func (m *WebhookEventMutation) ResetAttempts() {
+	m.attempts = nil
+	m.addattempts = nil
+}
+
+// SetFailed sets the "failed" field.
+func (m *WebhookEventMutation) SetFailed(b bool) {
+	m.failed = &b
+}
+
+// Failed returns the value of the "failed" field in the mutation.
+func (m *WebhookEventMutation) Failed() (r bool, exists bool) {
+	v := m.failed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFailed returns the old "failed" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldFailed(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFailed is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFailed requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFailed: %w", err)
+	}
+	return oldValue.Failed, nil
+}
+
+// ResetFailed resets all changes to the "failed" field.
+func (m *WebhookEventMutation) ResetFailed() {
+	m.failed = nil
+}
+
+// SetEvent sets the "event" field.
+func (m *WebhookEventMutation) SetEvent(b []byte) {
+	m.event = &b
+}
+
+// Event returns the value of the "event" field in the mutation.
+func (m *WebhookEventMutation) Event() (r []byte, exists bool) {
+	v := m.event
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEvent returns the old "event" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldEvent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEvent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEvent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEvent: %w", err)
+	}
+	return oldValue.Event, nil
+}
+
+// ClearEvent clears the value of the "event" field.
+func (m *WebhookEventMutation) ClearEvent() {
+	m.event = nil
+	m.clearedFields[webhookevent.FieldEvent] = struct{}{}
+}
+
+// EventCleared returns if the "event" field was cleared in this mutation.
+func (m *WebhookEventMutation) EventCleared() bool {
+	_, ok := m.clearedFields[webhookevent.FieldEvent]
+	return ok
+}
+
+// ResetEvent resets all changes to the "event" field.
+func (m *WebhookEventMutation) ResetEvent() {
+	m.event = nil
+	delete(m.clearedFields, webhookevent.FieldEvent)
+}
+
+// Where appends a list predicates to the WebhookEventMutation builder.
+func (m *WebhookEventMutation) Where(ps ...predicate.WebhookEvent) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WebhookEventMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WebhookEventMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.WebhookEvent, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WebhookEventMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WebhookEventMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (WebhookEvent).
+func (m *WebhookEventMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WebhookEventMutation) Fields() []string {
+	fields := make([]string, 0, 10)
+	if m.deployment_id != nil {
+		fields = append(fields, webhookevent.FieldDeploymentID)
+	}
+	if m.webhook_key != nil {
+		fields = append(fields, webhookevent.FieldWebhookKey)
+	}
+	if m.delivery_id != nil {
+		fields = append(fields, webhookevent.FieldDeliveryID)
+	}
+	if m.subject != nil {
+		fields = append(fields, webhookevent.FieldSubject)
+	}
+	if m.happened_at != nil {
+		fields = append(fields, webhookevent.FieldHappenedAt)
+	}
+	if m.received_at != nil {
+		fields = append(fields, webhookevent.FieldReceivedAt)
+	}
+	if m.due_at != nil {
+		fields = append(fields, webhookevent.FieldDueAt)
+	}
+	if m.attempts != nil {
+		fields = append(fields, webhookevent.FieldAttempts)
+	}
+	if m.failed != nil {
+		fields = append(fields, webhookevent.FieldFailed)
+	}
+	if m.event != nil {
+		fields = append(fields, webhookevent.FieldEvent)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WebhookEventMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case webhookevent.FieldDeploymentID:
+		return m.DeploymentID()
+	case webhookevent.FieldWebhookKey:
+		return m.WebhookKey()
+	case webhookevent.FieldDeliveryID:
+		return m.DeliveryID()
+	case webhookevent.FieldSubject:
+		return m.Subject()
+	case webhookevent.FieldHappenedAt:
+		return m.HappenedAt()
+	case webhookevent.FieldReceivedAt:
+		return m.ReceivedAt()
+	case webhookevent.FieldDueAt:
+		return m.DueAt()
+	case webhookevent.FieldAttempts:
+		return m.Attempts()
+	case webhookevent.FieldFailed:
+		return m.Failed()
+	case webhookevent.FieldEvent:
+		return m.Event()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WebhookEventMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case webhookevent.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case webhookevent.FieldWebhookKey:
+		return m.OldWebhookKey(ctx)
+	case webhookevent.FieldDeliveryID:
+		return m.OldDeliveryID(ctx)
+	case webhookevent.FieldSubject:
+		return m.OldSubject(ctx)
+	case webhookevent.FieldHappenedAt:
+		return m.OldHappenedAt(ctx)
+	case webhookevent.FieldReceivedAt:
+		return m.OldReceivedAt(ctx)
+	case webhookevent.FieldDueAt:
+		return m.OldDueAt(ctx)
+	case webhookevent.FieldAttempts:
+		return m.OldAttempts(ctx)
+	case webhookevent.FieldFailed:
+		return m.OldFailed(ctx)
+	case webhookevent.FieldEvent:
+		return m.OldEvent(ctx)
+	}
+	return nil, fmt.Errorf("unknown WebhookEvent field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WebhookEventMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case webhookevent.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case webhookevent.FieldWebhookKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWebhookKey(v)
+		return nil
+	case webhookevent.FieldDeliveryID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeliveryID(v)
+		return nil
+	case webhookevent.FieldSubject:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubject(v)
+		return nil
+	case webhookevent.FieldHappenedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHappenedAt(v)
+		return nil
+	case webhookevent.FieldReceivedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReceivedAt(v)
+		return nil
+	case webhookevent.FieldDueAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDueAt(v)
+		return nil
+	case webhookevent.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAttempts(v)
+		return nil
+	case webhookevent.FieldFailed:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFailed(v)
+		return nil
+	case webhookevent.FieldEvent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEvent(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookEvent field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WebhookEventMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, webhookevent.FieldDeploymentID)
+	}
+	if m.addhappened_at != nil {
+		fields = append(fields, webhookevent.FieldHappenedAt)
+	}
+	if m.addreceived_at != nil {
+		fields = append(fields, webhookevent.FieldReceivedAt)
+	}
+	if m.adddue_at != nil {
+		fields = append(fields, webhookevent.FieldDueAt)
+	}
+	if m.addattempts != nil {
+		fields = append(fields, webhookevent.FieldAttempts)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WebhookEventMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case webhookevent.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case webhookevent.FieldHappenedAt:
+		return m.AddedHappenedAt()
+	case webhookevent.FieldReceivedAt:
+		return m.AddedReceivedAt()
+	case webhookevent.FieldDueAt:
+		return m.AddedDueAt()
+	case webhookevent.FieldAttempts:
+		return m.AddedAttempts()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WebhookEventMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case webhookevent.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case webhookevent.FieldHappenedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddHappenedAt(v)
+		return nil
+	case webhookevent.FieldReceivedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddReceivedAt(v)
+		return nil
+	case webhookevent.FieldDueAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDueAt(v)
+		return nil
+	case webhookevent.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAttempts(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookEvent numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WebhookEventMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(webhookevent.FieldDueAt) {
+		fields = append(fields, webhookevent.FieldDueAt)
+	}
+	if m.FieldCleared(webhookevent.FieldEvent) {
+		fields = append(fields, webhookevent.FieldEvent)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WebhookEventMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WebhookEventMutation) ClearField(name string) error {
+	switch name {
+	case webhookevent.FieldDueAt:
+		m.ClearDueAt()
+		return nil
+	case webhookevent.FieldEvent:
+		m.ClearEvent()
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookEvent nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WebhookEventMutation) ResetField(name string) error {
+	switch name {
+	case webhookevent.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case webhookevent.FieldWebhookKey:
+		m.ResetWebhookKey()
+		return nil
+	case webhookevent.FieldDeliveryID:
+		m.ResetDeliveryID()
+		return nil
+	case webhookevent.FieldSubject:
+		m.ResetSubject()
+		return nil
+	case webhookevent.FieldHappenedAt:
+		m.ResetHappenedAt()
+		return nil
+	case webhookevent.FieldReceivedAt:
+		m.ResetReceivedAt()
+		return nil
+	case webhookevent.FieldDueAt:
+		m.ResetDueAt()
+		return nil
+	case webhookevent.FieldAttempts:
+		m.ResetAttempts()
+		return nil
+	case webhookevent.FieldFailed:
+		m.ResetFailed()
+		return nil
+	case webhookevent.FieldEvent:
+		m.ResetEvent()
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookEvent field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WebhookEventMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WebhookEventMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WebhookEventMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WebhookEventMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WebhookEventMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WebhookEventMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WebhookEventMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown WebhookEvent unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WebhookEventMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown WebhookEvent edge %s", name)
 }
 
 // WebhookReceiptMutation represents an operation that mutates the WebhookReceipt nodes in the graph.

@@ -1729,6 +1729,7 @@ var (
 		{Name: "client_id", Type: field.TypeString, Default: ""},
 		{Name: "installation_id", Type: field.TypeString, Default: ""},
 		{Name: "suspended", Type: field.TypeBool, Default: false},
+		{Name: "installation_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "client_secret", Type: field.TypeBytes, Nullable: true},
 		{Name: "private_key", Type: field.TypeBytes, Nullable: true},
 		{Name: "webhook_key", Type: field.TypeString, Default: ""},
@@ -1758,7 +1759,7 @@ var (
 			{
 				Name:    "scm_apps_by_webhook",
 				Unique:  false,
-				Columns: []*schema.Column{ScmAppsColumns[20]},
+				Columns: []*schema.Column{ScmAppsColumns[21]},
 			},
 		},
 	}
@@ -2061,6 +2062,54 @@ var (
 				Annotation: &entsql.IndexAnnotation{
 					Where: "subject IS NOT NULL",
 				},
+			},
+		},
+	}
+	// WebhookEventsColumns holds the columns for the "webhook_events" table.
+	WebhookEventsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "webhook_key", Type: field.TypeString},
+		{Name: "delivery_id", Type: field.TypeString},
+		{Name: "subject", Type: field.TypeString},
+		{Name: "happened_at", Type: field.TypeInt64},
+		{Name: "received_at", Type: field.TypeInt64},
+		{Name: "due_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "attempts", Type: field.TypeInt, Default: 0},
+		{Name: "failed", Type: field.TypeBool, Default: false},
+		{Name: "event", Type: field.TypeBytes, Nullable: true},
+	}
+	// WebhookEventsTable holds the schema information for the "webhook_events" table.
+	WebhookEventsTable = &schema.Table{
+		Name:       "webhook_events",
+		Columns:    WebhookEventsColumns,
+		PrimaryKey: []*schema.Column{WebhookEventsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "webhook_events_by_delivery",
+				Unique:  true,
+				Columns: []*schema.Column{WebhookEventsColumns[1], WebhookEventsColumns[2], WebhookEventsColumns[3]},
+			},
+			{
+				Name:    "webhook_events_due",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookEventsColumns[1], WebhookEventsColumns[7]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "due_at IS NOT NULL",
+				},
+			},
+			{
+				Name:    "webhook_events_of_subject",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookEventsColumns[1], WebhookEventsColumns[4], WebhookEventsColumns[5], WebhookEventsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "due_at IS NOT NULL",
+				},
+			},
+			{
+				Name:    "webhook_events_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookEventsColumns[6]},
 			},
 		},
 	}
@@ -2487,6 +2536,7 @@ var (
 		TokensTable,
 		TokenRequestsTable,
 		UsersTable,
+		WebhookEventsTable,
 		WebhookReceiptsTable,
 		WorkflowsTable,
 		WorkflowArtifactsTable,

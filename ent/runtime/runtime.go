@@ -65,6 +65,7 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/ent/workflow"
 	"github.com/palisade/palisade/ent/workflowartifact"
@@ -1172,7 +1173,7 @@ func init() {
 	// scmapp.DefaultSuspended holds the default value on creation for the suspended field.
 	scmapp.DefaultSuspended = scmappDescSuspended.Default.(bool)
 	// scmappDescWebhookKey is the schema descriptor for webhook_key field.
-	scmappDescWebhookKey := scmappFields[19].Descriptor()
+	scmappDescWebhookKey := scmappFields[20].Descriptor()
 	// scmapp.DefaultWebhookKey holds the default value on creation for the webhook_key field.
 	scmapp.DefaultWebhookKey = scmappDescWebhookKey.Default.(string)
 	scmconfigMixin := schema.ScmConfig{}.Mixin()
@@ -1373,6 +1374,29 @@ func init() {
 	userDescEmail := userFields[1].Descriptor()
 	// user.EmailValidator is a validator for the "email" field. It is called by the builders before save.
 	user.EmailValidator = userDescEmail.Validators[0].(func(string) error)
+	webhookeventMixin := schema.WebhookEvent{}.Mixin()
+	webhookevent.Policy = privacy.NewPolicies(webhookeventMixin[0], schema.WebhookEvent{})
+	webhookevent.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := webhookevent.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	webhookeventMixinHooks0 := webhookeventMixin[0].Hooks()
+
+	webhookevent.Hooks[1] = webhookeventMixinHooks0[0]
+	webhookeventFields := schema.WebhookEvent{}.Fields()
+	_ = webhookeventFields
+	// webhookeventDescAttempts is the schema descriptor for attempts field.
+	webhookeventDescAttempts := webhookeventFields[7].Descriptor()
+	// webhookevent.DefaultAttempts holds the default value on creation for the attempts field.
+	webhookevent.DefaultAttempts = webhookeventDescAttempts.Default.(int)
+	// webhookeventDescFailed is the schema descriptor for failed field.
+	webhookeventDescFailed := webhookeventFields[8].Descriptor()
+	// webhookevent.DefaultFailed holds the default value on creation for the failed field.
+	webhookevent.DefaultFailed = webhookeventDescFailed.Default.(bool)
 	webhookreceiptMixin := schema.WebhookReceipt{}.Mixin()
 	webhookreceipt.Policy = privacy.NewPolicies(webhookreceiptMixin[0], schema.WebhookReceipt{})
 	webhookreceipt.Hooks[0] = func(next ent.Mutator) ent.Mutator {

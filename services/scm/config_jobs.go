@@ -107,13 +107,17 @@ func retry(err error, begun time.Time) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(begun) < rateLimitPatience:
-		wait := rateLimitWait
-		if !limit.Reset.IsZero() {
-			wait = min(max(time.Until(limit.Reset), time.Second), time.Hour)
-		}
-		return river.JobSnooze(wait)
+		return river.JobSnooze(limitWait(limit))
 	case passing(err):
 		return err
 	}
 	return river.JobCancel(err)
+}
+
+// limitWait is how long to stay away from a host whose limit is used up.
+func limitWait(limit *host.Error) time.Duration {
+	if limit.Reset.IsZero() {
+		return rateLimitWait
+	}
+	return min(max(time.Until(limit.Reset), time.Second), time.Hour)
 }

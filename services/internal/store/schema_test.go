@@ -85,6 +85,7 @@ var acrossTenants = map[string]string{
 	"invitations_of_email": "which deployments a new user was invited to",
 	// Background work takes what is due, whoever's it is.
 	"deliveries_finished":      "old deliveries to delete",
+	"webhook_events_by_time":   "old events to delete",
 	"webhook_receipts_by_time": "old receipts to delete",
 	"workflow_attempts_leased": "attempts whose worker has died",
 	"workflow_runs_finished":   "old runs to delete",
