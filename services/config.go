@@ -74,8 +74,8 @@ type Config struct {
 	RateLimit            float64       `name:"rate-limit" default:"1000" doc:"requests per second and credential; 0 means no limit"`
 	RateLimitDeployment  float64       `name:"rate-limit-deployment" default:"0" doc:"requests per second and deployment, whatever its credentials; 0 means no limit"`
 	RateLimitNodes       int           `name:"rate-limit-nodes" default:"1" doc:"nodes that serve the API behind one load balancer: each allows its part of rate-limit-deployment"`
-	Uploads              int           `name:"uploads" default:"0" doc:"reports that this node reads and stores at once; 0 means one for each processor"`
-	UploadsPerDeployment int           `name:"uploads-per-deployment" default:"0" doc:"how many of them may be of one deployment; 0 means half of uploads, at least one"`
+	Uploads              int           `name:"uploads" default:"0" doc:"reports that this node reads and stores at once; 0 means one for each processor, at least two"`
+	UploadsPerDeployment int           `name:"uploads-per-deployment" default:"0" doc:"how many of them may be of one deployment; 0 means fewer than places are free, which is half of uploads for one that is alone"`
 	UploadQueue          int           `name:"upload-queue" default:"32" doc:"further uploads of one deployment that may be on their way or wait for their turn on this node; more are refused with 429"`
 	RequestTimeout       time.Duration `name:"request-timeout" default:"60s" doc:"longest time for one request"`
 	UploadTimeout        time.Duration `name:"upload-timeout" default:"15m" doc:"longest time for one report upload"`

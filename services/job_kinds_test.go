@@ -11,6 +11,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // upkeepKinds are the jobs of the whole installation. They go before those of deployments and without a bound (see package jobs), so
@@ -24,11 +25,7 @@ var upkeepKinds = []string{
 // TestJobsNameTheirDeployment: the arguments of all other kinds begin with the deployment, by which jobs take turns.
 func TestJobsNameTheirDeployment(t *testing.T) {
 	t.Parallel()
-	st, err := store.Open(t.Context(), store.Options{Database: "postgres://127.0.0.1:1/nobody_asks"}) // where all domains have their jobs
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
+	st := storetest.Open(t, store.Options{Database: storetest.Postgres(t)}) // on which all domains have their jobs
 	config := DefaultConfig()
 	config.AuditAnchor = "file:///nowhere"
 	log := slog.New(slog.DiscardHandler)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // sharedQueues are those in which jobs of deployments wait for each other, each with a kind of theirs. What these jobs ask for does
@@ -30,8 +31,9 @@ func TestQueuesBesideManyJobs(t *testing.T) {
 				addJobs(t, s, many, queue, job.kind, fmt.Sprintf(job.args, s.DeploymentID))
 				time.Sleep(2 * time.Second) // all places of the first are taken
 				// By id alone: whatever asks is load, too.
-				begun := fmt.Sprintf("SELECT COUNT(*) FROM river_job WHERE id > %d AND state <> 'available' AND queue = '%s' AND CAST(args AS text) LIKE '%%\"deployment_id\": %d,%%'",
-					many, queue, other.DeploymentID)
+				deployment, _ := store.JobOwner(s.Store.Postgres())
+				begun := fmt.Sprintf("SELECT COUNT(*) FROM river_job WHERE id > %d AND state <> 'available' AND queue = '%s' AND %s = %d",
+					many, queue, deployment, other.DeploymentID)
 				var waits []time.Duration
 				for n := range 3 {
 					addJobs(t, s, 1, queue, job.kind, fmt.Sprintf(job.args, other.DeploymentID))

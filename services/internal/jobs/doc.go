@@ -8,5 +8,8 @@
 // A worker gets a context without a deployment, in which every row of every tenant is out of reach. It takes the
 // deployment from its arguments (tenant.NewContext), or works for the server itself (tenant.System).
 //
+// Deployments take turns in a queue, and in each of them its runs do (see turns): the arguments of a job that is done for a
+// deployment carry its deployment_id, and the run_id if there is one.
+//
 // Workers and periodic jobs belong to the domains, each of which hands over its Work.
 package jobs

@@ -79,14 +79,9 @@ func (e *fairExecutor) JobSetStateIfRunningMany(ctx context.Context, p *riverdri
 	return e.Executor.JobSetStateIfRunningMany(ctx, p)
 }
 
-// take chooses and claims jobs. It reads first, which waits for nobody, and writes only when there is something.
+// take chooses and claims jobs. On SQLite it reads first, which waits for nobody, and writes only when there is something.
 func (f *fair) take(ctx context.Context, t *turns, p *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
 	reader, writer := f.store.DB()
-	var waiting bool
-	query := f.store.Placeholders("SELECT EXISTS (SELECT 1 " + f.from + ")")
-	if err := reader.QueryRowContext(ctx, query, p.Queue, f.at(p)).Scan(&waiting); err != nil || !waiting {
-		return nil, err
-	}
 	fetch := &fetch{fair: f, turns: t, params: p}
 	if !f.store.Postgres() { // this node is the only one: what is chosen is there until it is claimed, as a rule
 		if err := fetch.choose(ctx, reader); err != nil || len(fetch.chosen) == 0 {
@@ -106,7 +101,8 @@ func (f *fair) take(ctx context.Context, t *turns, p *riverdriver.JobGetAvailabl
 	if err == nil {
 		err = tx.Commit()
 	}
-	return fetch.jobs, fetch.end(err)
+	err = fetch.end(err)
+	return fetch.jobs, err
 }
 
 // fetch is one look for jobs.

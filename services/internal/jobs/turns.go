@@ -27,7 +27,7 @@ type turns struct {
 	last int64
 	// runs are the run of each deployment that had its last turn.
 	runs map[int64]int64
-	// running counts the jobs of each deployment that run here, and owners says whose each is.
+	// running counts the jobs of each deployment that run here, and owners says whose each is, those of upkeep included.
 	running map[int64]int
 	owners  map[int64]int64
 
@@ -88,13 +88,17 @@ func (t *turns) admits(deployment int64, free int) bool {
 func (t *turns) begin(c turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.owners[c.job]; ok || c.deployment == upkeep {
+	if _, ok := t.owners[c.job]; ok {
+		return
+	}
+	t.owners[c.job] = c.deployment
+	if c.deployment == upkeep {
 		return
 	}
 	if len(t.runs) >= mostRuns {
 		clear(t.runs)
 	}
-	t.last, t.runs[c.deployment], t.owners[c.job] = c.deployment, c.run, c.deployment
+	t.last, t.runs[c.deployment] = c.deployment, c.run
 	t.running[c.deployment]++
 }
 
@@ -102,12 +106,15 @@ func (t *turns) begin(c turn) {
 func (t *turns) end(job int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ended = true
 	deployment, ok := t.owners[job]
 	if !ok {
 		return
 	}
+	t.ended = true
 	delete(t.owners, job)
+	if deployment == upkeep {
+		return
+	}
 	if t.running[deployment]--; t.running[deployment] == 0 {
 		delete(t.running, deployment)
 	}

@@ -246,7 +246,8 @@ func TestDue(t *testing.T) {
 		now = now.Add(step.after)
 		q.left(step.more)
 		if step.ended {
-			q.end(0)
+			q.begin(turn{job: 1})
+			q.end(1)
 		}
 		if got := q.due(now); got != step.want {
 			t.Errorf("step %d: due is %v", i, got)
