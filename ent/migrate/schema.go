@@ -2232,7 +2232,7 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{WorkflowAttemptsColumns[1], WorkflowAttemptsColumns[2], WorkflowAttemptsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "external AND finished_at IS NULL",
+					Where: "external AND (finished_at IS NULL)",
 				},
 			},
 			{

@@ -188,7 +188,7 @@ func (WorkflowAttempt) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("deployment_id", "run_id", "id").StorageKey("workflow_attempts_active").Annotations(entsql.IndexWhere("finished_at IS NULL")),
 		index.Fields("deployment_id", "run_id", "id").StorageKey("workflow_attempts_by_turn").
-			Annotations(entsql.IndexWhere("external AND finished_at IS NULL")),
+			Annotations(entsql.IndexWhere("external AND (finished_at IS NULL)")),
 		index.Fields("deployment_id", "task_id", "index").Unique().StorageKey("workflow_attempts_by_index"),
 		index.Fields("deployment_id", "run_id", "id").StorageKey("workflow_attempts_of_run"),
 		index.Fields("lease_until", "id").StorageKey("workflow_attempts_leased").Annotations(entsql.IndexWhere("lease_until IS NOT NULL")),

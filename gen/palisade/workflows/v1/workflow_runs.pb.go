@@ -44,7 +44,8 @@ type TriggerWorkflowJobRequest struct {
 	PrId string `protobuf:"bytes,7,opt,name=pr_id,json=prId,proto3" json:"pr_id,omitempty"`
 	// What the run may cost: 100 credits are one US dollar. 0: what the workflow says.
 	BudgetCredits float64 `protobuf:"fixed64,8,opt,name=budget_credits,json=budgetCredits,proto3" json:"budget_credits,omitempty"`
-	// Of the caller's choice: a second call with the same key starts nothing and gets the run of the first.
+	// Of the caller's choice: a second call with the same key starts nothing and gets the run of the first. When any other
+	// field differs, it is refused as a conflict that names the first run and the field.
 	IdempotencyKey string `protobuf:"bytes,9,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

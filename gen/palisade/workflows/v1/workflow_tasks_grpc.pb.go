@@ -33,8 +33,8 @@ const (
 // report what came of them. A claim is lost when no heartbeat arrives within its lease, at the step's time-out, and when
 // the run ends; from then on every call with its token is refused.
 type WorkflowTasksServiceClient interface {
-	// Takes the oldest task of an external step that waits. No two callers get the same one. Without one it waits, and then
-	// answers without a task.
+	// Takes a task of an external step that waits. Runs take turns, and each gives its oldest one; no two callers get the
+	// same. Without one it waits, and then answers without a task.
 	ClaimWorkflowTask(ctx context.Context, in *ClaimWorkflowTaskRequest, opts ...grpc.CallOption) (*ClaimWorkflowTaskResponse, error)
 	// Keeps a claim for another lease.
 	HeartbeatWorkflowTask(ctx context.Context, in *HeartbeatWorkflowTaskRequest, opts ...grpc.CallOption) (*HeartbeatWorkflowTaskResponse, error)
@@ -100,8 +100,8 @@ func (c *workflowTasksServiceClient) CompleteWorkflowTask(ctx context.Context, i
 // report what came of them. A claim is lost when no heartbeat arrives within its lease, at the step's time-out, and when
 // the run ends; from then on every call with its token is refused.
 type WorkflowTasksServiceServer interface {
-	// Takes the oldest task of an external step that waits. No two callers get the same one. Without one it waits, and then
-	// answers without a task.
+	// Takes a task of an external step that waits. Runs take turns, and each gives its oldest one; no two callers get the
+	// same. Without one it waits, and then answers without a task.
 	ClaimWorkflowTask(context.Context, *ClaimWorkflowTaskRequest) (*ClaimWorkflowTaskResponse, error)
 	// Keeps a claim for another lease.
 	HeartbeatWorkflowTask(context.Context, *HeartbeatWorkflowTaskRequest) (*HeartbeatWorkflowTaskResponse, error)
