@@ -46,7 +46,7 @@ var budgetsOfSuccess = map[string]budget{
 	// Results are stored in parts of a megabyte: fifty are one.
 	"/palisade.scans.v1.ScannerProtocolService/UploadScanResults": {reads: 6, writes: 6},
 	// Ends attempts and tasks, those that wait and those that run, each by a write for all of them.
-	"/palisade.workflows.v1.WorkflowRunsService/CancelWorkflowJob":  {reads: 8, writes: 8},
+	"/palisade.workflows.v1.WorkflowRunsService/CancelWorkflowJob":  {reads: 8, writes: 9},
 	"/palisade.workflows.v1.WorkflowRunsService/RetryWorkflowJob":   {reads: 6, writes: 7},
 	"/palisade.workflows.v1.WorkflowRunsService/TriggerWorkflowJob": {reads: 5, writes: 7},
 	// Reads run, task and attempt before and after the run is held, and begins what follows or, which costs most, ends the run

@@ -138,8 +138,13 @@ func (s *Runs) begin(ctx context.Context, tx *ent.Tx, create *ent.WorkflowRunCre
 	if !ok {
 		return nil, apierr.Internal(fmt.Errorf("a run is started by nobody"))
 	}
+	version, _ := create.Mutation().VersionID()
+	needs, err := s.engine.Needs(ctx, version)
+	if err != nil {
+		return nil, err
+	}
 	event, trigger := sources(ctx, caller)
-	row, err := create.SetStatus(engine.Submitted).SetEventSource(event).SetTriggerSource(trigger).SetActorKind(string(caller.Kind)).
+	row, err := create.SetPlannedTasks(needs).SetStatus(engine.Submitted).SetEventSource(event).SetTriggerSource(trigger).SetActorKind(string(caller.Kind)).
 		SetActorID(caller.ID).SetSubmittedAt(store.Now()).Save(ctx)
 	if err != nil {
 		return nil, err

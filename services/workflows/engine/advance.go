@@ -27,16 +27,22 @@ func (e *Engine) Begin(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, run *e
 	if err := e.ready(p); err != nil {
 		return err
 	}
-	needs := p.graph.Needs()
-	if needs > e.maxTasks {
-		return apierr.FailedPrecondition("workflow %q needs at least %d tasks, want at most %d (workflow-max-tasks): do the work in several runs",
-			run.Workflow, needs, e.maxTasks)
-	}
-	if err := tx.WorkflowRun.UpdateOneID(run.ID).SetPlannedTasks(needs).Exec(ctx); err != nil {
-		return err
-	}
 	w := &writing{engine: e, tx: tx, queue: queueOf(ctx, queue), held: &held{program: p}, run: run}
 	return w.begin(ctx, []newTask{{step: p.graph.Start()}})
+}
+
+// Needs is how many tasks a run of a version has at least: what a new run begins to plan with. More than is allowed is an error.
+func (e *Engine) Needs(ctx context.Context, versionID int64) (int64, error) {
+	p, err := e.program(ctx, versionID)
+	if err != nil {
+		return 0, err
+	}
+	needs := p.graph.Needs()
+	if needs > e.maxTasks {
+		return 0, apierr.FailedPrecondition("the workflow needs at least %d tasks, want at most %d (workflow-max-tasks): do the work in several runs",
+			needs, e.maxTasks)
+	}
+	return needs, nil
 }
 
 // ready refuses a plan with steps that cannot be done on this server.

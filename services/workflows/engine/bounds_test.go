@@ -149,7 +149,7 @@ func TestWorkflowThatNeedsTooManyTasks(t *testing.T) {
   - {name: b_all, type: join, next: [a_all]}
   - {name: a_all, type: join}
 `), 0)
-		if err == nil || !strings.Contains(err.Error(), `workflow "sample" needs at least 1002002 tasks, want at most 20000 (workflow-max-tasks)`) {
+		if err == nil || !strings.Contains(err.Error(), `the workflow needs at least 1002002 tasks, want at most 20000 (workflow-max-tasks)`) {
 			t.Errorf("error: %v", err)
 		}
 	})

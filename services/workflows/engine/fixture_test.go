@@ -153,7 +153,16 @@ func (f *fixture) tryRun(source string, budget float64) (*ent.WorkflowRun, error
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return run, f.store.Write(f.ctx, func(ctx context.Context, tx *ent.Tx) error { return f.engine.Begin(ctx, tx, f.queue, run) })
+	needs, err := f.engine.Needs(f.ctx, run.VersionID)
+	if err != nil {
+		return nil, err
+	}
+	return run, f.store.Write(f.ctx, func(ctx context.Context, tx *ent.Tx) error {
+		if err := tx.WorkflowRun.UpdateOneID(run.ID).SetPlannedTasks(needs).Exec(ctx); err != nil {
+			return err
+		}
+		return f.engine.Begin(ctx, tx, f.queue, run)
+	})
 }
 
 // ended waits for the end of a run, and checks what must hold of every run that has ended.
