@@ -15,6 +15,22 @@ import (
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
+// silentReceiver answers nothing before the test ends, and counts who waits.
+func silentReceiver(t testing.TB) (address string, calls *atomic.Int64) {
+	release := make(chan struct{})
+	calls = &atomic.Int64{}
+	to := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(to.Close)
+	t.Cleanup(func() { close(release) })
+	return to.URL, calls
+}
+
 // On two nodes, 100,000 messages of one deployment to 100 receivers that do not answer keep no message of another one, and no node from
 // ending.
 func TestMessagesBesideSilentReceivers(t *testing.T) {
@@ -27,16 +43,7 @@ func TestMessagesBesideSilentReceivers(t *testing.T) {
 		nodes[i].start()
 	}
 	acme, other := apitest.Tenant{Slug: "acme", DeploymentID: 1, Token: token}, addTenant(t, database, key, "other")
-	release, calls := make(chan struct{}), atomic.Int64{}
-	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		calls.Add(1)
-		select {
-		case <-release:
-		case <-r.Context().Done():
-		}
-	}))
-	t.Cleanup(silent.Close)
-	t.Cleanup(func() { close(release) })
+	silent, calls := silentReceiver(t)
 	to := newReceiver(t)
 	base := func(i int) string { return "http://" + nodes[i%len(nodes)].http }
 	add := func(of apitest.Tenant, url string) {
@@ -44,7 +51,7 @@ func TestMessagesBesideSilentReceivers(t *testing.T) {
 		post(t, base(0), of.Token, fmt.Sprintf("/api/agent/deployments/%d/actions", of.DeploymentID), rule)
 	}
 	for range rules {
-		add(acme, silent.URL)
+		add(acme, silent)
 	}
 	add(other, to.URL)
 	d := openDatabase(t, database)
