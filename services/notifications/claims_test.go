@@ -9,6 +9,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/delivery"
+	"github.com/palisade/palisade/ent/notificationevent"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -195,4 +196,65 @@ func explain(t *testing.T, st *store.Store, query string, args []any) string {
 		t.Fatal(err)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Deployments take turns in having events turned into messages, and what another node works on stands in nobody's way.
+func TestEventsTakeTurns(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		e := newEngine(st, nil, nil)
+		system := tenant.System(t.Context())
+		add := func(deploymentID, scanID int64) {
+			err := st.Write(tenant.NewContext(t.Context(), deploymentID), func(ctx context.Context, tx *ent.Tx) error {
+				return tx.NotificationEvent.Create().SetScanID(scanID).SetNotBefore(store.Now()).SetCreatedAt(store.Now()).Exec(ctx)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range int64(20) { // of scans that are gone: such an event is over when it had its turn
+			add(1, i+1)
+		}
+		add(2, 101)
+		add(3, 102)
+		add(3, 103)
+		left := func(deploymentID int64) int {
+			return st.Reader.NotificationEvent.Query().Where(notificationevent.DeploymentID(deploymentID)).CountX(system)
+		}
+		for range 3 {
+			if worked, err := e.expand(t.Context()); !worked || err != nil {
+				t.Fatal(worked, err)
+			}
+		}
+		if left(1) != 19 || left(2) != 0 || left(3) != 1 {
+			t.Errorf("after three turns %d, %d and %d events are left", left(1), left(2), left(3))
+		}
+		if st.Postgres() { // another node has the next one
+			_, db := st.DB()
+			other, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = other.Rollback() }()
+			if _, err := other.ExecContext(t.Context(), "SELECT id FROM notification_events WHERE deployment_id = 1 FOR UPDATE"); err != nil {
+				t.Fatal(err)
+			}
+			if worked, err := e.expand(t.Context()); !worked || err != nil || left(3) != 0 {
+				t.Errorf("beside a lock: %v, %v, %d events", worked, err, left(3))
+			}
+			if worked, err := e.expand(t.Context()); worked || err != nil {
+				t.Errorf("only locked ones are left: %v, %v", worked, err)
+			}
+			return
+		}
+		for worked := true; worked; {
+			var err error
+			if worked, err = e.expand(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if left(1)+left(3) != 0 {
+			t.Errorf("%d events are left", left(1)+left(3))
+		}
+	})
 }
