@@ -69,8 +69,9 @@ func TestOtherPeoplesWebhooksStay(t *testing.T) {
 		if len(h.Hooks()) != 2 {
 			t.Fatalf("the host has %+v", h.Hooks())
 		}
+		key := s.row(t, id).WebhookKey
 		s.do(t, http.MethodDelete, s.subscriptions(id, ""), "", http.StatusOK)
-		if hooks := h.Hooks(); len(hooks) != 1 || strings.HasSuffix(hooks[0].URL, s.row(t, id).WebhookKey) {
+		if hooks := h.Hooks(); len(hooks) != 1 || strings.HasSuffix(hooks[0].URL, key) {
 			t.Errorf("the host has %+v", hooks)
 		}
 		if body := s.Get(t, s.path("/%d/check", id)); !strings.Contains(body, `"ok":true`) || len(s.read(t, id).Subscriptions) != 0 {
