@@ -73,6 +73,7 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/ent/workflow"
 	"github.com/palisade/palisade/ent/workflowartifact"
@@ -209,6 +210,8 @@ type Client struct {
 	TokenRequest *TokenRequestClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
+	// WebhookEvent is the client for interacting with the WebhookEvent builders.
+	WebhookEvent *WebhookEventClient
 	// WebhookReceipt is the client for interacting with the WebhookReceipt builders.
 	WebhookReceipt *WebhookReceiptClient
 	// Workflow is the client for interacting with the Workflow builders.
@@ -297,6 +300,7 @@ func (c *Client) init() {
 	c.Token = NewTokenClient(c.config)
 	c.TokenRequest = NewTokenRequestClient(c.config)
 	c.User = NewUserClient(c.config)
+	c.WebhookEvent = NewWebhookEventClient(c.config)
 	c.WebhookReceipt = NewWebhookReceiptClient(c.config)
 	c.Workflow = NewWorkflowClient(c.config)
 	c.WorkflowArtifact = NewWorkflowArtifactClient(c.config)
@@ -457,6 +461,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Token:                NewTokenClient(cfg),
 		TokenRequest:         NewTokenRequestClient(cfg),
 		User:                 NewUserClient(cfg),
+		WebhookEvent:         NewWebhookEventClient(cfg),
 		WebhookReceipt:       NewWebhookReceiptClient(cfg),
 		Workflow:             NewWorkflowClient(cfg),
 		WorkflowArtifact:     NewWorkflowArtifactClient(cfg),
@@ -544,6 +549,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Token:                NewTokenClient(cfg),
 		TokenRequest:         NewTokenRequestClient(cfg),
 		User:                 NewUserClient(cfg),
+		WebhookEvent:         NewWebhookEventClient(cfg),
 		WebhookReceipt:       NewWebhookReceiptClient(cfg),
 		Workflow:             NewWorkflowClient(cfg),
 		WorkflowArtifact:     NewWorkflowArtifactClient(cfg),
@@ -594,9 +600,9 @@ func (c *Client) Use(hooks ...Hook) {
 		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
 		c.Scan, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Setting,
 		c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
-		c.TokenRequest, c.User, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
-		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
-		c.WorkflowTask, c.WorkflowVersion,
+		c.TokenRequest, c.User, c.WebhookEvent, c.WebhookReceipt, c.Workflow,
+		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
+		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Use(hooks...)
 	}
@@ -618,9 +624,9 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
 		c.Scan, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Setting,
 		c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
-		c.TokenRequest, c.User, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
-		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
-		c.WorkflowTask, c.WorkflowVersion,
+		c.TokenRequest, c.User, c.WebhookEvent, c.WebhookReceipt, c.Workflow,
+		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
+		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -747,6 +753,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.TokenRequest.mutate(ctx, m)
 	case *UserMutation:
 		return c.User.mutate(ctx, m)
+	case *WebhookEventMutation:
+		return c.WebhookEvent.mutate(ctx, m)
 	case *WebhookReceiptMutation:
 		return c.WebhookReceipt.mutate(ctx, m)
 	case *WorkflowMutation:
@@ -8676,6 +8684,140 @@ func (c *UserClient) mutate(ctx context.Context, m *UserMutation) (Value, error)
 	}
 }
 
+// WebhookEventClient is a client for the WebhookEvent schema.
+type WebhookEventClient struct {
+	config
+}
+
+// NewWebhookEventClient returns a client for the WebhookEvent from the given config.
+func NewWebhookEventClient(c config) *WebhookEventClient {
+	return &WebhookEventClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `webhookevent.Hooks(f(g(h())))`.
+func (c *WebhookEventClient) Use(hooks ...Hook) {
+	c.hooks.WebhookEvent = append(c.hooks.WebhookEvent, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `webhookevent.Intercept(f(g(h())))`.
+func (c *WebhookEventClient) Intercept(interceptors ...Interceptor) {
+	c.inters.WebhookEvent = append(c.inters.WebhookEvent, interceptors...)
+}
+
+// Create returns a builder for creating a WebhookEvent entity.
+func (c *WebhookEventClient) Create() *WebhookEventCreate {
+	mutation := newWebhookEventMutation(c.config, OpCreate)
+	return &WebhookEventCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of WebhookEvent entities.
+func (c *WebhookEventClient) CreateBulk(builders ...*WebhookEventCreate) *WebhookEventCreateBulk {
+	return &WebhookEventCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WebhookEventClient) MapCreateBulk(slice any, setFunc func(*WebhookEventCreate, int)) *WebhookEventCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WebhookEventCreateBulk{err: fmt.Errorf("calling to WebhookEventClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WebhookEventCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WebhookEventCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for WebhookEvent.
+func (c *WebhookEventClient) Update() *WebhookEventUpdate {
+	mutation := newWebhookEventMutation(c.config, OpUpdate)
+	return &WebhookEventUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WebhookEventClient) UpdateOne(_m *WebhookEvent) *WebhookEventUpdateOne {
+	mutation := newWebhookEventMutation(c.config, OpUpdateOne, withWebhookEvent(_m))
+	return &WebhookEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WebhookEventClient) UpdateOneID(id int64) *WebhookEventUpdateOne {
+	mutation := newWebhookEventMutation(c.config, OpUpdateOne, withWebhookEventID(id))
+	return &WebhookEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for WebhookEvent.
+func (c *WebhookEventClient) Delete() *WebhookEventDelete {
+	mutation := newWebhookEventMutation(c.config, OpDelete)
+	return &WebhookEventDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WebhookEventClient) DeleteOne(_m *WebhookEvent) *WebhookEventDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WebhookEventClient) DeleteOneID(id int64) *WebhookEventDeleteOne {
+	builder := c.Delete().Where(webhookevent.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WebhookEventDeleteOne{builder}
+}
+
+// Query returns a query builder for WebhookEvent.
+func (c *WebhookEventClient) Query() *WebhookEventQuery {
+	return &WebhookEventQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWebhookEvent},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a WebhookEvent entity by its id.
+func (c *WebhookEventClient) Get(ctx context.Context, id int64) (*WebhookEvent, error) {
+	return c.Query().Where(webhookevent.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WebhookEventClient) GetX(ctx context.Context, id int64) *WebhookEvent {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WebhookEventClient) Hooks() []Hook {
+	hooks := c.hooks.WebhookEvent
+	return append(hooks[:len(hooks):len(hooks)], webhookevent.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *WebhookEventClient) Interceptors() []Interceptor {
+	return c.inters.WebhookEvent
+}
+
+func (c *WebhookEventClient) mutate(ctx context.Context, m *WebhookEventMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WebhookEventCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WebhookEventUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WebhookEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WebhookEventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown WebhookEvent mutation op: %q", m.Op())
+	}
+}
+
 // WebhookReceiptClient is a client for the WebhookReceipt schema.
 type WebhookReceiptClient struct {
 	config
@@ -9895,9 +10037,9 @@ type (
 		PendingImport, ProductFeedback, Project, ProjectTag, RemediationPolicy,
 		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Scan,
 		ScanCoverage, ScanPayload, ScmApp, ScmConfig, Setting, SigningKey, Tag, Team,
-		TeamMember, TeamProject, Token, TokenRequest, User, WebhookReceipt, Workflow,
-		WorkflowArtifact, WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun,
-		WorkflowTask, WorkflowVersion []ent.Hook
+		TeamMember, TeamProject, Token, TokenRequest, User, WebhookEvent,
+		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
+		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Hook
 	}
 	inters struct {
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
@@ -9910,9 +10052,9 @@ type (
 		PendingImport, ProductFeedback, Project, ProjectTag, RemediationPolicy,
 		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Scan,
 		ScanCoverage, ScanPayload, ScmApp, ScmConfig, Setting, SigningKey, Tag, Team,
-		TeamMember, TeamProject, Token, TokenRequest, User, WebhookReceipt, Workflow,
-		WorkflowArtifact, WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun,
-		WorkflowTask, WorkflowVersion []ent.Interceptor
+		TeamMember, TeamProject, Token, TokenRequest, User, WebhookEvent,
+		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
+		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Interceptor
 	}
 )
 

@@ -3,6 +3,7 @@
 package ent
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -44,6 +45,8 @@ type Delivery struct {
 	LastStatus int32 `json:"last_status,omitempty"`
 	// LastError holds the value of the "last_error" field.
 	LastError string `json:"last_error,omitempty"`
+	// of an e-mail that is not delivered to all yet: the addresses that have it
+	DeliveredTo []string `json:"delivered_to,omitempty"`
 	// ReplayOf holds the value of the "replay_of" field.
 	ReplayOf *int64 `json:"replay_of,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -58,7 +61,7 @@ func (*Delivery) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case delivery.FieldPayload:
+		case delivery.FieldPayload, delivery.FieldDeliveredTo:
 			values[i] = new([]byte)
 		case delivery.FieldID, delivery.FieldDeploymentID, delivery.FieldRuleID, delivery.FieldProjectID, delivery.FieldScanID, delivery.FieldAttempts, delivery.FieldNextAttemptAt, delivery.FieldLockedUntil, delivery.FieldGiveUpAt, delivery.FieldLastStatus, delivery.FieldReplayOf, delivery.FieldCreatedAt, delivery.FieldFinishedAt:
 			values[i] = new(sql.NullInt64)
@@ -169,6 +172,14 @@ func (_m *Delivery) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.LastError = value.String
 			}
+		case delivery.FieldDeliveredTo:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field delivered_to", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.DeliveredTo); err != nil {
+					return fmt.Errorf("unmarshal field delivered_to: %w", err)
+				}
+			}
 		case delivery.FieldReplayOf:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field replay_of", values[i])
@@ -266,6 +277,9 @@ func (_m *Delivery) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("last_error=")
 	builder.WriteString(_m.LastError)
+	builder.WriteString(", ")
+	builder.WriteString("delivered_to=")
+	builder.WriteString(fmt.Sprintf("%v", _m.DeliveredTo))
 	builder.WriteString(", ")
 	if v := _m.ReplayOf; v != nil {
 		builder.WriteString("replay_of=")

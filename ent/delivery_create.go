@@ -153,6 +153,12 @@ func (_c *DeliveryCreate) SetNillableLastError(v *string) *DeliveryCreate {
 	return _c
 }
 
+// SetDeliveredTo sets the "delivered_to" field.
+func (_c *DeliveryCreate) SetDeliveredTo(v []string) *DeliveryCreate {
+	_c.mutation.SetDeliveredTo(v)
+	return _c
+}
+
 // SetReplayOf sets the "replay_of" field.
 func (_c *DeliveryCreate) SetReplayOf(v int64) *DeliveryCreate {
 	_c.mutation.SetReplayOf(v)
@@ -393,6 +399,10 @@ func (_c *DeliveryCreate) createSpec() (*Delivery, *sqlgraph.CreateSpec) {
 		_spec.SetField(delivery.FieldLastError, field.TypeString, value)
 		_node.LastError = value
 	}
+	if value, ok := _c.mutation.DeliveredTo(); ok {
+		_spec.SetField(delivery.FieldDeliveredTo, field.TypeJSON, value)
+		_node.DeliveredTo = value
+	}
 	if value, ok := _c.mutation.ReplayOf(); ok {
 		_spec.SetField(delivery.FieldReplayOf, field.TypeInt64, value)
 		_node.ReplayOf = &value
@@ -568,6 +578,24 @@ func (u *DeliveryUpsert) SetLastError(v string) *DeliveryUpsert {
 // UpdateLastError sets the "last_error" field to the value that was provided on create.
 func (u *DeliveryUpsert) UpdateLastError() *DeliveryUpsert {
 	u.SetExcluded(delivery.FieldLastError)
+	return u
+}
+
+// SetDeliveredTo sets the "delivered_to" field.
+func (u *DeliveryUpsert) SetDeliveredTo(v []string) *DeliveryUpsert {
+	u.Set(delivery.FieldDeliveredTo, v)
+	return u
+}
+
+// UpdateDeliveredTo sets the "delivered_to" field to the value that was provided on create.
+func (u *DeliveryUpsert) UpdateDeliveredTo() *DeliveryUpsert {
+	u.SetExcluded(delivery.FieldDeliveredTo)
+	return u
+}
+
+// ClearDeliveredTo clears the value of the "delivered_to" field.
+func (u *DeliveryUpsert) ClearDeliveredTo() *DeliveryUpsert {
+	u.SetNull(delivery.FieldDeliveredTo)
 	return u
 }
 
@@ -800,6 +828,27 @@ func (u *DeliveryUpsertOne) SetLastError(v string) *DeliveryUpsertOne {
 func (u *DeliveryUpsertOne) UpdateLastError() *DeliveryUpsertOne {
 	return u.Update(func(s *DeliveryUpsert) {
 		s.UpdateLastError()
+	})
+}
+
+// SetDeliveredTo sets the "delivered_to" field.
+func (u *DeliveryUpsertOne) SetDeliveredTo(v []string) *DeliveryUpsertOne {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.SetDeliveredTo(v)
+	})
+}
+
+// UpdateDeliveredTo sets the "delivered_to" field to the value that was provided on create.
+func (u *DeliveryUpsertOne) UpdateDeliveredTo() *DeliveryUpsertOne {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.UpdateDeliveredTo()
+	})
+}
+
+// ClearDeliveredTo clears the value of the "delivered_to" field.
+func (u *DeliveryUpsertOne) ClearDeliveredTo() *DeliveryUpsertOne {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.ClearDeliveredTo()
 	})
 }
 
@@ -1202,6 +1251,27 @@ func (u *DeliveryUpsertBulk) SetLastError(v string) *DeliveryUpsertBulk {
 func (u *DeliveryUpsertBulk) UpdateLastError() *DeliveryUpsertBulk {
 	return u.Update(func(s *DeliveryUpsert) {
 		s.UpdateLastError()
+	})
+}
+
+// SetDeliveredTo sets the "delivered_to" field.
+func (u *DeliveryUpsertBulk) SetDeliveredTo(v []string) *DeliveryUpsertBulk {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.SetDeliveredTo(v)
+	})
+}
+
+// UpdateDeliveredTo sets the "delivered_to" field to the value that was provided on create.
+func (u *DeliveryUpsertBulk) UpdateDeliveredTo() *DeliveryUpsertBulk {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.UpdateDeliveredTo()
+	})
+}
+
+// ClearDeliveredTo clears the value of the "delivered_to" field.
+func (u *DeliveryUpsertBulk) ClearDeliveredTo() *DeliveryUpsertBulk {
+	return u.Update(func(s *DeliveryUpsert) {
+		s.ClearDeliveredTo()
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
+	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/predicate"
@@ -161,6 +162,24 @@ func (_u *DeliveryUpdate) SetNillableLastError(v *string) *DeliveryUpdate {
 	return _u
 }
 
+// SetDeliveredTo sets the "delivered_to" field.
+func (_u *DeliveryUpdate) SetDeliveredTo(v []string) *DeliveryUpdate {
+	_u.mutation.SetDeliveredTo(v)
+	return _u
+}
+
+// AppendDeliveredTo appends value to the "delivered_to" field.
+func (_u *DeliveryUpdate) AppendDeliveredTo(v []string) *DeliveryUpdate {
+	_u.mutation.AppendDeliveredTo(v)
+	return _u
+}
+
+// ClearDeliveredTo clears the value of the "delivered_to" field.
+func (_u *DeliveryUpdate) ClearDeliveredTo() *DeliveryUpdate {
+	_u.mutation.ClearDeliveredTo()
+	return _u
+}
+
 // SetFinishedAt sets the "finished_at" field.
 func (_u *DeliveryUpdate) SetFinishedAt(v int64) *DeliveryUpdate {
 	_u.mutation.ResetFinishedAt()
@@ -270,6 +289,17 @@ func (_u *DeliveryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.LastError(); ok {
 		_spec.SetField(delivery.FieldLastError, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.DeliveredTo(); ok {
+		_spec.SetField(delivery.FieldDeliveredTo, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedDeliveredTo(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, delivery.FieldDeliveredTo, value)
+		})
+	}
+	if _u.mutation.DeliveredToCleared() {
+		_spec.ClearField(delivery.FieldDeliveredTo, field.TypeJSON)
 	}
 	if _u.mutation.ReplayOfCleared() {
 		_spec.ClearField(delivery.FieldReplayOf, field.TypeInt64)
@@ -438,6 +468,24 @@ func (_u *DeliveryUpdateOne) SetNillableLastError(v *string) *DeliveryUpdateOne 
 	return _u
 }
 
+// SetDeliveredTo sets the "delivered_to" field.
+func (_u *DeliveryUpdateOne) SetDeliveredTo(v []string) *DeliveryUpdateOne {
+	_u.mutation.SetDeliveredTo(v)
+	return _u
+}
+
+// AppendDeliveredTo appends value to the "delivered_to" field.
+func (_u *DeliveryUpdateOne) AppendDeliveredTo(v []string) *DeliveryUpdateOne {
+	_u.mutation.AppendDeliveredTo(v)
+	return _u
+}
+
+// ClearDeliveredTo clears the value of the "delivered_to" field.
+func (_u *DeliveryUpdateOne) ClearDeliveredTo() *DeliveryUpdateOne {
+	_u.mutation.ClearDeliveredTo()
+	return _u
+}
+
 // SetFinishedAt sets the "finished_at" field.
 func (_u *DeliveryUpdateOne) SetFinishedAt(v int64) *DeliveryUpdateOne {
 	_u.mutation.ResetFinishedAt()
@@ -577,6 +625,17 @@ func (_u *DeliveryUpdateOne) sqlSave(ctx context.Context) (_node *Delivery, err 
 	}
 	if value, ok := _u.mutation.LastError(); ok {
 		_spec.SetField(delivery.FieldLastError, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.DeliveredTo(); ok {
+		_spec.SetField(delivery.FieldDeliveredTo, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedDeliveredTo(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, delivery.FieldDeliveredTo, value)
+		})
+	}
+	if _u.mutation.DeliveredToCleared() {
+		_spec.ClearField(delivery.FieldDeliveredTo, field.TypeJSON)
 	}
 	if _u.mutation.ReplayOfCleared() {
 		_spec.ClearField(delivery.FieldReplayOf, field.TypeInt64)

@@ -71,6 +71,7 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/ent/workflow"
 	"github.com/palisade/palisade/ent/workflowartifact"
@@ -199,6 +200,7 @@ func checkColumn(t, c string) error {
 			token.Table:                token.ValidColumn,
 			tokenrequest.Table:         tokenrequest.ValidColumn,
 			user.Table:                 user.ValidColumn,
+			webhookevent.Table:         webhookevent.ValidColumn,
 			webhookreceipt.Table:       webhookreceipt.ValidColumn,
 			workflow.Table:             workflow.ValidColumn,
 			workflowartifact.Table:     workflowartifact.ValidColumn,

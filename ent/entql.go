@@ -62,6 +62,7 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/ent/workflow"
 	"github.com/palisade/palisade/ent/workflowartifact"
@@ -80,7 +81,7 @@ import (
 
 // schemaGraph holds a representation of ent/schema at runtime.
 var schemaGraph = func() *sqlgraph.Schema {
-	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 68)}
+	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 69)}
 	graph.Nodes[0] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   advisory.Table,
@@ -410,6 +411,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			delivery.FieldGiveUpAt:      {Type: field.TypeInt64, Column: delivery.FieldGiveUpAt},
 			delivery.FieldLastStatus:    {Type: field.TypeInt32, Column: delivery.FieldLastStatus},
 			delivery.FieldLastError:     {Type: field.TypeString, Column: delivery.FieldLastError},
+			delivery.FieldDeliveredTo:   {Type: field.TypeJSON, Column: delivery.FieldDeliveredTo},
 			delivery.FieldReplayOf:      {Type: field.TypeInt64, Column: delivery.FieldReplayOf},
 			delivery.FieldCreatedAt:     {Type: field.TypeInt64, Column: delivery.FieldCreatedAt},
 			delivery.FieldFinishedAt:    {Type: field.TypeInt64, Column: delivery.FieldFinishedAt},
@@ -754,6 +756,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationrule.FieldPolicySlugs:        {Type: field.TypeJSON, Column: notificationrule.FieldPolicySlugs},
 			notificationrule.FieldUseNetworkBroker:   {Type: field.TypeBool, Column: notificationrule.FieldUseNetworkBroker},
 			notificationrule.FieldSendScanCompletion: {Type: field.TypeBool, Column: notificationrule.FieldSendScanCompletion},
+			notificationrule.FieldRefusedRecipients:  {Type: field.TypeJSON, Column: notificationrule.FieldRefusedRecipients},
 			notificationrule.FieldCreatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldCreatedAt},
 			notificationrule.FieldUpdatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldUpdatedAt},
 		},
@@ -1160,6 +1163,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmapp.FieldClientID:              {Type: field.TypeString, Column: scmapp.FieldClientID},
 			scmapp.FieldInstallationID:        {Type: field.TypeString, Column: scmapp.FieldInstallationID},
 			scmapp.FieldSuspended:             {Type: field.TypeBool, Column: scmapp.FieldSuspended},
+			scmapp.FieldInstallationAt:        {Type: field.TypeInt64, Column: scmapp.FieldInstallationAt},
 			scmapp.FieldClientSecret:          {Type: field.TypeBytes, Column: scmapp.FieldClientSecret},
 			scmapp.FieldPrivateKey:            {Type: field.TypeBytes, Column: scmapp.FieldPrivateKey},
 			scmapp.FieldWebhookKey:            {Type: field.TypeString, Column: scmapp.FieldWebhookKey},
@@ -1382,6 +1386,29 @@ var schemaGraph = func() *sqlgraph.Schema {
 	}
 	graph.Nodes[59] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
+			Table:   webhookevent.Table,
+			Columns: webhookevent.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: webhookevent.FieldID,
+			},
+		},
+		Type: "WebhookEvent",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			webhookevent.FieldDeploymentID: {Type: field.TypeInt64, Column: webhookevent.FieldDeploymentID},
+			webhookevent.FieldWebhookKey:   {Type: field.TypeString, Column: webhookevent.FieldWebhookKey},
+			webhookevent.FieldDeliveryID:   {Type: field.TypeString, Column: webhookevent.FieldDeliveryID},
+			webhookevent.FieldSubject:      {Type: field.TypeString, Column: webhookevent.FieldSubject},
+			webhookevent.FieldHappenedAt:   {Type: field.TypeInt64, Column: webhookevent.FieldHappenedAt},
+			webhookevent.FieldReceivedAt:   {Type: field.TypeInt64, Column: webhookevent.FieldReceivedAt},
+			webhookevent.FieldDueAt:        {Type: field.TypeInt64, Column: webhookevent.FieldDueAt},
+			webhookevent.FieldAttempts:     {Type: field.TypeInt, Column: webhookevent.FieldAttempts},
+			webhookevent.FieldFailed:       {Type: field.TypeBool, Column: webhookevent.FieldFailed},
+			webhookevent.FieldEvent:        {Type: field.TypeBytes, Column: webhookevent.FieldEvent},
+		},
+	}
+	graph.Nodes[60] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookreceipt.Table,
 			Columns: webhookreceipt.Columns,
 			ID: &sqlgraph.FieldSpec{
@@ -1397,7 +1424,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookreceipt.FieldReceivedAt:   {Type: field.TypeInt64, Column: webhookreceipt.FieldReceivedAt},
 		},
 	}
-	graph.Nodes[60] = &sqlgraph.Node{
+	graph.Nodes[61] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflow.Table,
 			Columns: workflow.Columns,
@@ -1416,7 +1443,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflow.FieldUpdatedAt:    {Type: field.TypeInt64, Column: workflow.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[61] = &sqlgraph.Node{
+	graph.Nodes[62] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowartifact.Table,
 			Columns: workflowartifact.Columns,
@@ -1436,7 +1463,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowartifact.FieldCreatedAt:    {Type: field.TypeInt64, Column: workflowartifact.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[62] = &sqlgraph.Node{
+	graph.Nodes[63] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowattempt.Table,
 			Columns: workflowattempt.Columns,
@@ -1467,7 +1494,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowattempt.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowattempt.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[63] = &sqlgraph.Node{
+	graph.Nodes[64] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfinding.Table,
 			Columns: workflowfinding.Columns,
@@ -1490,7 +1517,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfinding.FieldReasoning:    {Type: field.TypeString, Column: workflowfinding.FieldReasoning},
 		},
 	}
-	graph.Nodes[64] = &sqlgraph.Node{
+	graph.Nodes[65] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfork.Table,
 			Columns: workflowfork.Columns,
@@ -1512,7 +1539,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfork.FieldArrived:      {Type: field.TypeInt32, Column: workflowfork.FieldArrived},
 		},
 	}
-	graph.Nodes[65] = &sqlgraph.Node{
+	graph.Nodes[66] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowrun.Table,
 			Columns: workflowrun.Columns,
@@ -1541,6 +1568,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowrun.FieldActorID:        {Type: field.TypeInt64, Column: workflowrun.FieldActorID},
 			workflowrun.FieldRetryOf:        {Type: field.TypeInt64, Column: workflowrun.FieldRetryOf},
 			workflowrun.FieldIdempotencyKey: {Type: field.TypeString, Column: workflowrun.FieldIdempotencyKey},
+			workflowrun.FieldRequestedRef:   {Type: field.TypeString, Column: workflowrun.FieldRequestedRef},
 			workflowrun.FieldInputs:         {Type: field.TypeBytes, Column: workflowrun.FieldInputs},
 			workflowrun.FieldBudgetCredits:  {Type: field.TypeFloat64, Column: workflowrun.FieldBudgetCredits},
 			workflowrun.FieldCostUsd:        {Type: field.TypeFloat64, Column: workflowrun.FieldCostUsd},
@@ -1548,13 +1576,14 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowrun.FieldTotalFindings:  {Type: field.TypeInt64, Column: workflowrun.FieldTotalFindings},
 			workflowrun.FieldCommit:         {Type: field.TypeString, Column: workflowrun.FieldCommit},
 			workflowrun.FieldReport:         {Type: field.TypeBytes, Column: workflowrun.FieldReport},
+			workflowrun.FieldPlannedTasks:   {Type: field.TypeInt64, Column: workflowrun.FieldPlannedTasks},
 			workflowrun.FieldRevision:       {Type: field.TypeInt64, Column: workflowrun.FieldRevision},
 			workflowrun.FieldSubmittedAt:    {Type: field.TypeInt64, Column: workflowrun.FieldSubmittedAt},
 			workflowrun.FieldStartedAt:      {Type: field.TypeInt64, Column: workflowrun.FieldStartedAt},
 			workflowrun.FieldFinishedAt:     {Type: field.TypeInt64, Column: workflowrun.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[66] = &sqlgraph.Node{
+	graph.Nodes[67] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowtask.Table,
 			Columns: workflowtask.Columns,
@@ -1584,7 +1613,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowtask.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowtask.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[67] = &sqlgraph.Node{
+	graph.Nodes[68] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowversion.Table,
 			Columns: workflowversion.Columns,
@@ -2894,6 +2923,11 @@ func (f *DeliveryFilter) WhereLastStatus(p entql.Int32P) {
 // WhereLastError applies the entql string predicate on the last_error field.
 func (f *DeliveryFilter) WhereLastError(p entql.StringP) {
 	f.Where(p.Field(delivery.FieldLastError))
+}
+
+// WhereDeliveredTo applies the entql json.RawMessage predicate on the delivered_to field.
+func (f *DeliveryFilter) WhereDeliveredTo(p entql.BytesP) {
+	f.Where(p.Field(delivery.FieldDeliveredTo))
 }
 
 // WhereReplayOf applies the entql int64 predicate on the replay_of field.
@@ -4239,6 +4273,11 @@ func (f *NotificationRuleFilter) WhereUseNetworkBroker(p entql.BoolP) {
 // WhereSendScanCompletion applies the entql bool predicate on the send_scan_completion field.
 func (f *NotificationRuleFilter) WhereSendScanCompletion(p entql.BoolP) {
 	f.Where(p.Field(notificationrule.FieldSendScanCompletion))
+}
+
+// WhereRefusedRecipients applies the entql json.RawMessage predicate on the refused_recipients field.
+func (f *NotificationRuleFilter) WhereRefusedRecipients(p entql.BytesP) {
+	f.Where(p.Field(notificationrule.FieldRefusedRecipients))
 }
 
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.
@@ -5796,6 +5835,11 @@ func (f *ScmAppFilter) WhereSuspended(p entql.BoolP) {
 	f.Where(p.Field(scmapp.FieldSuspended))
 }
 
+// WhereInstallationAt applies the entql int64 predicate on the installation_at field.
+func (f *ScmAppFilter) WhereInstallationAt(p entql.Int64P) {
+	f.Where(p.Field(scmapp.FieldInstallationAt))
+}
+
 // WhereClientSecret applies the entql []byte predicate on the client_secret field.
 func (f *ScmAppFilter) WhereClientSecret(p entql.BytesP) {
 	f.Where(p.Field(scmapp.FieldClientSecret))
@@ -6637,6 +6681,96 @@ func (f *UserFilter) WhereCreatedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *WebhookEventQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the WebhookEventQuery builder.
+func (_q *WebhookEventQuery) Filter() *WebhookEventFilter {
+	return &WebhookEventFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *WebhookEventMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the WebhookEventMutation builder.
+func (m *WebhookEventMutation) Filter() *WebhookEventFilter {
+	return &WebhookEventFilter{config: m.config, predicateAdder: m}
+}
+
+// WebhookEventFilter provides a generic filtering capability at runtime for WebhookEventQuery.
+type WebhookEventFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *WebhookEventFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *WebhookEventFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(webhookevent.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *WebhookEventFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(webhookevent.FieldDeploymentID))
+}
+
+// WhereWebhookKey applies the entql string predicate on the webhook_key field.
+func (f *WebhookEventFilter) WhereWebhookKey(p entql.StringP) {
+	f.Where(p.Field(webhookevent.FieldWebhookKey))
+}
+
+// WhereDeliveryID applies the entql string predicate on the delivery_id field.
+func (f *WebhookEventFilter) WhereDeliveryID(p entql.StringP) {
+	f.Where(p.Field(webhookevent.FieldDeliveryID))
+}
+
+// WhereSubject applies the entql string predicate on the subject field.
+func (f *WebhookEventFilter) WhereSubject(p entql.StringP) {
+	f.Where(p.Field(webhookevent.FieldSubject))
+}
+
+// WhereHappenedAt applies the entql int64 predicate on the happened_at field.
+func (f *WebhookEventFilter) WhereHappenedAt(p entql.Int64P) {
+	f.Where(p.Field(webhookevent.FieldHappenedAt))
+}
+
+// WhereReceivedAt applies the entql int64 predicate on the received_at field.
+func (f *WebhookEventFilter) WhereReceivedAt(p entql.Int64P) {
+	f.Where(p.Field(webhookevent.FieldReceivedAt))
+}
+
+// WhereDueAt applies the entql int64 predicate on the due_at field.
+func (f *WebhookEventFilter) WhereDueAt(p entql.Int64P) {
+	f.Where(p.Field(webhookevent.FieldDueAt))
+}
+
+// WhereAttempts applies the entql int predicate on the attempts field.
+func (f *WebhookEventFilter) WhereAttempts(p entql.IntP) {
+	f.Where(p.Field(webhookevent.FieldAttempts))
+}
+
+// WhereFailed applies the entql bool predicate on the failed field.
+func (f *WebhookEventFilter) WhereFailed(p entql.BoolP) {
+	f.Where(p.Field(webhookevent.FieldFailed))
+}
+
+// WhereEvent applies the entql []byte predicate on the event field.
+func (f *WebhookEventFilter) WhereEvent(p entql.BytesP) {
+	f.Where(p.Field(webhookevent.FieldEvent))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *WebhookReceiptQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -6665,7 +6799,7 @@ type WebhookReceiptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookReceiptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6725,7 +6859,7 @@ type WorkflowFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6795,7 +6929,7 @@ type WorkflowArtifactFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowArtifactFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6870,7 +7004,7 @@ type WorkflowAttemptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowAttemptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7000,7 +7134,7 @@ type WorkflowFindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7090,7 +7224,7 @@ type WorkflowForkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowForkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[65].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7175,7 +7309,7 @@ type WorkflowRunFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowRunFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[65].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[66].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7276,6 +7410,11 @@ func (f *WorkflowRunFilter) WhereIdempotencyKey(p entql.StringP) {
 	f.Where(p.Field(workflowrun.FieldIdempotencyKey))
 }
 
+// WhereRequestedRef applies the entql string predicate on the requested_ref field.
+func (f *WorkflowRunFilter) WhereRequestedRef(p entql.StringP) {
+	f.Where(p.Field(workflowrun.FieldRequestedRef))
+}
+
 // WhereInputs applies the entql []byte predicate on the inputs field.
 func (f *WorkflowRunFilter) WhereInputs(p entql.BytesP) {
 	f.Where(p.Field(workflowrun.FieldInputs))
@@ -7309,6 +7448,11 @@ func (f *WorkflowRunFilter) WhereCommit(p entql.StringP) {
 // WhereReport applies the entql []byte predicate on the report field.
 func (f *WorkflowRunFilter) WhereReport(p entql.BytesP) {
 	f.Where(p.Field(workflowrun.FieldReport))
+}
+
+// WherePlannedTasks applies the entql int64 predicate on the planned_tasks field.
+func (f *WorkflowRunFilter) WherePlannedTasks(p entql.Int64P) {
+	f.Where(p.Field(workflowrun.FieldPlannedTasks))
 }
 
 // WhereRevision applies the entql int64 predicate on the revision field.
@@ -7360,7 +7504,7 @@ type WorkflowTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[66].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[67].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7485,7 +7629,7 @@ type WorkflowVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[67].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[68].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})

@@ -71,6 +71,7 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/ent/workflow"
 	"github.com/palisade/palisade/ent/workflowartifact"
@@ -150,6 +151,7 @@ const (
 	TypeToken                = "Token"
 	TypeTokenRequest         = "TokenRequest"
 	TypeUser                 = "User"
+	TypeWebhookEvent         = "WebhookEvent"
 	TypeWebhookReceipt       = "WebhookReceipt"
 	TypeWorkflow             = "Workflow"
 	TypeWorkflowArtifact     = "WorkflowArtifact"
@@ -13248,6 +13250,8 @@ type DeliveryMutation struct {
 	last_status        *int32
 	addlast_status     *int32
 	last_error         *string
+	delivered_to       *[]string
+	appenddelivered_to []string
 	replay_of          *int64
 	addreplay_of       *int64
 	created_at         *int64
@@ -14048,6 +14052,71 @@ func (m *DeliveryMutation) ResetLastError() {
 	m.last_error = nil
 }
 
+// SetDeliveredTo sets the "delivered_to" field.
+func (m *DeliveryMutation) SetDeliveredTo(s []string) {
+	m.delivered_to = &s
+	m.appenddelivered_to = nil
+}
+
+// DeliveredTo returns the value of the "delivered_to" field in the mutation.
+func (m *DeliveryMutation) DeliveredTo() (r []string, exists bool) {
+	v := m.delivered_to
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeliveredTo returns the old "delivered_to" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldDeliveredTo(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeliveredTo is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeliveredTo requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeliveredTo: %w", err)
+	}
+	return oldValue.DeliveredTo, nil
+}
+
+// AppendDeliveredTo adds s to the "delivered_to" field.
+func (m *DeliveryMutation) AppendDeliveredTo(s []string) {
+	m.appenddelivered_to = append(m.appenddelivered_to, s...)
+}
+
+// AppendedDeliveredTo returns the list of values that were appended to the "delivered_to" field in this mutation.
+func (m *DeliveryMutation) AppendedDeliveredTo() ([]string, bool) {
+	if len(m.appenddelivered_to) == 0 {
+		return nil, false
+	}
+	return m.appenddelivered_to, true
+}
+
+// ClearDeliveredTo clears the value of the "delivered_to" field.
+func (m *DeliveryMutation) ClearDeliveredTo() {
+	m.delivered_to = nil
+	m.appenddelivered_to = nil
+	m.clearedFields[delivery.FieldDeliveredTo] = struct{}{}
+}
+
+// DeliveredToCleared returns if the "delivered_to" field was cleared in this mutation.
+func (m *DeliveryMutation) DeliveredToCleared() bool {
+	_, ok := m.clearedFields[delivery.FieldDeliveredTo]
+	return ok
+}
+
+// ResetDeliveredTo resets all changes to the "delivered_to" field.
+func (m *DeliveryMutation) ResetDeliveredTo() {
+	m.delivered_to = nil
+	m.appenddelivered_to = nil
+	delete(m.clearedFields, delivery.FieldDeliveredTo)
+}
+
 // SetReplayOf sets the "replay_of" field.
 func (m *DeliveryMutation) SetReplayOf(i int64) {
 	m.replay_of = &i
@@ -14278,7 +14347,7 @@ func (m *DeliveryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *DeliveryMutation) Fields() []string {
-	fields := make([]string, 0, 17)
+	fields := make([]string, 0, 18)
 	if m.deployment_id != nil {
 		fields = append(fields, delivery.FieldDeploymentID)
 	}
@@ -14320,6 +14389,9 @@ func (m *DeliveryMutation) Fields() []string {
 	}
 	if m.last_error != nil {
 		fields = append(fields, delivery.FieldLastError)
+	}
+	if m.delivered_to != nil {
+		fields = append(fields, delivery.FieldDeliveredTo)
 	}
 	if m.replay_of != nil {
 		fields = append(fields, delivery.FieldReplayOf)
@@ -14366,6 +14438,8 @@ func (m *DeliveryMutation) Field(name string) (ent.Value, bool) {
 		return m.LastStatus()
 	case delivery.FieldLastError:
 		return m.LastError()
+	case delivery.FieldDeliveredTo:
+		return m.DeliveredTo()
 	case delivery.FieldReplayOf:
 		return m.ReplayOf()
 	case delivery.FieldCreatedAt:
@@ -14409,6 +14483,8 @@ func (m *DeliveryMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldLastStatus(ctx)
 	case delivery.FieldLastError:
 		return m.OldLastError(ctx)
+	case delivery.FieldDeliveredTo:
+		return m.OldDeliveredTo(ctx)
 	case delivery.FieldReplayOf:
 		return m.OldReplayOf(ctx)
 	case delivery.FieldCreatedAt:
@@ -14521,6 +14597,13 @@ func (m *DeliveryMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetLastError(v)
+		return nil
+	case delivery.FieldDeliveredTo:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeliveredTo(v)
 		return nil
 	case delivery.FieldReplayOf:
 		v, ok := value.(int64)
@@ -14720,6 +14803,9 @@ func (m *DeliveryMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *DeliveryMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(delivery.FieldDeliveredTo) {
+		fields = append(fields, delivery.FieldDeliveredTo)
+	}
 	if m.FieldCleared(delivery.FieldReplayOf) {
 		fields = append(fields, delivery.FieldReplayOf)
 	}
@@ -14740,6 +14826,9 @@ func (m *DeliveryMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *DeliveryMutation) ClearField(name string) error {
 	switch name {
+	case delivery.FieldDeliveredTo:
+		m.ClearDeliveredTo()
+		return nil
 	case delivery.FieldReplayOf:
 		m.ClearReplayOf()
 		return nil
@@ -14795,6 +14884,9 @@ func (m *DeliveryMutation) ResetField(name string) error {
 		return nil
 	case delivery.FieldLastError:
 		m.ResetLastError()
+		return nil
+	case delivery.FieldDeliveredTo:
+		m.ResetDeliveredTo()
 		return nil
 	case delivery.FieldReplayOf:
 		m.ResetReplayOf()
@@ -28763,6 +28855,7 @@ type NotificationRuleMutation struct {
 	appendpolicy_slugs   []string
 	use_network_broker   *bool
 	send_scan_completion *bool
+	refused_recipients   *map[string]string
 	created_at           *int64
 	addcreated_at        *int64
 	updated_at           *int64
@@ -29249,6 +29342,55 @@ func (m *NotificationRuleMutation) ResetSendScanCompletion() {
 	m.send_scan_completion = nil
 }
 
+// SetRefusedRecipients sets the "refused_recipients" field.
+func (m *NotificationRuleMutation) SetRefusedRecipients(value map[string]string) {
+	m.refused_recipients = &value
+}
+
+// RefusedRecipients returns the value of the "refused_recipients" field in the mutation.
+func (m *NotificationRuleMutation) RefusedRecipients() (r map[string]string, exists bool) {
+	v := m.refused_recipients
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRefusedRecipients returns the old "refused_recipients" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldRefusedRecipients(ctx context.Context) (v map[string]string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRefusedRecipients is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRefusedRecipients requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRefusedRecipients: %w", err)
+	}
+	return oldValue.RefusedRecipients, nil
+}
+
+// ClearRefusedRecipients clears the value of the "refused_recipients" field.
+func (m *NotificationRuleMutation) ClearRefusedRecipients() {
+	m.refused_recipients = nil
+	m.clearedFields[notificationrule.FieldRefusedRecipients] = struct{}{}
+}
+
+// RefusedRecipientsCleared returns if the "refused_recipients" field was cleared in this mutation.
+func (m *NotificationRuleMutation) RefusedRecipientsCleared() bool {
+	_, ok := m.clearedFields[notificationrule.FieldRefusedRecipients]
+	return ok
+}
+
+// ResetRefusedRecipients resets all changes to the "refused_recipients" field.
+func (m *NotificationRuleMutation) ResetRefusedRecipients() {
+	m.refused_recipients = nil
+	delete(m.clearedFields, notificationrule.FieldRefusedRecipients)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *NotificationRuleMutation) SetCreatedAt(i int64) {
 	m.created_at = &i
@@ -29395,7 +29537,7 @@ func (m *NotificationRuleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NotificationRuleMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 12)
 	if m.deployment_id != nil {
 		fields = append(fields, notificationrule.FieldDeploymentID)
 	}
@@ -29422,6 +29564,9 @@ func (m *NotificationRuleMutation) Fields() []string {
 	}
 	if m.send_scan_completion != nil {
 		fields = append(fields, notificationrule.FieldSendScanCompletion)
+	}
+	if m.refused_recipients != nil {
+		fields = append(fields, notificationrule.FieldRefusedRecipients)
 	}
 	if m.created_at != nil {
 		fields = append(fields, notificationrule.FieldCreatedAt)
@@ -29455,6 +29600,8 @@ func (m *NotificationRuleMutation) Field(name string) (ent.Value, bool) {
 		return m.UseNetworkBroker()
 	case notificationrule.FieldSendScanCompletion:
 		return m.SendScanCompletion()
+	case notificationrule.FieldRefusedRecipients:
+		return m.RefusedRecipients()
 	case notificationrule.FieldCreatedAt:
 		return m.CreatedAt()
 	case notificationrule.FieldUpdatedAt:
@@ -29486,6 +29633,8 @@ func (m *NotificationRuleMutation) OldField(ctx context.Context, name string) (e
 		return m.OldUseNetworkBroker(ctx)
 	case notificationrule.FieldSendScanCompletion:
 		return m.OldSendScanCompletion(ctx)
+	case notificationrule.FieldRefusedRecipients:
+		return m.OldRefusedRecipients(ctx)
 	case notificationrule.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case notificationrule.FieldUpdatedAt:
@@ -29561,6 +29710,13 @@ func (m *NotificationRuleMutation) SetField(name string, value ent.Value) error 
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSendScanCompletion(v)
+		return nil
+	case notificationrule.FieldRefusedRecipients:
+		v, ok := value.(map[string]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRefusedRecipients(v)
 		return nil
 	case notificationrule.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -29648,6 +29804,9 @@ func (m *NotificationRuleMutation) ClearedFields() []string {
 	if m.FieldCleared(notificationrule.FieldSecrets) {
 		fields = append(fields, notificationrule.FieldSecrets)
 	}
+	if m.FieldCleared(notificationrule.FieldRefusedRecipients) {
+		fields = append(fields, notificationrule.FieldRefusedRecipients)
+	}
 	return fields
 }
 
@@ -29664,6 +29823,9 @@ func (m *NotificationRuleMutation) ClearField(name string) error {
 	switch name {
 	case notificationrule.FieldSecrets:
 		m.ClearSecrets()
+		return nil
+	case notificationrule.FieldRefusedRecipients:
+		m.ClearRefusedRecipients()
 		return nil
 	}
 	return fmt.Errorf("unknown NotificationRule nullable field %s", name)
@@ -29699,6 +29861,9 @@ func (m *NotificationRuleMutation) ResetField(name string) error {
 		return nil
 	case notificationrule.FieldSendScanCompletion:
 		m.ResetSendScanCompletion()
+		return nil
+	case notificationrule.FieldRefusedRecipients:
+		m.ResetRefusedRecipients()
 		return nil
 	case notificationrule.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -44868,6 +45033,8 @@ type ScmAppMutation struct {
 	client_id               *string
 	installation_id         *string
 	suspended               *bool
+	installation_at         *int64
+	addinstallation_at      *int64
 	client_secret           *[]byte
 	private_key             *[]byte
 	webhook_key             *string
@@ -45677,6 +45844,76 @@ func (m *ScmAppMutation) ResetSuspended() {
 	m.suspended = nil
 }
 
+// SetInstallationAt sets the "installation_at" field.
+func (m *ScmAppMutation) SetInstallationAt(i int64) {
+	m.installation_at = &i
+	m.addinstallation_at = nil
+}
+
+// InstallationAt returns the value of the "installation_at" field in the mutation.
+func (m *ScmAppMutation) InstallationAt() (r int64, exists bool) {
+	v := m.installation_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInstallationAt returns the old "installation_at" field's value of the ScmApp entity.
+// If the ScmApp object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScmAppMutation) OldInstallationAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInstallationAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInstallationAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInstallationAt: %w", err)
+	}
+	return oldValue.InstallationAt, nil
+}
+
+// AddInstallationAt adds i to the "installation_at" field.
+func (m *ScmAppMutation) AddInstallationAt(i int64) {
+	if m.addinstallation_at != nil {
+		*m.addinstallation_at += i
+	} else {
+		m.addinstallation_at = &i
+	}
+}
+
+// AddedInstallationAt returns the value that was added to the "installation_at" field in this mutation.
+func (m *ScmAppMutation) AddedInstallationAt() (r int64, exists bool) {
+	v := m.addinstallation_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearInstallationAt clears the value of the "installation_at" field.
+func (m *ScmAppMutation) ClearInstallationAt() {
+	m.installation_at = nil
+	m.addinstallation_at = nil
+	m.clearedFields[scmapp.FieldInstallationAt] = struct{}{}
+}
+
+// InstallationAtCleared returns if the "installation_at" field was cleared in this mutation.
+func (m *ScmAppMutation) InstallationAtCleared() bool {
+	_, ok := m.clearedFields[scmapp.FieldInstallationAt]
+	return ok
+}
+
+// ResetInstallationAt resets all changes to the "installation_at" field.
+func (m *ScmAppMutation) ResetInstallationAt() {
+	m.installation_at = nil
+	m.addinstallation_at = nil
+	delete(m.clearedFields, scmapp.FieldInstallationAt)
+}
+
 // SetClientSecret sets the "client_secret" field.
 func (m *ScmAppMutation) SetClientSecret(b []byte) {
 	m.client_secret = &b
@@ -46195,7 +46432,7 @@ func (m *ScmAppMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ScmAppMutation) Fields() []string {
-	fields := make([]string, 0, 26)
+	fields := make([]string, 0, 27)
 	if m.deployment_id != nil {
 		fields = append(fields, scmapp.FieldDeploymentID)
 	}
@@ -46246,6 +46483,9 @@ func (m *ScmAppMutation) Fields() []string {
 	}
 	if m.suspended != nil {
 		fields = append(fields, scmapp.FieldSuspended)
+	}
+	if m.installation_at != nil {
+		fields = append(fields, scmapp.FieldInstallationAt)
 	}
 	if m.client_secret != nil {
 		fields = append(fields, scmapp.FieldClientSecret)
@@ -46316,6 +46556,8 @@ func (m *ScmAppMutation) Field(name string) (ent.Value, bool) {
 		return m.InstallationID()
 	case scmapp.FieldSuspended:
 		return m.Suspended()
+	case scmapp.FieldInstallationAt:
+		return m.InstallationAt()
 	case scmapp.FieldClientSecret:
 		return m.ClientSecret()
 	case scmapp.FieldPrivateKey:
@@ -46377,6 +46619,8 @@ func (m *ScmAppMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldInstallationID(ctx)
 	case scmapp.FieldSuspended:
 		return m.OldSuspended(ctx)
+	case scmapp.FieldInstallationAt:
+		return m.OldInstallationAt(ctx)
 	case scmapp.FieldClientSecret:
 		return m.OldClientSecret(ctx)
 	case scmapp.FieldPrivateKey:
@@ -46523,6 +46767,13 @@ func (m *ScmAppMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetSuspended(v)
 		return nil
+	case scmapp.FieldInstallationAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInstallationAt(v)
+		return nil
 	case scmapp.FieldClientSecret:
 		v, ok := value.([]byte)
 		if !ok {
@@ -46603,6 +46854,9 @@ func (m *ScmAppMutation) AddedFields() []string {
 	if m.addcreated_by != nil {
 		fields = append(fields, scmapp.FieldCreatedBy)
 	}
+	if m.addinstallation_at != nil {
+		fields = append(fields, scmapp.FieldInstallationAt)
+	}
 	if m.addwebhook_rotated_at != nil {
 		fields = append(fields, scmapp.FieldWebhookRotatedAt)
 	}
@@ -46629,6 +46883,8 @@ func (m *ScmAppMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedScmConfigID()
 	case scmapp.FieldCreatedBy:
 		return m.AddedCreatedBy()
+	case scmapp.FieldInstallationAt:
+		return m.AddedInstallationAt()
 	case scmapp.FieldWebhookRotatedAt:
 		return m.AddedWebhookRotatedAt()
 	case scmapp.FieldCreatedAt:
@@ -46666,6 +46922,13 @@ func (m *ScmAppMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddCreatedBy(v)
+		return nil
+	case scmapp.FieldInstallationAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddInstallationAt(v)
 		return nil
 	case scmapp.FieldWebhookRotatedAt:
 		v, ok := value.(int64)
@@ -46706,6 +46969,9 @@ func (m *ScmAppMutation) ClearedFields() []string {
 	if m.FieldCleared(scmapp.FieldScmConfigID) {
 		fields = append(fields, scmapp.FieldScmConfigID)
 	}
+	if m.FieldCleared(scmapp.FieldInstallationAt) {
+		fields = append(fields, scmapp.FieldInstallationAt)
+	}
 	if m.FieldCleared(scmapp.FieldClientSecret) {
 		fields = append(fields, scmapp.FieldClientSecret)
 	}
@@ -46740,6 +47006,9 @@ func (m *ScmAppMutation) ClearField(name string) error {
 	switch name {
 	case scmapp.FieldScmConfigID:
 		m.ClearScmConfigID()
+		return nil
+	case scmapp.FieldInstallationAt:
+		m.ClearInstallationAt()
 		return nil
 	case scmapp.FieldClientSecret:
 		m.ClearClientSecret()
@@ -46817,6 +47086,9 @@ func (m *ScmAppMutation) ResetField(name string) error {
 		return nil
 	case scmapp.FieldSuspended:
 		m.ResetSuspended()
+		return nil
+	case scmapp.FieldInstallationAt:
+		m.ResetInstallationAt()
 		return nil
 	case scmapp.FieldClientSecret:
 		m.ResetClientSecret()
@@ -55614,6 +55886,1034 @@ func (m *UserMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown User edge %s", name)
 }
 
+// WebhookEventMutation represents an operation that mutates the WebhookEvent nodes in the graph.
+type WebhookEventMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	webhook_key      *string
+	delivery_id      *string
+	subject          *string
+	happened_at      *int64
+	addhappened_at   *int64
+	received_at      *int64
+	addreceived_at   *int64
+	due_at           *int64
+	adddue_at        *int64
+	attempts         *int
+	addattempts      *int
+	failed           *bool
+	event            *[]byte
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*WebhookEvent, error)
+	predicates       []predicate.WebhookEvent
+}
+
+var _ ent.Mutation = (*WebhookEventMutation)(nil)
+
+// webhookeventOption allows management of the mutation configuration using functional options.
+type webhookeventOption func(*WebhookEventMutation)
+
+// newWebhookEventMutation creates new mutation for the WebhookEvent entity.
+func newWebhookEventMutation(c config, op Op, opts ...webhookeventOption) *WebhookEventMutation {
+	m := &WebhookEventMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWebhookEvent,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWebhookEventID sets the ID field of the mutation.
+func withWebhookEventID(id int64) webhookeventOption {
+	return func(m *WebhookEventMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *WebhookEvent
+		)
+		m.oldValue = func(ctx context.Context) (*WebhookEvent, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().WebhookEvent.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWebhookEvent sets the old WebhookEvent of the mutation.
+func withWebhookEvent(node *WebhookEvent) webhookeventOption {
+	return func(m *WebhookEventMutation) {
+		m.oldValue = func(context.Context) (*WebhookEvent, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WebhookEventMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WebhookEventMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of WebhookEvent entities.
+func (m *WebhookEventMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WebhookEventMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WebhookEventMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().WebhookEvent.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *WebhookEventMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *WebhookEventMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *WebhookEventMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *WebhookEventMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *WebhookEventMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetWebhookKey sets the "webhook_key" field.
+func (m *WebhookEventMutation) SetWebhookKey(s string) {
+	m.webhook_key = &s
+}
+
+// WebhookKey returns the value of the "webhook_key" field in the mutation.
+func (m *WebhookEventMutation) WebhookKey() (r string, exists bool) {
+	v := m.webhook_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWebhookKey returns the old "webhook_key" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldWebhookKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWebhookKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWebhookKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWebhookKey: %w", err)
+	}
+	return oldValue.WebhookKey, nil
+}
+
+// ResetWebhookKey resets all changes to the "webhook_key" field.
+func (m *WebhookEventMutation) ResetWebhookKey() {
+	m.webhook_key = nil
+}
+
+// SetDeliveryID sets the "delivery_id" field.
+func (m *WebhookEventMutation) SetDeliveryID(s string) {
+	m.delivery_id = &s
+}
+
+// DeliveryID returns the value of the "delivery_id" field in the mutation.
+func (m *WebhookEventMutation) DeliveryID() (r string, exists bool) {
+	v := m.delivery_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeliveryID returns the old "delivery_id" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldDeliveryID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeliveryID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeliveryID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeliveryID: %w", err)
+	}
+	return oldValue.DeliveryID, nil
+}
+
+// ResetDeliveryID resets all changes to the "delivery_id" field.
+func (m *WebhookEventMutation) ResetDeliveryID() {
+	m.delivery_id = nil
+}
+
+// SetSubject sets the "subject" field.
+func (m *WebhookEventMutation) SetSubject(s string) {
+	m.subject = &s
+}
+
+// Subject returns the value of the "subject" field in the mutation.
+func (m *WebhookEventMutation) Subject() (r string, exists bool) {
+	v := m.subject
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubject returns the old "subject" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldSubject(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubject is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubject requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubject: %w", err)
+	}
+	return oldValue.Subject, nil
+}
+
+// ResetSubject resets all changes to the "subject" field.
+func (m *WebhookEventMutation) ResetSubject() {
+	m.subject = nil
+}
+
+// SetHappenedAt sets the "happened_at" field.
+func (m *WebhookEventMutation) SetHappenedAt(i int64) {
+	m.happened_at = &i
+	m.addhappened_at = nil
+}
+
+// HappenedAt returns the value of the "happened_at" field in the mutation.
+func (m *WebhookEventMutation) HappenedAt() (r int64, exists bool) {
+	v := m.happened_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHappenedAt returns the old "happened_at" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldHappenedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHappenedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHappenedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHappenedAt: %w", err)
+	}
+	return oldValue.HappenedAt, nil
+}
+
+// AddHappenedAt adds i to the "happened_at" field.
+func (m *WebhookEventMutation) AddHappenedAt(i int64) {
+	if m.addhappened_at != nil {
+		*m.addhappened_at += i
+	} else {
+		m.addhappened_at = &i
+	}
+}
+
+// AddedHappenedAt returns the value that was added to the "happened_at" field in this mutation.
+func (m *WebhookEventMutation) AddedHappenedAt() (r int64, exists bool) {
+	v := m.addhappened_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetHappenedAt resets all changes to the "happened_at" field.
+func (m *WebhookEventMutation) ResetHappenedAt() {
+	m.happened_at = nil
+	m.addhappened_at = nil
+}
+
+// SetReceivedAt sets the "received_at" field.
+func (m *WebhookEventMutation) SetReceivedAt(i int64) {
+	m.received_at = &i
+	m.addreceived_at = nil
+}
+
+// ReceivedAt returns the value of the "received_at" field in the mutation.
+func (m *WebhookEventMutation) ReceivedAt() (r int64, exists bool) {
+	v := m.received_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReceivedAt returns the old "received_at" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldReceivedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReceivedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReceivedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReceivedAt: %w", err)
+	}
+	return oldValue.ReceivedAt, nil
+}
+
+// AddReceivedAt adds i to the "received_at" field.
+func (m *WebhookEventMutation) AddReceivedAt(i int64) {
+	if m.addreceived_at != nil {
+		*m.addreceived_at += i
+	} else {
+		m.addreceived_at = &i
+	}
+}
+
+// AddedReceivedAt returns the value that was added to the "received_at" field in this mutation.
+func (m *WebhookEventMutation) AddedReceivedAt() (r int64, exists bool) {
+	v := m.addreceived_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetReceivedAt resets all changes to the "received_at" field.
+func (m *WebhookEventMutation) ResetReceivedAt() {
+	m.received_at = nil
+	m.addreceived_at = nil
+}
+
+// SetDueAt sets the "due_at" field.
+func (m *WebhookEventMutation) SetDueAt(i int64) {
+	m.due_at = &i
+	m.adddue_at = nil
+}
+
+// DueAt returns the value of the "due_at" field in the mutation.
+func (m *WebhookEventMutation) DueAt() (r int64, exists bool) {
+	v := m.due_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDueAt returns the old "due_at" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldDueAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDueAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDueAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDueAt: %w", err)
+	}
+	return oldValue.DueAt, nil
+}
+
+// AddDueAt adds i to the "due_at" field.
+func (m *WebhookEventMutation) AddDueAt(i int64) {
+	if m.adddue_at != nil {
+		*m.adddue_at += i
+	} else {
+		m.adddue_at = &i
+	}
+}
+
+// AddedDueAt returns the value that was added to the "due_at" field in this mutation.
+func (m *WebhookEventMutation) AddedDueAt() (r int64, exists bool) {
+	v := m.adddue_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearDueAt clears the value of the "due_at" field.
+func (m *WebhookEventMutation) ClearDueAt() {
+	m.due_at = nil
+	m.adddue_at = nil
+	m.clearedFields[webhookevent.FieldDueAt] = struct{}{}
+}
+
+// DueAtCleared returns if the "due_at" field was cleared in this mutation.
+func (m *WebhookEventMutation) DueAtCleared() bool {
+	_, ok := m.clearedFields[webhookevent.FieldDueAt]
+	return ok
+}
+
+// ResetDueAt resets all changes to the "due_at" field.
+func (m *WebhookEventMutation) ResetDueAt() {
+	m.due_at = nil
+	m.adddue_at = nil
+	delete(m.clearedFields, webhookevent.FieldDueAt)
+}
+
+// SetAttempts sets the "attempts" field.
+func (m *WebhookEventMutation) SetAttempts(i int) {
+	m.attempts = &i
+	m.addattempts = nil
+}
+
+// Attempts returns the value of the "attempts" field in the mutation.
+func (m *WebhookEventMutation) Attempts() (r int, exists bool) {
+	v := m.attempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAttempts returns the old "attempts" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldAttempts(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAttempts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAttempts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAttempts: %w", err)
+	}
+	return oldValue.Attempts, nil
+}
+
+// AddAttempts adds i to the "attempts" field.
+func (m *WebhookEventMutation) AddAttempts(i int) {
+	if m.addattempts != nil {
+		*m.addattempts += i
+	} else {
+		m.addattempts = &i
+	}
+}
+
+// AddedAttempts returns the value that was added to the "attempts" field in this mutation.
+func (m *WebhookEventMutation) AddedAttempts() (r int, exists bool) {
+	v := m.addattempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAttempts resets all changes to the "attempts" field.
+func (m *WebhookEventMutation) ResetAttempts() {
+	m.attempts = nil
+	m.addattempts = nil
+}
+
+// SetFailed sets the "failed" field.
+func (m *WebhookEventMutation) SetFailed(b bool) {
+	m.failed = &b
+}
+
+// Failed returns the value of the "failed" field in the mutation.
+func (m *WebhookEventMutation) Failed() (r bool, exists bool) {
+	v := m.failed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFailed returns the old "failed" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldFailed(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFailed is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFailed requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFailed: %w", err)
+	}
+	return oldValue.Failed, nil
+}
+
+// ResetFailed resets all changes to the "failed" field.
+func (m *WebhookEventMutation) ResetFailed() {
+	m.failed = nil
+}
+
+// SetEvent sets the "event" field.
+func (m *WebhookEventMutation) SetEvent(b []byte) {
+	m.event = &b
+}
+
+// Event returns the value of the "event" field in the mutation.
+func (m *WebhookEventMutation) Event() (r []byte, exists bool) {
+	v := m.event
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEvent returns the old "event" field's value of the WebhookEvent entity.
+// If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookEventMutation) OldEvent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEvent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEvent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEvent: %w", err)
+	}
+	return oldValue.Event, nil
+}
+
+// ClearEvent clears the value of the "event" field.
+func (m *WebhookEventMutation) ClearEvent() {
+	m.event = nil
+	m.clearedFields[webhookevent.FieldEvent] = struct{}{}
+}
+
+// EventCleared returns if the "event" field was cleared in this mutation.
+func (m *WebhookEventMutation) EventCleared() bool {
+	_, ok := m.clearedFields[webhookevent.FieldEvent]
+	return ok
+}
+
+// ResetEvent resets all changes to the "event" field.
+func (m *WebhookEventMutation) ResetEvent() {
+	m.event = nil
+	delete(m.clearedFields, webhookevent.FieldEvent)
+}
+
+// Where appends a list predicates to the WebhookEventMutation builder.
+func (m *WebhookEventMutation) Where(ps ...predicate.WebhookEvent) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WebhookEventMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WebhookEventMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.WebhookEvent, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WebhookEventMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WebhookEventMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (WebhookEvent).
+func (m *WebhookEventMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WebhookEventMutation) Fields() []string {
+	fields := make([]string, 0, 10)
+	if m.deployment_id != nil {
+		fields = append(fields, webhookevent.FieldDeploymentID)
+	}
+	if m.webhook_key != nil {
+		fields = append(fields, webhookevent.FieldWebhookKey)
+	}
+	if m.delivery_id != nil {
+		fields = append(fields, webhookevent.FieldDeliveryID)
+	}
+	if m.subject != nil {
+		fields = append(fields, webhookevent.FieldSubject)
+	}
+	if m.happened_at != nil {
+		fields = append(fields, webhookevent.FieldHappenedAt)
+	}
+	if m.received_at != nil {
+		fields = append(fields, webhookevent.FieldReceivedAt)
+	}
+	if m.due_at != nil {
+		fields = append(fields, webhookevent.FieldDueAt)
+	}
+	if m.attempts != nil {
+		fields = append(fields, webhookevent.FieldAttempts)
+	}
+	if m.failed != nil {
+		fields = append(fields, webhookevent.FieldFailed)
+	}
+	if m.event != nil {
+		fields = append(fields, webhookevent.FieldEvent)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WebhookEventMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case webhookevent.FieldDeploymentID:
+		return m.DeploymentID()
+	case webhookevent.FieldWebhookKey:
+		return m.WebhookKey()
+	case webhookevent.FieldDeliveryID:
+		return m.DeliveryID()
+	case webhookevent.FieldSubject:
+		return m.Subject()
+	case webhookevent.FieldHappenedAt:
+		return m.HappenedAt()
+	case webhookevent.FieldReceivedAt:
+		return m.ReceivedAt()
+	case webhookevent.FieldDueAt:
+		return m.DueAt()
+	case webhookevent.FieldAttempts:
+		return m.Attempts()
+	case webhookevent.FieldFailed:
+		return m.Failed()
+	case webhookevent.FieldEvent:
+		return m.Event()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WebhookEventMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case webhookevent.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case webhookevent.FieldWebhookKey:
+		return m.OldWebhookKey(ctx)
+	case webhookevent.FieldDeliveryID:
+		return m.OldDeliveryID(ctx)
+	case webhookevent.FieldSubject:
+		return m.OldSubject(ctx)
+	case webhookevent.FieldHappenedAt:
+		return m.OldHappenedAt(ctx)
+	case webhookevent.FieldReceivedAt:
+		return m.OldReceivedAt(ctx)
+	case webhookevent.FieldDueAt:
+		return m.OldDueAt(ctx)
+	case webhookevent.FieldAttempts:
+		return m.OldAttempts(ctx)
+	case webhookevent.FieldFailed:
+		return m.OldFailed(ctx)
+	case webhookevent.FieldEvent:
+		return m.OldEvent(ctx)
+	}
+	return nil, fmt.Errorf("unknown WebhookEvent field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WebhookEventMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case webhookevent.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case webhookevent.FieldWebhookKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWebhookKey(v)
+		return nil
+	case webhookevent.FieldDeliveryID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeliveryID(v)
+		return nil
+	case webhookevent.FieldSubject:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubject(v)
+		return nil
+	case webhookevent.FieldHappenedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHappenedAt(v)
+		return nil
+	case webhookevent.FieldReceivedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReceivedAt(v)
+		return nil
+	case webhookevent.FieldDueAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDueAt(v)
+		return nil
+	case webhookevent.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAttempts(v)
+		return nil
+	case webhookevent.FieldFailed:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFailed(v)
+		return nil
+	case webhookevent.FieldEvent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEvent(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookEvent field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WebhookEventMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, webhookevent.FieldDeploymentID)
+	}
+	if m.addhappened_at != nil {
+		fields = append(fields, webhookevent.FieldHappenedAt)
+	}
+	if m.addreceived_at != nil {
+		fields = append(fields, webhookevent.FieldReceivedAt)
+	}
+	if m.adddue_at != nil {
+		fields = append(fields, webhookevent.FieldDueAt)
+	}
+	if m.addattempts != nil {
+		fields = append(fields, webhookevent.FieldAttempts)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WebhookEventMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case webhookevent.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case webhookevent.FieldHappenedAt:
+		return m.AddedHappenedAt()
+	case webhookevent.FieldReceivedAt:
+		return m.AddedReceivedAt()
+	case webhookevent.FieldDueAt:
+		return m.AddedDueAt()
+	case webhookevent.FieldAttempts:
+		return m.AddedAttempts()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WebhookEventMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case webhookevent.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case webhookevent.FieldHappenedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddHappenedAt(v)
+		return nil
+	case webhookevent.FieldReceivedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddReceivedAt(v)
+		return nil
+	case webhookevent.FieldDueAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDueAt(v)
+		return nil
+	case webhookevent.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAttempts(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookEvent numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WebhookEventMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(webhookevent.FieldDueAt) {
+		fields = append(fields, webhookevent.FieldDueAt)
+	}
+	if m.FieldCleared(webhookevent.FieldEvent) {
+		fields = append(fields, webhookevent.FieldEvent)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WebhookEventMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WebhookEventMutation) ClearField(name string) error {
+	switch name {
+	case webhookevent.FieldDueAt:
+		m.ClearDueAt()
+		return nil
+	case webhookevent.FieldEvent:
+		m.ClearEvent()
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookEvent nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WebhookEventMutation) ResetField(name string) error {
+	switch name {
+	case webhookevent.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case webhookevent.FieldWebhookKey:
+		m.ResetWebhookKey()
+		return nil
+	case webhookevent.FieldDeliveryID:
+		m.ResetDeliveryID()
+		return nil
+	case webhookevent.FieldSubject:
+		m.ResetSubject()
+		return nil
+	case webhookevent.FieldHappenedAt:
+		m.ResetHappenedAt()
+		return nil
+	case webhookevent.FieldReceivedAt:
+		m.ResetReceivedAt()
+		return nil
+	case webhookevent.FieldDueAt:
+		m.ResetDueAt()
+		return nil
+	case webhookevent.FieldAttempts:
+		m.ResetAttempts()
+		return nil
+	case webhookevent.FieldFailed:
+		m.ResetFailed()
+		return nil
+	case webhookevent.FieldEvent:
+		m.ResetEvent()
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookEvent field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WebhookEventMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WebhookEventMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WebhookEventMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WebhookEventMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WebhookEventMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WebhookEventMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WebhookEventMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown WebhookEvent unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WebhookEventMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown WebhookEvent edge %s", name)
+}
+
 // WebhookReceiptMutation represents an operation that mutates the WebhookReceipt nodes in the graph.
 type WebhookReceiptMutation struct {
 	config
@@ -61483,6 +62783,7 @@ type WorkflowRunMutation struct {
 	retry_of          *int64
 	addretry_of       *int64
 	idempotency_key   *string
+	requested_ref     *string
 	inputs            *[]byte
 	budget_credits    *float64
 	addbudget_credits *float64
@@ -61494,6 +62795,8 @@ type WorkflowRunMutation struct {
 	addtotal_findings *int64
 	commit            *string
 	report            *[]byte
+	planned_tasks     *int64
+	addplanned_tasks  *int64
 	revision          *int64
 	addrevision       *int64
 	submitted_at      *int64
@@ -62387,6 +63690,55 @@ func (m *WorkflowRunMutation) ResetIdempotencyKey() {
 	delete(m.clearedFields, workflowrun.FieldIdempotencyKey)
 }
 
+// SetRequestedRef sets the "requested_ref" field.
+func (m *WorkflowRunMutation) SetRequestedRef(s string) {
+	m.requested_ref = &s
+}
+
+// RequestedRef returns the value of the "requested_ref" field in the mutation.
+func (m *WorkflowRunMutation) RequestedRef() (r string, exists bool) {
+	v := m.requested_ref
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequestedRef returns the old "requested_ref" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldRequestedRef(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequestedRef is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequestedRef requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequestedRef: %w", err)
+	}
+	return oldValue.RequestedRef, nil
+}
+
+// ClearRequestedRef clears the value of the "requested_ref" field.
+func (m *WorkflowRunMutation) ClearRequestedRef() {
+	m.requested_ref = nil
+	m.clearedFields[workflowrun.FieldRequestedRef] = struct{}{}
+}
+
+// RequestedRefCleared returns if the "requested_ref" field was cleared in this mutation.
+func (m *WorkflowRunMutation) RequestedRefCleared() bool {
+	_, ok := m.clearedFields[workflowrun.FieldRequestedRef]
+	return ok
+}
+
+// ResetRequestedRef resets all changes to the "requested_ref" field.
+func (m *WorkflowRunMutation) ResetRequestedRef() {
+	m.requested_ref = nil
+	delete(m.clearedFields, workflowrun.FieldRequestedRef)
+}
+
 // SetInputs sets the "inputs" field.
 func (m *WorkflowRunMutation) SetInputs(b []byte) {
 	m.inputs = &b
@@ -62732,6 +64084,62 @@ func (m *WorkflowRunMutation) ResetReport() {
 	delete(m.clearedFields, workflowrun.FieldReport)
 }
 
+// SetPlannedTasks sets the "planned_tasks" field.
+func (m *WorkflowRunMutation) SetPlannedTasks(i int64) {
+	m.planned_tasks = &i
+	m.addplanned_tasks = nil
+}
+
+// PlannedTasks returns the value of the "planned_tasks" field in the mutation.
+func (m *WorkflowRunMutation) PlannedTasks() (r int64, exists bool) {
+	v := m.planned_tasks
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPlannedTasks returns the old "planned_tasks" field's value of the WorkflowRun entity.
+// If the WorkflowRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkflowRunMutation) OldPlannedTasks(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPlannedTasks is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPlannedTasks requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPlannedTasks: %w", err)
+	}
+	return oldValue.PlannedTasks, nil
+}
+
+// AddPlannedTasks adds i to the "planned_tasks" field.
+func (m *WorkflowRunMutation) AddPlannedTasks(i int64) {
+	if m.addplanned_tasks != nil {
+		*m.addplanned_tasks += i
+	} else {
+		m.addplanned_tasks = &i
+	}
+}
+
+// AddedPlannedTasks returns the value that was added to the "planned_tasks" field in this mutation.
+func (m *WorkflowRunMutation) AddedPlannedTasks() (r int64, exists bool) {
+	v := m.addplanned_tasks
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPlannedTasks resets all changes to the "planned_tasks" field.
+func (m *WorkflowRunMutation) ResetPlannedTasks() {
+	m.planned_tasks = nil
+	m.addplanned_tasks = nil
+}
+
 // SetRevision sets the "revision" field.
 func (m *WorkflowRunMutation) SetRevision(i int64) {
 	m.revision = &i
@@ -63018,7 +64426,7 @@ func (m *WorkflowRunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WorkflowRunMutation) Fields() []string {
-	fields := make([]string, 0, 29)
+	fields := make([]string, 0, 31)
 	if m.deployment_id != nil {
 		fields = append(fields, workflowrun.FieldDeploymentID)
 	}
@@ -63073,6 +64481,9 @@ func (m *WorkflowRunMutation) Fields() []string {
 	if m.idempotency_key != nil {
 		fields = append(fields, workflowrun.FieldIdempotencyKey)
 	}
+	if m.requested_ref != nil {
+		fields = append(fields, workflowrun.FieldRequestedRef)
+	}
 	if m.inputs != nil {
 		fields = append(fields, workflowrun.FieldInputs)
 	}
@@ -63093,6 +64504,9 @@ func (m *WorkflowRunMutation) Fields() []string {
 	}
 	if m.report != nil {
 		fields = append(fields, workflowrun.FieldReport)
+	}
+	if m.planned_tasks != nil {
+		fields = append(fields, workflowrun.FieldPlannedTasks)
 	}
 	if m.revision != nil {
 		fields = append(fields, workflowrun.FieldRevision)
@@ -63150,6 +64564,8 @@ func (m *WorkflowRunMutation) Field(name string) (ent.Value, bool) {
 		return m.RetryOf()
 	case workflowrun.FieldIdempotencyKey:
 		return m.IdempotencyKey()
+	case workflowrun.FieldRequestedRef:
+		return m.RequestedRef()
 	case workflowrun.FieldInputs:
 		return m.Inputs()
 	case workflowrun.FieldBudgetCredits:
@@ -63164,6 +64580,8 @@ func (m *WorkflowRunMutation) Field(name string) (ent.Value, bool) {
 		return m.Commit()
 	case workflowrun.FieldReport:
 		return m.Report()
+	case workflowrun.FieldPlannedTasks:
+		return m.PlannedTasks()
 	case workflowrun.FieldRevision:
 		return m.Revision()
 	case workflowrun.FieldSubmittedAt:
@@ -63217,6 +64635,8 @@ func (m *WorkflowRunMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldRetryOf(ctx)
 	case workflowrun.FieldIdempotencyKey:
 		return m.OldIdempotencyKey(ctx)
+	case workflowrun.FieldRequestedRef:
+		return m.OldRequestedRef(ctx)
 	case workflowrun.FieldInputs:
 		return m.OldInputs(ctx)
 	case workflowrun.FieldBudgetCredits:
@@ -63231,6 +64651,8 @@ func (m *WorkflowRunMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldCommit(ctx)
 	case workflowrun.FieldReport:
 		return m.OldReport(ctx)
+	case workflowrun.FieldPlannedTasks:
+		return m.OldPlannedTasks(ctx)
 	case workflowrun.FieldRevision:
 		return m.OldRevision(ctx)
 	case workflowrun.FieldSubmittedAt:
@@ -63374,6 +64796,13 @@ func (m *WorkflowRunMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetIdempotencyKey(v)
 		return nil
+	case workflowrun.FieldRequestedRef:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequestedRef(v)
+		return nil
 	case workflowrun.FieldInputs:
 		v, ok := value.([]byte)
 		if !ok {
@@ -63422,6 +64851,13 @@ func (m *WorkflowRunMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetReport(v)
+		return nil
+	case workflowrun.FieldPlannedTasks:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPlannedTasks(v)
 		return nil
 	case workflowrun.FieldRevision:
 		v, ok := value.(int64)
@@ -63486,6 +64922,9 @@ func (m *WorkflowRunMutation) AddedFields() []string {
 	if m.addtotal_findings != nil {
 		fields = append(fields, workflowrun.FieldTotalFindings)
 	}
+	if m.addplanned_tasks != nil {
+		fields = append(fields, workflowrun.FieldPlannedTasks)
+	}
 	if m.addrevision != nil {
 		fields = append(fields, workflowrun.FieldRevision)
 	}
@@ -63524,6 +64963,8 @@ func (m *WorkflowRunMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedCostCredits()
 	case workflowrun.FieldTotalFindings:
 		return m.AddedTotalFindings()
+	case workflowrun.FieldPlannedTasks:
+		return m.AddedPlannedTasks()
 	case workflowrun.FieldRevision:
 		return m.AddedRevision()
 	case workflowrun.FieldSubmittedAt:
@@ -63604,6 +65045,13 @@ func (m *WorkflowRunMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddTotalFindings(v)
 		return nil
+	case workflowrun.FieldPlannedTasks:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPlannedTasks(v)
+		return nil
 	case workflowrun.FieldRevision:
 		v, ok := value.(int64)
 		if !ok {
@@ -63646,6 +65094,9 @@ func (m *WorkflowRunMutation) ClearedFields() []string {
 	if m.FieldCleared(workflowrun.FieldIdempotencyKey) {
 		fields = append(fields, workflowrun.FieldIdempotencyKey)
 	}
+	if m.FieldCleared(workflowrun.FieldRequestedRef) {
+		fields = append(fields, workflowrun.FieldRequestedRef)
+	}
 	if m.FieldCleared(workflowrun.FieldReport) {
 		fields = append(fields, workflowrun.FieldReport)
 	}
@@ -63674,6 +65125,9 @@ func (m *WorkflowRunMutation) ClearField(name string) error {
 		return nil
 	case workflowrun.FieldIdempotencyKey:
 		m.ClearIdempotencyKey()
+		return nil
+	case workflowrun.FieldRequestedRef:
+		m.ClearRequestedRef()
 		return nil
 	case workflowrun.FieldReport:
 		m.ClearReport()
@@ -63746,6 +65200,9 @@ func (m *WorkflowRunMutation) ResetField(name string) error {
 	case workflowrun.FieldIdempotencyKey:
 		m.ResetIdempotencyKey()
 		return nil
+	case workflowrun.FieldRequestedRef:
+		m.ResetRequestedRef()
+		return nil
 	case workflowrun.FieldInputs:
 		m.ResetInputs()
 		return nil
@@ -63766,6 +65223,9 @@ func (m *WorkflowRunMutation) ResetField(name string) error {
 		return nil
 	case workflowrun.FieldReport:
 		m.ResetReport()
+		return nil
+	case workflowrun.FieldPlannedTasks:
+		m.ResetPlannedTasks()
 		return nil
 	case workflowrun.FieldRevision:
 		m.ResetRevision()

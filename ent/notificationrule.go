@@ -35,6 +35,8 @@ type NotificationRule struct {
 	UseNetworkBroker bool `json:"use_network_broker,omitempty"`
 	// SendScanCompletion holds the value of the "send_scan_completion" field.
 	SendScanCompletion bool `json:"send_scan_completion,omitempty"`
+	// of e-mail: addresses that the mail server refused, with its answer
+	RefusedRecipients map[string]string `json:"refused_recipients,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -47,7 +49,7 @@ func (*NotificationRule) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case notificationrule.FieldConfig, notificationrule.FieldSecrets, notificationrule.FieldPolicySlugs:
+		case notificationrule.FieldConfig, notificationrule.FieldSecrets, notificationrule.FieldPolicySlugs, notificationrule.FieldRefusedRecipients:
 			values[i] = new([]byte)
 		case notificationrule.FieldIsEnabled, notificationrule.FieldUseNetworkBroker, notificationrule.FieldSendScanCompletion:
 			values[i] = new(sql.NullBool)
@@ -134,6 +136,14 @@ func (_m *NotificationRule) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.SendScanCompletion = value.Bool
 			}
+		case notificationrule.FieldRefusedRecipients:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field refused_recipients", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.RefusedRecipients); err != nil {
+					return fmt.Errorf("unmarshal field refused_recipients: %w", err)
+				}
+			}
 		case notificationrule.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -207,6 +217,9 @@ func (_m *NotificationRule) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("send_scan_completion=")
 	builder.WriteString(fmt.Sprintf("%v", _m.SendScanCompletion))
+	builder.WriteString(", ")
+	builder.WriteString("refused_recipients=")
+	builder.WriteString(fmt.Sprintf("%v", _m.RefusedRecipients))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))

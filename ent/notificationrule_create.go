@@ -99,6 +99,12 @@ func (_c *NotificationRuleCreate) SetNillableSendScanCompletion(v *bool) *Notifi
 	return _c
 }
 
+// SetRefusedRecipients sets the "refused_recipients" field.
+func (_c *NotificationRuleCreate) SetRefusedRecipients(v map[string]string) *NotificationRuleCreate {
+	_c.mutation.SetRefusedRecipients(v)
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *NotificationRuleCreate) SetCreatedAt(v int64) *NotificationRuleCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -270,6 +276,10 @@ func (_c *NotificationRuleCreate) createSpec() (*NotificationRule, *sqlgraph.Cre
 		_spec.SetField(notificationrule.FieldSendScanCompletion, field.TypeBool, value)
 		_node.SendScanCompletion = value
 	}
+	if value, ok := _c.mutation.RefusedRecipients(); ok {
+		_spec.SetField(notificationrule.FieldRefusedRecipients, field.TypeJSON, value)
+		_node.RefusedRecipients = value
+	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(notificationrule.FieldCreatedAt, field.TypeInt64, value)
 		_node.CreatedAt = value
@@ -429,6 +439,24 @@ func (u *NotificationRuleUpsert) SetSendScanCompletion(v bool) *NotificationRule
 // UpdateSendScanCompletion sets the "send_scan_completion" field to the value that was provided on create.
 func (u *NotificationRuleUpsert) UpdateSendScanCompletion() *NotificationRuleUpsert {
 	u.SetExcluded(notificationrule.FieldSendScanCompletion)
+	return u
+}
+
+// SetRefusedRecipients sets the "refused_recipients" field.
+func (u *NotificationRuleUpsert) SetRefusedRecipients(v map[string]string) *NotificationRuleUpsert {
+	u.Set(notificationrule.FieldRefusedRecipients, v)
+	return u
+}
+
+// UpdateRefusedRecipients sets the "refused_recipients" field to the value that was provided on create.
+func (u *NotificationRuleUpsert) UpdateRefusedRecipients() *NotificationRuleUpsert {
+	u.SetExcluded(notificationrule.FieldRefusedRecipients)
+	return u
+}
+
+// ClearRefusedRecipients clears the value of the "refused_recipients" field.
+func (u *NotificationRuleUpsert) ClearRefusedRecipients() *NotificationRuleUpsert {
+	u.SetNull(notificationrule.FieldRefusedRecipients)
 	return u
 }
 
@@ -620,6 +648,27 @@ func (u *NotificationRuleUpsertOne) SetSendScanCompletion(v bool) *NotificationR
 func (u *NotificationRuleUpsertOne) UpdateSendScanCompletion() *NotificationRuleUpsertOne {
 	return u.Update(func(s *NotificationRuleUpsert) {
 		s.UpdateSendScanCompletion()
+	})
+}
+
+// SetRefusedRecipients sets the "refused_recipients" field.
+func (u *NotificationRuleUpsertOne) SetRefusedRecipients(v map[string]string) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetRefusedRecipients(v)
+	})
+}
+
+// UpdateRefusedRecipients sets the "refused_recipients" field to the value that was provided on create.
+func (u *NotificationRuleUpsertOne) UpdateRefusedRecipients() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateRefusedRecipients()
+	})
+}
+
+// ClearRefusedRecipients clears the value of the "refused_recipients" field.
+func (u *NotificationRuleUpsertOne) ClearRefusedRecipients() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearRefusedRecipients()
 	})
 }
 
@@ -980,6 +1029,27 @@ func (u *NotificationRuleUpsertBulk) SetSendScanCompletion(v bool) *Notification
 func (u *NotificationRuleUpsertBulk) UpdateSendScanCompletion() *NotificationRuleUpsertBulk {
 	return u.Update(func(s *NotificationRuleUpsert) {
 		s.UpdateSendScanCompletion()
+	})
+}
+
+// SetRefusedRecipients sets the "refused_recipients" field.
+func (u *NotificationRuleUpsertBulk) SetRefusedRecipients(v map[string]string) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetRefusedRecipients(v)
+	})
+}
+
+// UpdateRefusedRecipients sets the "refused_recipients" field to the value that was provided on create.
+func (u *NotificationRuleUpsertBulk) UpdateRefusedRecipients() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateRefusedRecipients()
+	})
+}
+
+// ClearRefusedRecipients clears the value of the "refused_recipients" field.
+func (u *NotificationRuleUpsertBulk) ClearRefusedRecipients() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearRefusedRecipients()
 	})
 }
 

@@ -129,6 +129,18 @@ func (_u *NotificationRuleUpdate) SetNillableSendScanCompletion(v *bool) *Notifi
 	return _u
 }
 
+// SetRefusedRecipients sets the "refused_recipients" field.
+func (_u *NotificationRuleUpdate) SetRefusedRecipients(v map[string]string) *NotificationRuleUpdate {
+	_u.mutation.SetRefusedRecipients(v)
+	return _u
+}
+
+// ClearRefusedRecipients clears the value of the "refused_recipients" field.
+func (_u *NotificationRuleUpdate) ClearRefusedRecipients() *NotificationRuleUpdate {
+	_u.mutation.ClearRefusedRecipients()
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *NotificationRuleUpdate) SetUpdatedAt(v int64) *NotificationRuleUpdate {
 	_u.mutation.ResetUpdatedAt()
@@ -228,6 +240,12 @@ func (_u *NotificationRuleUpdate) sqlSave(ctx context.Context) (_node int, err e
 	}
 	if value, ok := _u.mutation.SendScanCompletion(); ok {
 		_spec.SetField(notificationrule.FieldSendScanCompletion, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.RefusedRecipients(); ok {
+		_spec.SetField(notificationrule.FieldRefusedRecipients, field.TypeJSON, value)
+	}
+	if _u.mutation.RefusedRecipientsCleared() {
+		_spec.ClearField(notificationrule.FieldRefusedRecipients, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(notificationrule.FieldUpdatedAt, field.TypeInt64, value)
@@ -354,6 +372,18 @@ func (_u *NotificationRuleUpdateOne) SetNillableSendScanCompletion(v *bool) *Not
 	if v != nil {
 		_u.SetSendScanCompletion(*v)
 	}
+	return _u
+}
+
+// SetRefusedRecipients sets the "refused_recipients" field.
+func (_u *NotificationRuleUpdateOne) SetRefusedRecipients(v map[string]string) *NotificationRuleUpdateOne {
+	_u.mutation.SetRefusedRecipients(v)
+	return _u
+}
+
+// ClearRefusedRecipients clears the value of the "refused_recipients" field.
+func (_u *NotificationRuleUpdateOne) ClearRefusedRecipients() *NotificationRuleUpdateOne {
+	_u.mutation.ClearRefusedRecipients()
 	return _u
 }
 
@@ -486,6 +516,12 @@ func (_u *NotificationRuleUpdateOne) sqlSave(ctx context.Context) (_node *Notifi
 	}
 	if value, ok := _u.mutation.SendScanCompletion(); ok {
 		_spec.SetField(notificationrule.FieldSendScanCompletion, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.RefusedRecipients(); ok {
+		_spec.SetField(notificationrule.FieldRefusedRecipients, field.TypeJSON, value)
+	}
+	if _u.mutation.RefusedRecipientsCleared() {
+		_spec.ClearField(notificationrule.FieldRefusedRecipients, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(notificationrule.FieldUpdatedAt, field.TypeInt64, value)

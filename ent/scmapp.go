@@ -50,6 +50,8 @@ type ScmApp struct {
 	InstallationID string `json:"installation_id,omitempty"`
 	// the host suspended that installation
 	Suspended bool `json:"suspended,omitempty"`
+	// when what the host told last of the installation happened
+	InstallationAt *int64 `json:"installation_at,omitempty"`
 	// sealed: of the application
 	ClientSecret []byte `json:"-"`
 	// sealed: PEM
@@ -80,7 +82,7 @@ func (*ScmApp) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case scmapp.FieldCodeAccess, scmapp.FieldSuspended:
 			values[i] = new(sql.NullBool)
-		case scmapp.FieldID, scmapp.FieldDeploymentID, scmapp.FieldScmConfigID, scmapp.FieldCreatedBy, scmapp.FieldWebhookRotatedAt, scmapp.FieldCreatedAt, scmapp.FieldExpiresAt, scmapp.FieldCompletedAt:
+		case scmapp.FieldID, scmapp.FieldDeploymentID, scmapp.FieldScmConfigID, scmapp.FieldCreatedBy, scmapp.FieldInstallationAt, scmapp.FieldWebhookRotatedAt, scmapp.FieldCreatedAt, scmapp.FieldExpiresAt, scmapp.FieldCompletedAt:
 			values[i] = new(sql.NullInt64)
 		case scmapp.FieldRequestID, scmapp.FieldState, scmapp.FieldScmType, scmapp.FieldBaseURL, scmapp.FieldNamespace, scmapp.FieldEntityType, scmapp.FieldSlug, scmapp.FieldAppID, scmapp.FieldName, scmapp.FieldTenantID, scmapp.FieldClientID, scmapp.FieldInstallationID, scmapp.FieldWebhookKey:
 			values[i] = new(sql.NullString)
@@ -207,6 +209,13 @@ func (_m *ScmApp) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field suspended", values[i])
 			} else if value.Valid {
 				_m.Suspended = value.Bool
+			}
+		case scmapp.FieldInstallationAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field installation_at", values[i])
+			} else if value.Valid {
+				_m.InstallationAt = new(int64)
+				*_m.InstallationAt = value.Int64
 			}
 		case scmapp.FieldClientSecret:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -352,6 +361,11 @@ func (_m *ScmApp) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("suspended=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Suspended))
+	builder.WriteString(", ")
+	if v := _m.InstallationAt; v != nil {
+		builder.WriteString("installation_at=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("client_secret=<sensitive>")
 	builder.WriteString(", ")

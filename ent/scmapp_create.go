@@ -203,6 +203,20 @@ func (_c *ScmAppCreate) SetNillableSuspended(v *bool) *ScmAppCreate {
 	return _c
 }
 
+// SetInstallationAt sets the "installation_at" field.
+func (_c *ScmAppCreate) SetInstallationAt(v int64) *ScmAppCreate {
+	_c.mutation.SetInstallationAt(v)
+	return _c
+}
+
+// SetNillableInstallationAt sets the "installation_at" field if the given value is not nil.
+func (_c *ScmAppCreate) SetNillableInstallationAt(v *int64) *ScmAppCreate {
+	if v != nil {
+		_c.SetInstallationAt(*v)
+	}
+	return _c
+}
+
 // SetClientSecret sets the "client_secret" field.
 func (_c *ScmAppCreate) SetClientSecret(v []byte) *ScmAppCreate {
 	_c.mutation.SetClientSecret(v)
@@ -527,6 +541,10 @@ func (_c *ScmAppCreate) createSpec() (*ScmApp, *sqlgraph.CreateSpec) {
 		_spec.SetField(scmapp.FieldSuspended, field.TypeBool, value)
 		_node.Suspended = value
 	}
+	if value, ok := _c.mutation.InstallationAt(); ok {
+		_spec.SetField(scmapp.FieldInstallationAt, field.TypeInt64, value)
+		_node.InstallationAt = &value
+	}
 	if value, ok := _c.mutation.ClientSecret(); ok {
 		_spec.SetField(scmapp.FieldClientSecret, field.TypeBytes, value)
 		_node.ClientSecret = value
@@ -720,6 +738,30 @@ func (u *ScmAppUpsert) SetSuspended(v bool) *ScmAppUpsert {
 // UpdateSuspended sets the "suspended" field to the value that was provided on create.
 func (u *ScmAppUpsert) UpdateSuspended() *ScmAppUpsert {
 	u.SetExcluded(scmapp.FieldSuspended)
+	return u
+}
+
+// SetInstallationAt sets the "installation_at" field.
+func (u *ScmAppUpsert) SetInstallationAt(v int64) *ScmAppUpsert {
+	u.Set(scmapp.FieldInstallationAt, v)
+	return u
+}
+
+// UpdateInstallationAt sets the "installation_at" field to the value that was provided on create.
+func (u *ScmAppUpsert) UpdateInstallationAt() *ScmAppUpsert {
+	u.SetExcluded(scmapp.FieldInstallationAt)
+	return u
+}
+
+// AddInstallationAt adds v to the "installation_at" field.
+func (u *ScmAppUpsert) AddInstallationAt(v int64) *ScmAppUpsert {
+	u.Add(scmapp.FieldInstallationAt, v)
+	return u
+}
+
+// ClearInstallationAt clears the value of the "installation_at" field.
+func (u *ScmAppUpsert) ClearInstallationAt() *ScmAppUpsert {
+	u.SetNull(scmapp.FieldInstallationAt)
 	return u
 }
 
@@ -1056,6 +1098,34 @@ func (u *ScmAppUpsertOne) SetSuspended(v bool) *ScmAppUpsertOne {
 func (u *ScmAppUpsertOne) UpdateSuspended() *ScmAppUpsertOne {
 	return u.Update(func(s *ScmAppUpsert) {
 		s.UpdateSuspended()
+	})
+}
+
+// SetInstallationAt sets the "installation_at" field.
+func (u *ScmAppUpsertOne) SetInstallationAt(v int64) *ScmAppUpsertOne {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.SetInstallationAt(v)
+	})
+}
+
+// AddInstallationAt adds v to the "installation_at" field.
+func (u *ScmAppUpsertOne) AddInstallationAt(v int64) *ScmAppUpsertOne {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.AddInstallationAt(v)
+	})
+}
+
+// UpdateInstallationAt sets the "installation_at" field to the value that was provided on create.
+func (u *ScmAppUpsertOne) UpdateInstallationAt() *ScmAppUpsertOne {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.UpdateInstallationAt()
+	})
+}
+
+// ClearInstallationAt clears the value of the "installation_at" field.
+func (u *ScmAppUpsertOne) ClearInstallationAt() *ScmAppUpsertOne {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.ClearInstallationAt()
 	})
 }
 
@@ -1580,6 +1650,34 @@ func (u *ScmAppUpsertBulk) SetSuspended(v bool) *ScmAppUpsertBulk {
 func (u *ScmAppUpsertBulk) UpdateSuspended() *ScmAppUpsertBulk {
 	return u.Update(func(s *ScmAppUpsert) {
 		s.UpdateSuspended()
+	})
+}
+
+// SetInstallationAt sets the "installation_at" field.
+func (u *ScmAppUpsertBulk) SetInstallationAt(v int64) *ScmAppUpsertBulk {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.SetInstallationAt(v)
+	})
+}
+
+// AddInstallationAt adds v to the "installation_at" field.
+func (u *ScmAppUpsertBulk) AddInstallationAt(v int64) *ScmAppUpsertBulk {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.AddInstallationAt(v)
+	})
+}
+
+// UpdateInstallationAt sets the "installation_at" field to the value that was provided on create.
+func (u *ScmAppUpsertBulk) UpdateInstallationAt() *ScmAppUpsertBulk {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.UpdateInstallationAt()
+	})
+}
+
+// ClearInstallationAt clears the value of the "installation_at" field.
+func (u *ScmAppUpsertBulk) ClearInstallationAt() *ScmAppUpsertBulk {
+	return u.Update(func(s *ScmAppUpsert) {
+		s.ClearInstallationAt()
 	})
 }
 

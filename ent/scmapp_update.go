@@ -154,6 +154,33 @@ func (_u *ScmAppUpdate) SetNillableSuspended(v *bool) *ScmAppUpdate {
 	return _u
 }
 
+// SetInstallationAt sets the "installation_at" field.
+func (_u *ScmAppUpdate) SetInstallationAt(v int64) *ScmAppUpdate {
+	_u.mutation.ResetInstallationAt()
+	_u.mutation.SetInstallationAt(v)
+	return _u
+}
+
+// SetNillableInstallationAt sets the "installation_at" field if the given value is not nil.
+func (_u *ScmAppUpdate) SetNillableInstallationAt(v *int64) *ScmAppUpdate {
+	if v != nil {
+		_u.SetInstallationAt(*v)
+	}
+	return _u
+}
+
+// AddInstallationAt adds value to the "installation_at" field.
+func (_u *ScmAppUpdate) AddInstallationAt(v int64) *ScmAppUpdate {
+	_u.mutation.AddInstallationAt(v)
+	return _u
+}
+
+// ClearInstallationAt clears the value of the "installation_at" field.
+func (_u *ScmAppUpdate) ClearInstallationAt() *ScmAppUpdate {
+	_u.mutation.ClearInstallationAt()
+	return _u
+}
+
 // SetClientSecret sets the "client_secret" field.
 func (_u *ScmAppUpdate) SetClientSecret(v []byte) *ScmAppUpdate {
 	_u.mutation.SetClientSecret(v)
@@ -347,6 +374,15 @@ func (_u *ScmAppUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.Suspended(); ok {
 		_spec.SetField(scmapp.FieldSuspended, field.TypeBool, value)
 	}
+	if value, ok := _u.mutation.InstallationAt(); ok {
+		_spec.SetField(scmapp.FieldInstallationAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedInstallationAt(); ok {
+		_spec.AddField(scmapp.FieldInstallationAt, field.TypeInt64, value)
+	}
+	if _u.mutation.InstallationAtCleared() {
+		_spec.ClearField(scmapp.FieldInstallationAt, field.TypeInt64)
+	}
 	if value, ok := _u.mutation.ClientSecret(); ok {
 		_spec.SetField(scmapp.FieldClientSecret, field.TypeBytes, value)
 	}
@@ -537,6 +573,33 @@ func (_u *ScmAppUpdateOne) SetNillableSuspended(v *bool) *ScmAppUpdateOne {
 	if v != nil {
 		_u.SetSuspended(*v)
 	}
+	return _u
+}
+
+// SetInstallationAt sets the "installation_at" field.
+func (_u *ScmAppUpdateOne) SetInstallationAt(v int64) *ScmAppUpdateOne {
+	_u.mutation.ResetInstallationAt()
+	_u.mutation.SetInstallationAt(v)
+	return _u
+}
+
+// SetNillableInstallationAt sets the "installation_at" field if the given value is not nil.
+func (_u *ScmAppUpdateOne) SetNillableInstallationAt(v *int64) *ScmAppUpdateOne {
+	if v != nil {
+		_u.SetInstallationAt(*v)
+	}
+	return _u
+}
+
+// AddInstallationAt adds value to the "installation_at" field.
+func (_u *ScmAppUpdateOne) AddInstallationAt(v int64) *ScmAppUpdateOne {
+	_u.mutation.AddInstallationAt(v)
+	return _u
+}
+
+// ClearInstallationAt clears the value of the "installation_at" field.
+func (_u *ScmAppUpdateOne) ClearInstallationAt() *ScmAppUpdateOne {
+	_u.mutation.ClearInstallationAt()
 	return _u
 }
 
@@ -762,6 +825,15 @@ func (_u *ScmAppUpdateOne) sqlSave(ctx context.Context) (_node *ScmApp, err erro
 	}
 	if value, ok := _u.mutation.Suspended(); ok {
 		_spec.SetField(scmapp.FieldSuspended, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.InstallationAt(); ok {
+		_spec.SetField(scmapp.FieldInstallationAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedInstallationAt(); ok {
+		_spec.AddField(scmapp.FieldInstallationAt, field.TypeInt64, value)
+	}
+	if _u.mutation.InstallationAtCleared() {
+		_spec.ClearField(scmapp.FieldInstallationAt, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.ClientSecret(); ok {
 		_spec.SetField(scmapp.FieldClientSecret, field.TypeBytes, value)

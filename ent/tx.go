@@ -132,6 +132,8 @@ type Tx struct {
 	TokenRequest *TokenRequestClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
+	// WebhookEvent is the client for interacting with the WebhookEvent builders.
+	WebhookEvent *WebhookEventClient
 	// WebhookReceipt is the client for interacting with the WebhookReceipt builders.
 	WebhookReceipt *WebhookReceiptClient
 	// Workflow is the client for interacting with the Workflow builders.
@@ -340,6 +342,7 @@ func (tx *Tx) init() {
 	tx.Token = NewTokenClient(tx.config)
 	tx.TokenRequest = NewTokenRequestClient(tx.config)
 	tx.User = NewUserClient(tx.config)
+	tx.WebhookEvent = NewWebhookEventClient(tx.config)
 	tx.WebhookReceipt = NewWebhookReceiptClient(tx.config)
 	tx.Workflow = NewWorkflowClient(tx.config)
 	tx.WorkflowArtifact = NewWorkflowArtifactClient(tx.config)

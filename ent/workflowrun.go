@@ -52,6 +52,8 @@ type WorkflowRun struct {
 	RetryOf int64 `json:"retry_of,omitempty"`
 	// of whoever started it: the same key starts no second run
 	IdempotencyKey *string `json:"idempotency_key,omitempty"`
+	// git_ref as the caller with the key gave it, to compare: empty for the primary branch; null without a key
+	RequestedRef *string `json:"requested_ref,omitempty"`
 	// JSON object, checked against the schema of the version
 	Inputs []byte `json:"inputs,omitempty"`
 	// 0: no bound
@@ -66,6 +68,8 @@ type WorkflowRun struct {
 	Commit string `json:"commit,omitempty"`
 	// palisade.workflows.v1.WorkflowReportSummary; written when it ends
 	Report []byte `json:"report,omitempty"`
+	// how many tasks it has made and will make at least, as far as is known
+	PlannedTasks int64 `json:"planned_tasks,omitempty"`
 	// grows with every change of the run, its tasks and attempts
 	Revision int64 `json:"revision,omitempty"`
 	// SubmittedAt holds the value of the "submitted_at" field.
@@ -86,9 +90,9 @@ func (*WorkflowRun) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case workflowrun.FieldBudgetCredits, workflowrun.FieldCostUsd, workflowrun.FieldCostCredits:
 			values[i] = new(sql.NullFloat64)
-		case workflowrun.FieldID, workflowrun.FieldDeploymentID, workflowrun.FieldVersionID, workflowrun.FieldProjectID, workflowrun.FieldActorID, workflowrun.FieldRetryOf, workflowrun.FieldTotalFindings, workflowrun.FieldRevision, workflowrun.FieldSubmittedAt, workflowrun.FieldStartedAt, workflowrun.FieldFinishedAt:
+		case workflowrun.FieldID, workflowrun.FieldDeploymentID, workflowrun.FieldVersionID, workflowrun.FieldProjectID, workflowrun.FieldActorID, workflowrun.FieldRetryOf, workflowrun.FieldTotalFindings, workflowrun.FieldPlannedTasks, workflowrun.FieldRevision, workflowrun.FieldSubmittedAt, workflowrun.FieldStartedAt, workflowrun.FieldFinishedAt:
 			values[i] = new(sql.NullInt64)
-		case workflowrun.FieldWorkflow, workflowrun.FieldStatus, workflowrun.FieldError, workflowrun.FieldJobName, workflowrun.FieldGitRef, workflowrun.FieldPrID, workflowrun.FieldRepoName, workflowrun.FieldRepoURL, workflowrun.FieldRepoScmType, workflowrun.FieldTriggerSource, workflowrun.FieldEventSource, workflowrun.FieldActorKind, workflowrun.FieldIdempotencyKey, workflowrun.FieldCommit:
+		case workflowrun.FieldWorkflow, workflowrun.FieldStatus, workflowrun.FieldError, workflowrun.FieldJobName, workflowrun.FieldGitRef, workflowrun.FieldPrID, workflowrun.FieldRepoName, workflowrun.FieldRepoURL, workflowrun.FieldRepoScmType, workflowrun.FieldTriggerSource, workflowrun.FieldEventSource, workflowrun.FieldActorKind, workflowrun.FieldIdempotencyKey, workflowrun.FieldRequestedRef, workflowrun.FieldCommit:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -221,6 +225,13 @@ func (_m *WorkflowRun) assignValues(columns []string, values []any) error {
 				_m.IdempotencyKey = new(string)
 				*_m.IdempotencyKey = value.String
 			}
+		case workflowrun.FieldRequestedRef:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field requested_ref", values[i])
+			} else if value.Valid {
+				_m.RequestedRef = new(string)
+				*_m.RequestedRef = value.String
+			}
 		case workflowrun.FieldInputs:
 			if value, ok := values[i].(*[]byte); !ok {
 				return fmt.Errorf("unexpected type %T for field inputs", values[i])
@@ -262,6 +273,12 @@ func (_m *WorkflowRun) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field report", values[i])
 			} else if value != nil {
 				_m.Report = *value
+			}
+		case workflowrun.FieldPlannedTasks:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field planned_tasks", values[i])
+			} else if value.Valid {
+				_m.PlannedTasks = value.Int64
 			}
 		case workflowrun.FieldRevision:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -383,6 +400,11 @@ func (_m *WorkflowRun) String() string {
 		builder.WriteString(*v)
 	}
 	builder.WriteString(", ")
+	if v := _m.RequestedRef; v != nil {
+		builder.WriteString("requested_ref=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
 	builder.WriteString("inputs=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Inputs))
 	builder.WriteString(", ")
@@ -403,6 +425,9 @@ func (_m *WorkflowRun) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("report=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Report))
+	builder.WriteString(", ")
+	builder.WriteString("planned_tasks=")
+	builder.WriteString(fmt.Sprintf("%v", _m.PlannedTasks))
 	builder.WriteString(", ")
 	builder.WriteString("revision=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Revision))

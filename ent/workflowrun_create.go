@@ -209,6 +209,20 @@ func (_c *WorkflowRunCreate) SetNillableIdempotencyKey(v *string) *WorkflowRunCr
 	return _c
 }
 
+// SetRequestedRef sets the "requested_ref" field.
+func (_c *WorkflowRunCreate) SetRequestedRef(v string) *WorkflowRunCreate {
+	_c.mutation.SetRequestedRef(v)
+	return _c
+}
+
+// SetNillableRequestedRef sets the "requested_ref" field if the given value is not nil.
+func (_c *WorkflowRunCreate) SetNillableRequestedRef(v *string) *WorkflowRunCreate {
+	if v != nil {
+		_c.SetRequestedRef(*v)
+	}
+	return _c
+}
+
 // SetInputs sets the "inputs" field.
 func (_c *WorkflowRunCreate) SetInputs(v []byte) *WorkflowRunCreate {
 	_c.mutation.SetInputs(v)
@@ -288,6 +302,20 @@ func (_c *WorkflowRunCreate) SetNillableCommit(v *string) *WorkflowRunCreate {
 // SetReport sets the "report" field.
 func (_c *WorkflowRunCreate) SetReport(v []byte) *WorkflowRunCreate {
 	_c.mutation.SetReport(v)
+	return _c
+}
+
+// SetPlannedTasks sets the "planned_tasks" field.
+func (_c *WorkflowRunCreate) SetPlannedTasks(v int64) *WorkflowRunCreate {
+	_c.mutation.SetPlannedTasks(v)
+	return _c
+}
+
+// SetNillablePlannedTasks sets the "planned_tasks" field if the given value is not nil.
+func (_c *WorkflowRunCreate) SetNillablePlannedTasks(v *int64) *WorkflowRunCreate {
+	if v != nil {
+		_c.SetPlannedTasks(*v)
+	}
 	return _c
 }
 
@@ -434,6 +462,10 @@ func (_c *WorkflowRunCreate) defaults() error {
 		v := workflowrun.DefaultCommit
 		_c.mutation.SetCommit(v)
 	}
+	if _, ok := _c.mutation.PlannedTasks(); !ok {
+		v := workflowrun.DefaultPlannedTasks
+		_c.mutation.SetPlannedTasks(v)
+	}
 	if _, ok := _c.mutation.Revision(); !ok {
 		v := workflowrun.DefaultRevision
 		_c.mutation.SetRevision(v)
@@ -508,6 +540,9 @@ func (_c *WorkflowRunCreate) check() error {
 	}
 	if _, ok := _c.mutation.Commit(); !ok {
 		return &ValidationError{Name: "commit", err: errors.New(`ent: missing required field "WorkflowRun.commit"`)}
+	}
+	if _, ok := _c.mutation.PlannedTasks(); !ok {
+		return &ValidationError{Name: "planned_tasks", err: errors.New(`ent: missing required field "WorkflowRun.planned_tasks"`)}
 	}
 	if _, ok := _c.mutation.Revision(); !ok {
 		return &ValidationError{Name: "revision", err: errors.New(`ent: missing required field "WorkflowRun.revision"`)}
@@ -620,6 +655,10 @@ func (_c *WorkflowRunCreate) createSpec() (*WorkflowRun, *sqlgraph.CreateSpec) {
 		_spec.SetField(workflowrun.FieldIdempotencyKey, field.TypeString, value)
 		_node.IdempotencyKey = &value
 	}
+	if value, ok := _c.mutation.RequestedRef(); ok {
+		_spec.SetField(workflowrun.FieldRequestedRef, field.TypeString, value)
+		_node.RequestedRef = &value
+	}
 	if value, ok := _c.mutation.Inputs(); ok {
 		_spec.SetField(workflowrun.FieldInputs, field.TypeBytes, value)
 		_node.Inputs = value
@@ -647,6 +686,10 @@ func (_c *WorkflowRunCreate) createSpec() (*WorkflowRun, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Report(); ok {
 		_spec.SetField(workflowrun.FieldReport, field.TypeBytes, value)
 		_node.Report = value
+	}
+	if value, ok := _c.mutation.PlannedTasks(); ok {
+		_spec.SetField(workflowrun.FieldPlannedTasks, field.TypeInt64, value)
+		_node.PlannedTasks = value
 	}
 	if value, ok := _c.mutation.Revision(); ok {
 		_spec.SetField(workflowrun.FieldRevision, field.TypeInt64, value)
@@ -824,6 +867,24 @@ func (u *WorkflowRunUpsert) ClearReport() *WorkflowRunUpsert {
 	return u
 }
 
+// SetPlannedTasks sets the "planned_tasks" field.
+func (u *WorkflowRunUpsert) SetPlannedTasks(v int64) *WorkflowRunUpsert {
+	u.Set(workflowrun.FieldPlannedTasks, v)
+	return u
+}
+
+// UpdatePlannedTasks sets the "planned_tasks" field to the value that was provided on create.
+func (u *WorkflowRunUpsert) UpdatePlannedTasks() *WorkflowRunUpsert {
+	u.SetExcluded(workflowrun.FieldPlannedTasks)
+	return u
+}
+
+// AddPlannedTasks adds v to the "planned_tasks" field.
+func (u *WorkflowRunUpsert) AddPlannedTasks(v int64) *WorkflowRunUpsert {
+	u.Add(workflowrun.FieldPlannedTasks, v)
+	return u
+}
+
 // SetRevision sets the "revision" field.
 func (u *WorkflowRunUpsert) SetRevision(v int64) *WorkflowRunUpsert {
 	u.Set(workflowrun.FieldRevision, v)
@@ -954,6 +1015,9 @@ func (u *WorkflowRunUpsertOne) UpdateNewValues() *WorkflowRunUpsertOne {
 		}
 		if _, exists := u.create.mutation.IdempotencyKey(); exists {
 			s.SetIgnore(workflowrun.FieldIdempotencyKey)
+		}
+		if _, exists := u.create.mutation.RequestedRef(); exists {
+			s.SetIgnore(workflowrun.FieldRequestedRef)
 		}
 		if _, exists := u.create.mutation.Inputs(); exists {
 			s.SetIgnore(workflowrun.FieldInputs)
@@ -1118,6 +1182,27 @@ func (u *WorkflowRunUpsertOne) UpdateReport() *WorkflowRunUpsertOne {
 func (u *WorkflowRunUpsertOne) ClearReport() *WorkflowRunUpsertOne {
 	return u.Update(func(s *WorkflowRunUpsert) {
 		s.ClearReport()
+	})
+}
+
+// SetPlannedTasks sets the "planned_tasks" field.
+func (u *WorkflowRunUpsertOne) SetPlannedTasks(v int64) *WorkflowRunUpsertOne {
+	return u.Update(func(s *WorkflowRunUpsert) {
+		s.SetPlannedTasks(v)
+	})
+}
+
+// AddPlannedTasks adds v to the "planned_tasks" field.
+func (u *WorkflowRunUpsertOne) AddPlannedTasks(v int64) *WorkflowRunUpsertOne {
+	return u.Update(func(s *WorkflowRunUpsert) {
+		s.AddPlannedTasks(v)
+	})
+}
+
+// UpdatePlannedTasks sets the "planned_tasks" field to the value that was provided on create.
+func (u *WorkflowRunUpsertOne) UpdatePlannedTasks() *WorkflowRunUpsertOne {
+	return u.Update(func(s *WorkflowRunUpsert) {
+		s.UpdatePlannedTasks()
 	})
 }
 
@@ -1428,6 +1513,9 @@ func (u *WorkflowRunUpsertBulk) UpdateNewValues() *WorkflowRunUpsertBulk {
 			if _, exists := b.mutation.IdempotencyKey(); exists {
 				s.SetIgnore(workflowrun.FieldIdempotencyKey)
 			}
+			if _, exists := b.mutation.RequestedRef(); exists {
+				s.SetIgnore(workflowrun.FieldRequestedRef)
+			}
 			if _, exists := b.mutation.Inputs(); exists {
 				s.SetIgnore(workflowrun.FieldInputs)
 			}
@@ -1592,6 +1680,27 @@ func (u *WorkflowRunUpsertBulk) UpdateReport() *WorkflowRunUpsertBulk {
 func (u *WorkflowRunUpsertBulk) ClearReport() *WorkflowRunUpsertBulk {
 	return u.Update(func(s *WorkflowRunUpsert) {
 		s.ClearReport()
+	})
+}
+
+// SetPlannedTasks sets the "planned_tasks" field.
+func (u *WorkflowRunUpsertBulk) SetPlannedTasks(v int64) *WorkflowRunUpsertBulk {
+	return u.Update(func(s *WorkflowRunUpsert) {
+		s.SetPlannedTasks(v)
+	})
+}
+
+// AddPlannedTasks adds v to the "planned_tasks" field.
+func (u *WorkflowRunUpsertBulk) AddPlannedTasks(v int64) *WorkflowRunUpsertBulk {
+	return u.Update(func(s *WorkflowRunUpsert) {
+		s.AddPlannedTasks(v)
+	})
+}
+
+// UpdatePlannedTasks sets the "planned_tasks" field to the value that was provided on create.
+func (u *WorkflowRunUpsertBulk) UpdatePlannedTasks() *WorkflowRunUpsertBulk {
+	return u.Update(func(s *WorkflowRunUpsert) {
+		s.UpdatePlannedTasks()
 	})
 }
 

@@ -145,6 +145,27 @@ func (_u *WorkflowRunUpdate) ClearReport() *WorkflowRunUpdate {
 	return _u
 }
 
+// SetPlannedTasks sets the "planned_tasks" field.
+func (_u *WorkflowRunUpdate) SetPlannedTasks(v int64) *WorkflowRunUpdate {
+	_u.mutation.ResetPlannedTasks()
+	_u.mutation.SetPlannedTasks(v)
+	return _u
+}
+
+// SetNillablePlannedTasks sets the "planned_tasks" field if the given value is not nil.
+func (_u *WorkflowRunUpdate) SetNillablePlannedTasks(v *int64) *WorkflowRunUpdate {
+	if v != nil {
+		_u.SetPlannedTasks(*v)
+	}
+	return _u
+}
+
+// AddPlannedTasks adds value to the "planned_tasks" field.
+func (_u *WorkflowRunUpdate) AddPlannedTasks(v int64) *WorkflowRunUpdate {
+	_u.mutation.AddPlannedTasks(v)
+	return _u
+}
+
 // SetRevision sets the "revision" field.
 func (_u *WorkflowRunUpdate) SetRevision(v int64) *WorkflowRunUpdate {
 	_u.mutation.ResetRevision()
@@ -279,6 +300,9 @@ func (_u *WorkflowRunUpdate) sqlSave(ctx context.Context) (_node int, err error)
 	if _u.mutation.IdempotencyKeyCleared() {
 		_spec.ClearField(workflowrun.FieldIdempotencyKey, field.TypeString)
 	}
+	if _u.mutation.RequestedRefCleared() {
+		_spec.ClearField(workflowrun.FieldRequestedRef, field.TypeString)
+	}
 	if value, ok := _u.mutation.CostUsd(); ok {
 		_spec.SetField(workflowrun.FieldCostUsd, field.TypeFloat64, value)
 	}
@@ -305,6 +329,12 @@ func (_u *WorkflowRunUpdate) sqlSave(ctx context.Context) (_node int, err error)
 	}
 	if _u.mutation.ReportCleared() {
 		_spec.ClearField(workflowrun.FieldReport, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.PlannedTasks(); ok {
+		_spec.SetField(workflowrun.FieldPlannedTasks, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedPlannedTasks(); ok {
+		_spec.AddField(workflowrun.FieldPlannedTasks, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.Revision(); ok {
 		_spec.SetField(workflowrun.FieldRevision, field.TypeInt64, value)
@@ -466,6 +496,27 @@ func (_u *WorkflowRunUpdateOne) SetReport(v []byte) *WorkflowRunUpdateOne {
 // ClearReport clears the value of the "report" field.
 func (_u *WorkflowRunUpdateOne) ClearReport() *WorkflowRunUpdateOne {
 	_u.mutation.ClearReport()
+	return _u
+}
+
+// SetPlannedTasks sets the "planned_tasks" field.
+func (_u *WorkflowRunUpdateOne) SetPlannedTasks(v int64) *WorkflowRunUpdateOne {
+	_u.mutation.ResetPlannedTasks()
+	_u.mutation.SetPlannedTasks(v)
+	return _u
+}
+
+// SetNillablePlannedTasks sets the "planned_tasks" field if the given value is not nil.
+func (_u *WorkflowRunUpdateOne) SetNillablePlannedTasks(v *int64) *WorkflowRunUpdateOne {
+	if v != nil {
+		_u.SetPlannedTasks(*v)
+	}
+	return _u
+}
+
+// AddPlannedTasks adds value to the "planned_tasks" field.
+func (_u *WorkflowRunUpdateOne) AddPlannedTasks(v int64) *WorkflowRunUpdateOne {
+	_u.mutation.AddPlannedTasks(v)
 	return _u
 }
 
@@ -633,6 +684,9 @@ func (_u *WorkflowRunUpdateOne) sqlSave(ctx context.Context) (_node *WorkflowRun
 	if _u.mutation.IdempotencyKeyCleared() {
 		_spec.ClearField(workflowrun.FieldIdempotencyKey, field.TypeString)
 	}
+	if _u.mutation.RequestedRefCleared() {
+		_spec.ClearField(workflowrun.FieldRequestedRef, field.TypeString)
+	}
 	if value, ok := _u.mutation.CostUsd(); ok {
 		_spec.SetField(workflowrun.FieldCostUsd, field.TypeFloat64, value)
 	}
@@ -659,6 +713,12 @@ func (_u *WorkflowRunUpdateOne) sqlSave(ctx context.Context) (_node *WorkflowRun
 	}
 	if _u.mutation.ReportCleared() {
 		_spec.ClearField(workflowrun.FieldReport, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.PlannedTasks(); ok {
+		_spec.SetField(workflowrun.FieldPlannedTasks, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedPlannedTasks(); ok {
+		_spec.AddField(workflowrun.FieldPlannedTasks, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.Revision(); ok {
 		_spec.SetField(workflowrun.FieldRevision, field.TypeInt64, value)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -82,8 +84,8 @@ func absent(cfg Config) bool {
 	return errors.Is(err, fs.ErrNotExist) && dbcopy.Unfinished(cfg.Data) == nil
 }
 
-// withStore runs fn on the open database, whose schema must be up to date.
-func withStore(ctx context.Context, cfg Config, fn func(*store.Store) error) (err error) {
+// withCurrent runs fn on the open database, whose schema must be up to date. Commands use withStore, or operate where they change it.
+func withCurrent(ctx context.Context, cfg Config, fn func(*store.Store) error) (err error) {
 	st, err := openExisting(ctx, cfg)
 	if err != nil {
 		return err
@@ -146,7 +148,15 @@ func statuses(list []store.Migration) []MigrationStatus {
 func CreateToken(ctx context.Context, cfg Config, req CreateTokenRequest) (Token, string, error) {
 	var made Token
 	var value string
-	err := withDeployment(ctx, cfg, req.Deployment, func(tokens *access.Tokens, deployment *ent.Deployment) error {
+	op := operation{method: "token.create", homes: ofSlug(req.Deployment), request: map[string]any{
+		"name": req.Name, "scopes": strings.Join(req.Scopes, ","), "role": req.Role, "expires_in": req.ExpiresIn.String(),
+	}}
+	err := operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
+		tokens := access.NewTokens(st)
+		deployment, err := tokens.DeploymentBySlug(ctx, req.Deployment)
+		if err != nil {
+			return err
+		}
 		spec, err := tokenSpec(req, deployment)
 		if err != nil {
 			return err
@@ -186,32 +196,32 @@ func tokenSpec(req CreateTokenRequest, deployment *ent.Deployment) (access.Token
 // ListTokens returns all API tokens of a deployment, the newest first.
 func ListTokens(ctx context.Context, cfg Config, deployment string) ([]Token, error) {
 	var list []Token
-	err := withDeployment(ctx, cfg, deployment, func(tokens *access.Tokens, deployment *ent.Deployment) error {
-		rows, err := tokens.List(ctx, deployment.ID)
+	err := plainText(withStore(ctx, cfg, func(st *store.Store) error {
+		tokens := access.NewTokens(st)
+		of, err := tokens.DeploymentBySlug(ctx, deployment)
+		if err != nil {
+			return err
+		}
+		rows, err := tokens.List(ctx, of.ID)
 		for _, row := range rows {
 			list = append(list, tokenOf(row))
 		}
 		return err
-	})
+	}))
 	return list, err
 }
 
 // RevokeToken ends an API token at once. A token that is revoked already stays so, without an error.
 func RevokeToken(ctx context.Context, cfg Config, deployment string, id int64) error {
-	return withDeployment(ctx, cfg, deployment, func(tokens *access.Tokens, deployment *ent.Deployment) error {
-		return tokens.Revoke(ctx, deployment.ID, id)
-	})
-}
-
-func withDeployment(ctx context.Context, cfg Config, slug string, fn func(*access.Tokens, *ent.Deployment) error) error {
-	return plainText(withStore(ctx, cfg, func(st *store.Store) error {
+	op := operation{method: "token.revoke", homes: ofSlug(deployment), request: map[string]any{"id": strconv.FormatInt(id, 10)}}
+	return operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
 		tokens := access.NewTokens(st)
-		deployment, err := tokens.DeploymentBySlug(ctx, slug)
+		of, err := tokens.DeploymentBySlug(ctx, deployment)
 		if err != nil {
 			return err
 		}
-		return fn(tokens, deployment)
-	}))
+		return tokens.Revoke(ctx, of.ID, id)
+	})
 }
 
 func tokenOf(row *ent.Token) Token {
@@ -231,35 +241,36 @@ func timeOf(micros *int64) time.Time {
 
 // MintJWT issues a JSON Web Token for a local user, signed by this server and valid for ttl, at most 24 hours.
 func MintJWT(ctx context.Context, cfg Config, email string, ttl time.Duration) (token string, err error) {
-	err = withIssuer(ctx, cfg, func(issuer *access.Issuer) error {
+	op := operation{method: "jwt.mint", homes: ofUser(email), request: map[string]any{"email": email, "ttl": ttl.String()}}
+	err = withIssuer(ctx, cfg, op, func(ctx context.Context, issuer *access.Issuer) error {
 		token, err = issuer.Mint(ctx, email, ttl)
 		return err
 	})
-	return token, err
+	if err != nil {
+		return "", err // the trail may not have taken its entry
+	}
+	return token, nil
 }
 
 // RotateJWTKey makes a new key that signs user tokens from now on and returns its id. With revoke the tokens that older
 // keys signed end at once.
 func RotateJWTKey(ctx context.Context, cfg Config, revoke bool) (kid string, err error) {
-	err = withIssuer(ctx, cfg, func(issuer *access.Issuer) error {
+	op := operation{method: "jwt.rotate", homes: ofAll, request: map[string]any{"revoke": revoke}}
+	err = withIssuer(ctx, cfg, op, func(ctx context.Context, issuer *access.Issuer) error {
 		kid, err = issuer.Rotate(ctx, revoke)
 		return err
 	})
 	return kid, err
 }
 
-func withIssuer(ctx context.Context, cfg Config, fn func(*access.Issuer) error) error {
-	return plainText(withStore(ctx, cfg, func(st *store.Store) error {
-		keyring, err := secret.OpenFor(ctx, st, cfg.KeyPath())
-		if err != nil {
-			return err
-		}
+func withIssuer(ctx context.Context, cfg Config, op operation, fn func(context.Context, *access.Issuer) error) error {
+	return operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, keyring *secret.Keyring) error {
 		url, err := issuerURL(ctx, st, cfg)
 		if err != nil {
 			return err
 		}
-		return fn(access.NewIssuer(st, keyring, url))
-	}))
+		return fn(ctx, access.NewIssuer(st, keyring, url))
+	})
 }
 
 // plainText turns an error that was made for callers of the API into the sentence in it.

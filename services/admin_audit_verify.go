@@ -101,7 +101,7 @@ func VerifyAudit(ctx context.Context, cfg Config, slug string, known KnownAudit,
 
 // readTrail opens the trail of a store without changing anything in it.
 func readTrail(ctx context.Context, cfg Config, st *store.Store) (*audit.Trail, error) {
-	keyring, err := secret.OpenFor(ctx, st, cfg.KeyPath())
+	keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 	if err != nil {
 		return nil, err
 	}
@@ -265,15 +265,19 @@ func (k *knownAnchors) missing(trails []trailOf, each func(AuditReport) error) e
 	return nil
 }
 
-// BeginAudit makes the records by which an emptied trail is told from a new one, where they are missing, and the key of the
+// BeginAudit makes, each with an entry of its own, the records by which an emptied trail is told from a new one, where they are missing, and the key of the
 // trails if that is missing, too. It returns the slugs of the deployments that got a record.
 func BeginAudit(ctx context.Context, cfg Config) (begun []string, err error) {
-	err = plainText(withStore(ctx, cfg, func(st *store.Store) error {
-		keyring, err := secret.OpenFor(ctx, st, cfg.KeyPath())
+	err = plainText(withCurrent(ctx, cfg, func(st *store.Store) error { // there may be no trail yet that operate could write to
+		keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 		if err != nil {
 			return err
 		}
-		_, ids, err := audit.Establish(ctx, st, keyring, slog.New(slog.DiscardHandler))
+		call, err := operation{method: "audit.begin"}.call()
+		if err != nil {
+			return err
+		}
+		ids, err := audit.BeginTrails(ctx, st, keyring, slog.New(slog.DiscardHandler), call)
 		if err != nil || len(ids) == 0 {
 			return err
 		}

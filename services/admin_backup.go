@@ -15,7 +15,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/dbcopy"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // BackupReport is a backup that was made.
@@ -109,6 +112,13 @@ func Restore(ctx context.Context, cfg Config, req RestoreRequest, progress func(
 	})
 	if err != nil || !whole && !req.AcceptBrokenAudit {
 		return report, err
+	}
+	op := operation{method: "restore", homes: ofAll, request: map[string]any{"file": req.File, "force": req.Force, "accept_broken_audit": req.AcceptBrokenAudit}}
+	err = operate(ctx, staged, op, func(context.Context, *store.Store, *secret.Keyring) error { return nil })
+	// What the operator accepts may be a trail that nobody can write to any more.
+	accepted := !whole && (errors.Is(err, audit.ErrNoKey) || errors.Is(err, audit.ErrKey) || errors.Is(err, errNoHome))
+	if err != nil && !accepted {
+		return RestoreReport{}, fmt.Errorf("record the restore in the audit trail: %w", err)
 	}
 	contents, err := dbcopy.Inspect(ctx, staged.SQLitePath())
 	if err != nil {

@@ -2,10 +2,14 @@ package services
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
 	"github.com/palisade/palisade/services/internal/dbcopy"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // CopyRequest says what `palisade migrate copy` copies.
@@ -71,6 +75,18 @@ func CopyDatabase(ctx context.Context, cfg Config, req CopyRequest, progress fun
 	}
 	for _, t := range result.Tables {
 		report.Tables = append(report.Tables, CopiedTable(t))
+	}
+	if !report.OK {
+		return report, nil
+	}
+	target := cfg
+	if target.Database, target.KeyFile = to.Postgres, keyFile; to.SQLite != "" {
+		target.Data = filepath.Dir(to.SQLite)
+	}
+	op := operation{method: "migrate.copy", homes: ofAll, request: map[string]any{"from": report.From, "to": report.To}}
+	err = operate(ctx, target, op, func(context.Context, *store.Store, *secret.Keyring) error { return nil })
+	if err != nil && !errors.Is(err, errNoHome) { // a database that no server has used has no trail
+		return report, fmt.Errorf("the copy is complete, but its audit trail could not be continued: %w", err)
 	}
 	return report, nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
@@ -51,6 +52,7 @@ func TestMoveToPostgresAndBack(t *testing.T) {
 		wantParts(t, s.Upload(t, "pocketbase", "main", report), `"created":0`, `"unchanged":309`)
 		wantParts(t, s.Upload(t, "other", "main", report), `"created":309`)
 		wantWholeAudit(t, s.Config)
+		wantEntry(t, s, "migrate.copy", 1)
 		before = answers(t, s)
 	})
 	if there.KeyFile != key {
@@ -64,6 +66,7 @@ func TestMoveToPostgresAndBack(t *testing.T) {
 		}
 		wantParts(t, s.Upload(t, "third", "main", report), `"created":309`)
 		wantWholeAudit(t, s.Config)
+		wantEntry(t, s, "migrate.copy", 2)
 	})
 }
 
@@ -91,6 +94,15 @@ func mustCopy(t *testing.T, cfg services.Config, req services.CopyRequest) servi
 		t.Fatal("the copy is not the same")
 	}
 	return report
+}
+
+// wantEntry requires so many entries of a command in the trail of the first deployment.
+func wantEntry(t *testing.T, s *apitest.Server, method string, want int) {
+	t.Helper()
+	got := s.Store.Reader.AuditEntry.Query().Where(auditentry.Method(method), auditentry.ActorKind("operator")).CountX(s.System(t))
+	if got != want {
+		t.Errorf("%d entries of %s, want %d", got, method, want)
+	}
 }
 
 func wantWholeAudit(t *testing.T, cfg services.Config) {

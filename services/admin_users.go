@@ -3,15 +3,12 @@ package services
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"os/user"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/tenant"
 	entuser "github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/services/internal/access"
-	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -54,36 +51,29 @@ func LinkUser(ctx context.Context, cfg Config, email, subject string) (User, err
 	if cfg.OIDCIssuer == "" {
 		return User{}, errors.New("oidc-issuer is not set: name the issuer that the subject is of (--oidc-issuer, as the server has it)")
 	}
-	return changeUser(ctx, cfg, "user.link", func(ctx context.Context, tx *ent.Tx, fallback int64) (*ent.User, error) {
+	request := map[string]any{"email": email, "issuer": cfg.OIDCIssuer, "subject": subject}
+	return changeUser(ctx, cfg, "user.link", request, func(ctx context.Context, tx *ent.Tx, fallback int64) (*ent.User, error) {
 		return access.Link(ctx, tx, email, cfg.OIDCIssuer, subject, fallback)
 	})
 }
 
 // UnlinkUser takes the identity of an issuer from the user with an e-mail address.
 func UnlinkUser(ctx context.Context, cfg Config, email string) (User, error) {
-	return changeUser(ctx, cfg, "user.unlink", func(ctx context.Context, tx *ent.Tx, fallback int64) (*ent.User, error) {
+	return changeUser(ctx, cfg, "user.unlink", map[string]any{"email": email}, func(ctx context.Context, tx *ent.Tx, fallback int64) (*ent.User, error) {
 		return access.Unlink(ctx, tx, email, fallback)
 	})
 }
 
 // changeUser writes the audit trail of a change, whose actor is who runs the command. The deployment of the configuration
 // gets the entry where the user has none.
-func changeUser(ctx context.Context, cfg Config, method string, change func(context.Context, *ent.Tx, int64) (*ent.User, error)) (User, error) {
+func changeUser(ctx context.Context, cfg Config, method string, request map[string]any, change func(context.Context, *ent.Tx, int64) (*ent.User, error)) (User, error) {
 	var changed User
-	err := plainText(withStore(ctx, cfg, func(st *store.Store) error {
+	op := operation{method: method, homes: ofSlug(cfg.Deployment), request: request}
+	err := operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
 		of, err := access.NewTokens(st).DeploymentBySlug(ctx, cfg.Deployment)
 		if err != nil {
 			return err
 		}
-		keyring, err := secret.OpenFor(ctx, st, cfg.KeyPath())
-		if err != nil {
-			return err
-		}
-		trail, err := audit.Open(ctx, st, keyring, slog.New(slog.DiscardHandler))
-		if err != nil {
-			return err
-		}
-		ctx, _ = trail.Record(tenant.System(ctx), audit.Call{Actor: audit.Actor{Kind: audit.KindOperator, Name: operator()}, Method: method})
 		return st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			row, err := change(ctx, tx, of.ID)
 			if err == nil {
@@ -91,16 +81,8 @@ func changeUser(ctx context.Context, cfg Config, method string, change func(cont
 			}
 			return err
 		})
-	}))
+	})
 	return changed, err
-}
-
-// operator is the account of the machine that runs the command, as far as it says.
-func operator() string {
-	if account, err := user.Current(); err == nil && account.Username != "" {
-		return account.Username
-	}
-	return "operator"
 }
 
 func userOf(row *ent.User, role string) User {

@@ -86,7 +86,7 @@ func anchorBackground(d deps) jobs.Work {
 	}
 	w := &anchorWorker{store: d.store, trail: d.trail, log: d.log, to: d.config.AuditAnchor, guard: d.egress, last: map[int64]audit.Anchor{}}
 	return jobs.Work{
-		Register: func(workers *river.Workers) { river.AddWorker(workers, w) },
+		Register: func(workers *river.Workers) { jobs.AddWorker(workers, w) },
 		Periodic: []*river.PeriodicJob{jobs.Every(d.config.AuditAnchorEvery, anchorExport{})},
 		Queues:   []jobs.Queue{{Name: anchorQueue, Workers: 1}},
 	}
@@ -233,20 +233,17 @@ func sendSyslog(ctx context.Context, u *url.URL, guard *egress.Guard, lines [][]
 	}
 	address := net.JoinHostPort(u.Hostname(), port)
 	stream := u.Scheme == "syslog"
-	dial, network := new(net.Dialer).DialContext, "udp"
+	network := "udp"
 	if stream {
-		allowed, err := guard.Allowing(address) // the operator named it
-		if err != nil {
-			return err
-		}
-		dial, network = allowed.DialContext, "tcp"
+		network = "tcp"
 	}
-	conn, err := dial(ctx, network, address)
+	allowed, err := guard.Allowing(address) // the operator named it
 	if err != nil {
 		return err
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // a connection without one ends with the job
+	conn, err := allowed.Connect(ctx, network, address, anchorTimeout)
+	if err != nil {
+		return err
 	}
 	host, err := os.Hostname()
 	if err != nil || host == "" {

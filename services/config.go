@@ -65,6 +65,7 @@ type Config struct {
 	AIMonthlyRuns int           `name:"ai-monthly-runs" default:"10000" doc:"analyses of findings that one deployment may ask for in a calendar month (UTC)"`
 
 	WorkflowRetention time.Duration `name:"workflow-retention" default:"720h" doc:"time that the artifacts (outputs and fetched code) of ended workflow runs are kept"`
+	WorkflowMaxTasks  int           `name:"workflow-max-tasks" default:"100000" doc:"tasks that a workflow run may have: one that needs more, by the lists that its steps give, fails as soon as that is known; at most 1000000"`
 	ReportCache       ByteSize      `name:"report-cache" default:"256MiB" doc:"memory for the columns that reports are computed from; about 20 MB for a million findings"`
 
 	LogFormat string `name:"log-format" default:"text" doc:"text or json"`

@@ -22,6 +22,9 @@ func (c Config) validateFairness(p *problemList) {
 	if c.UploadQueue < 0 {
 		p.add("upload-queue", "got %d, want 0 (nobody waits) or more", c.UploadQueue)
 	}
+	if c.WorkflowMaxTasks < 1 || c.WorkflowMaxTasks > 1_000_000 {
+		p.add("workflow-max-tasks", "got %d, want 1 to 1000000", c.WorkflowMaxTasks)
+	}
 	c.validateSpool(p)
 	if c.UploadMinRate < 0 || c.UploadMinRate > 1<<30 {
 		p.add("upload-min-rate", "got %v, want 0 (any rate) to 1GiB a second", c.UploadMinRate)

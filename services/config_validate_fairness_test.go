@@ -20,6 +20,8 @@ func TestFairnessIsValidated(t *testing.T) {
 		"spool-quota-deployment: got 4GiB, want at most spool-quota (3GiB)":       func(c *Config) { c.SpoolQuota, c.SpoolQuotaDeployment = 3<<30, 4<<30 },
 		"disk-reserve: got -1, want 0":                                            func(c *Config) { c.DiskReserve = -1 },
 		"upload-min-rate: got 2GiB, want 0":                                       func(c *Config) { c.UploadMinRate = 2 << 30 },
+		"workflow-max-tasks: got 0, want 1 to 1000000":                            func(c *Config) { c.WorkflowMaxTasks = 0 },
+		"workflow-max-tasks: got 1000001, want":                                   func(c *Config) { c.WorkflowMaxTasks = 1_000_001 },
 		"upload-min-rate-window: got 0s, want 1ms or more":                        func(c *Config) { c.UploadMinRateWindow = 0 },
 	} {
 		cfg := DefaultConfig()

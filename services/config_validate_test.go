@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 func TestValidateAccepts(t *testing.T) {
@@ -188,4 +190,25 @@ func TestDerivedValues(t *testing.T) {
 // oidcBy sets an issuer, and whom it may bring.
 func oidcBy(c *Config, membership string) {
 	c.OIDCIssuer, c.OIDCAudience, c.OIDCMembership = "https://id.example.com", "palisade", membership
+}
+
+// A database may have several servers, as docs/scale.md writes them.
+func TestDatabaseOfSeveralServers(t *testing.T) {
+	for _, database := range []string{
+		"postgres://palisade:secret@10.0.0.20,10.0.0.21/palisade?target_session_attrs=read-write",
+		"postgres://palisade:secret@/palisade?host=10.0.0.20,10.0.0.21&port=5432,5433&target_session_attrs=read-write",
+	} {
+		c := DefaultConfig()
+		c.Database = database
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s: %v", database, err)
+		}
+		parsed, err := pgx.ParseConfig(database)
+		if err != nil || len(parsed.Fallbacks) == 0 || parsed.ValidateConnect == nil {
+			t.Errorf("%s: %v, %d other servers", database, err, len(parsed.Fallbacks))
+		}
+		if text := c.String(); strings.Contains(text, "secret@") {
+			t.Errorf("the password is shown: %s", text)
+		}
+	}
 }

@@ -107,8 +107,9 @@ func checkStore(ctx context.Context, cfg Config) []Check {
 	}
 	checks := []Check{passed(name, st.Location()+" answers"), checkIntegrity(ctx, st), checkClock(ctx, st)}
 	schema, migrated := checkMigrations(ctx, st)
-	checks = append(checks, schema)
+	checks = append(checks, schema, checkWrites(ctx, st, migrated && schema.OK))
 	if migrated {
+		checks = append(checks, checkReports(ctx, cfg, st)...)
 		checks = append(checks, checkKey(ctx, cfg, st))
 		checks = append(checks, checkSignIn(ctx, cfg, st)...)
 	}

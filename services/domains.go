@@ -214,7 +214,7 @@ func scmGroups(d deps) []Domain {
 // workflowGroups serve agentic workflows and what they found.
 func workflowGroups(d deps) []Domain {
 	kinds := stepKinds(d)
-	catalog, runner := workflows.NewCatalog(d.store, kinds), engine.New(d.store, kinds, d.log)
+	catalog, runner := workflows.NewCatalog(d.store, kinds), engine.New(d.store, kinds, d.config.WorkflowMaxTasks, d.log)
 	return []Domain{
 		group[workflowsv1.WorkflowCatalogServiceServer](workflowsv1.RegisterWorkflowCatalogServiceServer, catalog,
 			workflowsv1.RegisterWorkflowCatalogServiceHandlerClient, workflowsv1.NewWorkflowCatalogServiceClient),
@@ -272,7 +272,7 @@ func background(d deps) []jobs.Work {
 		scm.IncomingBackground(hosts(d), d.log),
 		notifications.Background(senders(d), d.log),
 		assistants(d).Background(d.log),
-		engine.New(d.store, stepKinds(d), d.log).Background(d.config.WorkflowRetention),
+		engine.New(d.store, stepKinds(d), d.config.WorkflowMaxTasks, d.log).Background(d.config.WorkflowRetention),
 		anchorBackground(d),
 	}
 }

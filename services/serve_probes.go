@@ -24,6 +24,9 @@ type probes struct {
 	ready  atomic.Bool
 	// corrupt: pages of the database cannot be relied on.
 	corrupt atomic.Bool
+	// refusing is why the database takes no changes; nil while it does.
+	refusing atomic.Pointer[string]
+	services []string
 }
 
 // newProbes returns probes of a server that is not ready yet.
@@ -35,11 +38,32 @@ func newProbes(ping func(context.Context) error, disk func() (problem string, fu
 
 // serving says that the server and each of its services take requests.
 func (p *probes) serving(services []string) {
-	p.health.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
-	for _, name := range services {
-		p.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
-	}
+	p.services = append([]string{""}, services...)
+	p.say(healthv1.HealthCheckResponse_SERVING)
 	p.ready.Store(true)
+}
+
+// say tells those who ask over gRPC. After health.Shutdown it does nothing.
+func (p *probes) say(state healthv1.HealthCheckResponse_ServingStatus) {
+	for _, name := range p.services {
+		p.health.SetServingStatus(name, state)
+	}
+}
+
+// refused takes the node out of service, until writable; it reports whether it was in service. The reason is public.
+func (p *probes) refused(reason string) (changed bool) {
+	if changed = p.refusing.Swap(&reason) == nil; changed {
+		p.say(healthv1.HealthCheckResponse_NOT_SERVING)
+	}
+	return changed
+}
+
+// writable undoes refused.
+func (p *probes) writable() (changed bool) {
+	if changed = p.refusing.Swap(nil) != nil; changed {
+		p.say(healthv1.HealthCheckResponse_SERVING)
+	}
+	return changed
 }
 
 // stopping says that no more requests are wanted; there is no way back.
@@ -54,7 +78,7 @@ func (p *probes) live(w http.ResponseWriter, _ *http.Request) {
 	writeProbe(w, http.StatusOK, "ok")
 }
 
-// readiness is /readyz: the server takes requests, its database answers and its disk is not full.
+// readiness is /readyz: the server takes requests, its database answers and takes changes, and its disk is not full.
 func (p *probes) readiness(w http.ResponseWriter, r *http.Request) {
 	if !p.ready.Load() {
 		writeProbe(w, http.StatusServiceUnavailable, "not serving: starting or stopping")
@@ -62,6 +86,10 @@ func (p *probes) readiness(w http.ResponseWriter, r *http.Request) {
 	}
 	if p.corrupt.Load() {
 		writeProbe(w, http.StatusServiceUnavailable, "the database is corrupt; the log says more")
+		return
+	}
+	if reason := p.refusing.Load(); reason != nil {
+		writeProbe(w, http.StatusServiceUnavailable, *reason)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)

@@ -207,15 +207,33 @@ func (s *Server) drainPorts(ctx context.Context) error {
 // closeTimeout is what closing gets when the requests have used up the grace period.
 const closeTimeout = 5 * time.Second
 
+// hangTime is when a part that is still closing is left behind: it keeps the process from ending. The end of the process
+// does to it what a crash does, which every part survives.
+const hangTime = 3 * closeTimeout
+
 // closeAll closes what Start opened, the last first.
 func (s *Server) closeAll(ctx context.Context) error {
 	var errs []error
 	for _, c := range slices.Backward(s.closers) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-		if err := c.close(ctx); err != nil {
+		if err := c.closeWithin(ctx, hangTime); err != nil {
 			errs = append(errs, fmt.Errorf("close %s: %w", c.name, err))
 		}
 		cancel()
 	}
 	return errors.Join(errs...)
+}
+
+// closeWithin returns when the part is closed, or has not been for that long.
+func (c closer) closeWithin(ctx context.Context, most time.Duration) error {
+	closed := make(chan error, 1)
+	go func() { closed <- c.close(ctx) }()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("it does not end within %s and is left behind", most)
+	}
 }

@@ -32,7 +32,7 @@ func openOIDC(cfg Config, st *store.Store, trail *audit.Trail, log *slog.Logger)
 		return nil, err
 	}
 	return access.NewOIDC(st, access.OIDCOptions{
-		Issuer: cfg.OIDCIssuer, Audience: cfg.OIDCAudience, SignIn: signIn, Trail: trail, Transport: client.Transport, Log: log,
+		Issuer: cfg.OIDCIssuer, Audience: cfg.OIDCAudience, SignIn: signIn, Trail: trail, Client: client, Log: log,
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,9 @@ import (
 // sealedCheck is the setting that no two installations have the same value of: what is sealed when the key is first used.
 const sealedCheck = "key_check"
 
+// reportsCheckInterval is for how long the answer counts that the replica is one; tests shorten it.
+var reportsCheckInterval = 15 * time.Second
+
 // reportsTimeout bounds how long a start or a report waits to learn whether the replica answers.
 const reportsTimeout = 5 * time.Second
 
@@ -35,7 +39,8 @@ const reportsTimeout = 5 * time.Second
 type reportsDatabase struct {
 	store, main *store.Store
 	log         *slog.Logger
-	checked     atomic.Bool // the replica was reached, is one of main, and has not been lost since
+	checked     atomic.Int64 // when the replica was found to be one of main, in microseconds; 0: not yet, or it was lost since
+	warned      atomic.Bool  // the log says that it is not fit
 	checking    singleflight.Group
 }
 
@@ -54,7 +59,9 @@ func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *te
 	err = r.check(ctx)
 	switch {
 	case err == nil:
-		r.checked.Store(true)
+		r.checked.Store(store.Now())
+	case errors.Is(err, store.ErrNoReplica): // it was one, or will be: no reason to serve nothing at all
+		r.unfit(err)
 	case unreachable(err):
 		r.warn(err)
 	default:
@@ -89,7 +96,7 @@ func (r *reportsDatabase) intercept(ctx context.Context, request any, _ *grpc.Un
 	if r.store.Ping(ctx) == nil {
 		return answer, err
 	}
-	if r.checked.Swap(false) {
+	if r.checked.Swap(0) != 0 {
 		r.warn(err)
 	}
 	return nil, reportsDown(err)
@@ -100,20 +107,36 @@ func (r *reportsDatabase) warn(err error) {
 		"location", r.store.Location(), "error", err)
 }
 
-// reach checks the replica unless that was done. Calls that come meanwhile wait for the same check.
+func (r *reportsDatabase) unfit(err error) {
+	if !r.warned.Swap(true) {
+		r.log.Error("the reports database is not fit for reports: they are refused, all else goes on", "error", err)
+	}
+}
+
+// reach checks the replica unless that was done a moment ago: it may be promoted at any time. Calls that come meanwhile wait for the
+// same check.
 func (r *reportsDatabase) reach(ctx context.Context) error {
-	if r.checked.Load() {
+	if at := r.checked.Load(); at != 0 && store.Now()-at < reportsCheckInterval.Microseconds() {
 		return nil
 	}
 	_, err, _ := r.checking.Do("", func() (any, error) { return nil, r.check(context.WithoutCancel(ctx)) })
 	switch {
 	case err == nil:
-		if !r.checked.Swap(true) {
+		if r.warned.Store(false); r.checked.Swap(store.Now()) == 0 {
 			r.log.Info("the reports database answers: reports are read from it", "location", r.store.Location())
 		}
 		return nil
 	case unreachable(err):
+		if r.checked.Swap(0) != 0 {
+			r.warn(err)
+		}
 		return reportsDown(err)
+	}
+	r.checked.Store(0)
+	r.unfit(err)
+	if errors.Is(err, store.ErrNoReplica) {
+		return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) is no replica of the database any more, "+
+			"and the administrator of the server has to name one")
 	}
 	return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) is not fit for it, and the log of the server says why")
 }
@@ -145,6 +168,10 @@ func (r *reportsDatabase) check(ctx context.Context) error {
 
 // unreachable tells a database that does not answer, and may do so later, from one that refuses us or is the wrong one.
 func unreachable(err error) bool {
+	// The user, the password or the name of the database is wrong, or they do not fit each other.
+	if state := apierr.SQLState(err); strings.HasPrefix(state, "28") || strings.HasPrefix(state, "3D") || state == apierr.StateNoPrivilege {
+		return false
+	}
 	code := status.Code(apierr.Map(err))
 	return code == codes.Unavailable || code == codes.DeadlineExceeded
 }

@@ -113,6 +113,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 	}
 	s.probes.serving(s.services)
 	s.checkPages(st)
+	s.watchWrites(st)
 	s.banner(st, build, tracing)
 	return nil
 }

@@ -86,6 +86,8 @@ and measures, in turns with what each is compared to:
   triage    decisions one by one, by 1 and 16 clients, and about 100,000 findings at once, against SQL by hand
   import    readers, and decisions in another deployment, beside an import of 100,000 findings; memory while a report of
             1 GiB is imported, and readers of another deployment beside that; each against the same on an idle server
+  neighbours   with one deployment at full load in each queue: list, triage, upload, notification and workflow of another one,
+            against an idle server (a small store of its own)
   reports   over a million findings in a store of their own (SQLite): the first one, which reads them all, later ones,
             and one after an upload; these bars are times, not ratios
 

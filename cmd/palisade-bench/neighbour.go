@@ -41,7 +41,7 @@ func (b *bench) settleNeighbour(ctx context.Context) (*neighbour, error) {
 	}
 	n := &neighbour{findings: min(neighbourFindings, b.findings)}
 	var id int64
-	if id, n.deployment, err = b.createDeployment(ctx, person, "Neighbour"); err != nil {
+	if id, n.deployment, err = createDeployment(ctx, b.server, person, "Neighbour"); err != nil {
 		return nil, err
 	}
 	if _, n.token, err = services.CreateToken(ctx, cfg, services.CreateTokenRequest{
@@ -65,12 +65,12 @@ func (b *bench) settleNeighbour(ctx context.Context) (*neighbour, error) {
 }
 
 // createDeployment asks for a deployment in the name of a person.
-func (b *bench) createDeployment(ctx context.Context, person, name string) (id int64, slug string, err error) {
+func createDeployment(ctx context.Context, server *child, person, name string) (id int64, slug string, err error) {
 	body, err := json.Marshal(object{"deploymentName": name})
 	if err != nil {
 		return 0, "", err
 	}
-	c := newClient(b.server.ready.HTTP, person, 1)
+	c := newClient(server.ready.HTTP, person, 1)
 	defer c.close()
 	response, err := c.send(ctx, http.MethodPost, "/api/agent/deployments", "", bytes.NewReader(body))
 	if err != nil {

@@ -16,9 +16,10 @@ type part struct {
 
 // Names of parts that others ask for by name.
 const (
-	partGrowth  = "growth"
-	partReports = "reports"
-	partHostile = "hostile"
+	partGrowth     = "growth"
+	partReports    = "reports"
+	partHostile    = "hostile"
+	partNeighbours = "neighbours"
 )
 
 // theParts are in the order in which they run: first what only reads, then what changes findings, then what adds many.
@@ -36,6 +37,7 @@ func theParts() []part {
 		{"import", "Large imports", (*bench).measureImport},
 		{partReports, "Reports", (*bench).measureReports},
 		{partHostile, "Hostile messages", (*bench).measureHostile},
+		{partNeighbours, "Fairness among tenants", (*bench).measureNeighbours},
 	}
 }
 
@@ -62,7 +64,9 @@ func (o options) checkOnly() error {
 
 // measure fills the store and runs the parts that are wanted. One that fails does not take away what the others measured.
 func (b *bench) measure(ctx context.Context) (sections []section, err error) {
-	ownStore := func(name string) bool { return name == partReports || name == partHostile }
+	ownStore := func(name string) bool {
+		return slices.Contains([]string{partReports, partHostile, partNeighbours}, name)
+	}
 	if len(b.only) == 0 || slices.ContainsFunc(b.only, func(name string) bool { return !ownStore(name) }) {
 		grown, err := b.grow(ctx)
 		if err != nil {

@@ -55,6 +55,11 @@ type childSettings struct {
 	Query    pageQuery `json:"query"`
 	// AddressSpace ends a child that takes more memory, in bytes; 0 means no limit.
 	AddressSpace uint64 `json:"addressSpace,omitempty"`
+	// Egress are the hosts that the server may call, Model the URL of a model.
+	Egress string `json:"egress,omitempty"`
+	Model  string `json:"model,omitempty"`
+	// Limited keeps the rate limit.
+	Limited bool `json:"limited,omitempty"`
 }
 
 // usage answers a request of the parent.
@@ -173,13 +178,19 @@ func (l serverLog) Write(p []byte) (int, error) {
 	return l.file.Write(p)
 }
 
-// servePalisade runs the server as it is shipped, its log included, but for the rate limit.
+// servePalisade runs the server as it is shipped, its log included; most measurements need it without the rate limit.
 func servePalisade(ctx context.Context, s childSettings) (serving, error) {
 	cfg := services.DefaultConfig()
 	cfg.HTTP, cfg.GRPC, cfg.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Data, cfg.Database = s.Data, s.Database
 	cfg.Deployment, cfg.BootstrapToken = deployment, s.Token
-	cfg.RateLimit = 0
+	cfg.EgressAllow, cfg.AIURL = s.Egress, s.Model
+	if s.Model != "" {
+		cfg.AIModel = "bench"
+	}
+	if !s.Limited {
+		cfg.RateLimit = 0
+	}
 	file, err := os.OpenFile(filepath.Join(s.Data, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return serving{}, err

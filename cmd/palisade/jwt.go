@@ -15,7 +15,7 @@ func newJWT(std streams) *cobra.Command {
 		Short: "Mint a user token (JWT) for a local user, or rotate the signing key",
 		Long: `Mint a JSON Web Token for a user of this server, signed with the server's own key. It is the only thing
 on standard output. Some operations accept only such a token and no API token. The command works on the
-store itself, so it runs where the server runs and with its settings.`,
+store itself, so it runs where the server runs and with its settings, and leaves an entry in the audit trail.`,
 		Example: `  curl -H "Authorization: Bearer $(palisade jwt --email ada@example.com)" http://127.0.0.1:8080/api/v1/deployments
   palisade jwt --email ada@example.com --ttl 15m
   palisade jwt rotate`,

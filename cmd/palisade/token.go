@@ -17,7 +17,8 @@ func newToken(std streams) *cobra.Command {
 		Use:   "token",
 		Short: "Create, list and revoke API tokens",
 		Long: `Create, list and revoke the API tokens of a deployment. These commands work on the store itself, so
-they run where the server runs and with its settings; no token is needed.`,
+they run where the server runs and with its settings, the key file included; no token is needed. The audit trail
+tells who created and revoked which token here.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

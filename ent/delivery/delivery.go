@@ -40,6 +40,8 @@ const (
 	FieldLastStatus = "last_status"
 	// FieldLastError holds the string denoting the last_error field in the database.
 	FieldLastError = "last_error"
+	// FieldDeliveredTo holds the string denoting the delivered_to field in the database.
+	FieldDeliveredTo = "delivered_to"
 	// FieldReplayOf holds the string denoting the replay_of field in the database.
 	FieldReplayOf = "replay_of"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -67,6 +69,7 @@ var Columns = []string{
 	FieldGiveUpAt,
 	FieldLastStatus,
 	FieldLastError,
+	FieldDeliveredTo,
 	FieldReplayOf,
 	FieldCreatedAt,
 	FieldFinishedAt,

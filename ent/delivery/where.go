@@ -797,6 +797,16 @@ func LastErrorContainsFold(v string) predicate.Delivery {
 	return predicate.Delivery(sql.FieldContainsFold(FieldLastError, v))
 }
 
+// DeliveredToIsNil applies the IsNil predicate on the "delivered_to" field.
+func DeliveredToIsNil() predicate.Delivery {
+	return predicate.Delivery(sql.FieldIsNull(FieldDeliveredTo))
+}
+
+// DeliveredToNotNil applies the NotNil predicate on the "delivered_to" field.
+func DeliveredToNotNil() predicate.Delivery {
+	return predicate.Delivery(sql.FieldNotNull(FieldDeliveredTo))
+}
+
 // ReplayOfEQ applies the EQ predicate on the "replay_of" field.
 func ReplayOfEQ(v int64) predicate.Delivery {
 	return predicate.Delivery(sql.FieldEQ(FieldReplayOf, v))

@@ -480,6 +480,7 @@ var (
 		{Name: "give_up_at", Type: field.TypeInt64},
 		{Name: "last_status", Type: field.TypeInt32, Default: 0},
 		{Name: "last_error", Type: field.TypeString, Default: ""},
+		{Name: "delivered_to", Type: field.TypeJSON, Nullable: true},
 		{Name: "replay_of", Type: field.TypeInt64, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 		{Name: "finished_at", Type: field.TypeInt64, Nullable: true},
@@ -516,9 +517,9 @@ var (
 				Columns: []*schema.Column{DeliveriesColumns[1], DeliveriesColumns[6], DeliveriesColumns[2]},
 			},
 			{
-				Name:    "deliveries_due",
+				Name:    "deliveries_turns",
 				Unique:  false,
-				Columns: []*schema.Column{DeliveriesColumns[10], DeliveriesColumns[0]},
+				Columns: []*schema.Column{DeliveriesColumns[1], DeliveriesColumns[2], DeliveriesColumns[10], DeliveriesColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "finished_at IS NULL",
 				},
@@ -526,7 +527,7 @@ var (
 			{
 				Name:    "deliveries_finished",
 				Unique:  false,
-				Columns: []*schema.Column{DeliveriesColumns[17], DeliveriesColumns[0]},
+				Columns: []*schema.Column{DeliveriesColumns[18], DeliveriesColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "finished_at IS NOT NULL",
 				},
@@ -1147,9 +1148,9 @@ var (
 				Columns: []*schema.Column{NotificationEventsColumns[1], NotificationEventsColumns[2]},
 			},
 			{
-				Name:    "notification_events_due",
+				Name:    "notification_events_turns",
 				Unique:  false,
-				Columns: []*schema.Column{NotificationEventsColumns[4], NotificationEventsColumns[0]},
+				Columns: []*schema.Column{NotificationEventsColumns[1], NotificationEventsColumns[4], NotificationEventsColumns[0]},
 			},
 		},
 	}
@@ -1165,6 +1166,7 @@ var (
 		{Name: "policy_slugs", Type: field.TypeJSON},
 		{Name: "use_network_broker", Type: field.TypeBool, Default: false},
 		{Name: "send_scan_completion", Type: field.TypeBool, Default: true},
+		{Name: "refused_recipients", Type: field.TypeJSON, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 		{Name: "updated_at", Type: field.TypeInt64},
 	}
@@ -1727,6 +1729,7 @@ var (
 		{Name: "client_id", Type: field.TypeString, Default: ""},
 		{Name: "installation_id", Type: field.TypeString, Default: ""},
 		{Name: "suspended", Type: field.TypeBool, Default: false},
+		{Name: "installation_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "client_secret", Type: field.TypeBytes, Nullable: true},
 		{Name: "private_key", Type: field.TypeBytes, Nullable: true},
 		{Name: "webhook_key", Type: field.TypeString, Default: ""},
@@ -1756,7 +1759,7 @@ var (
 			{
 				Name:    "scm_apps_by_webhook",
 				Unique:  false,
-				Columns: []*schema.Column{ScmAppsColumns[20]},
+				Columns: []*schema.Column{ScmAppsColumns[21]},
 			},
 		},
 	}
@@ -2062,6 +2065,54 @@ var (
 			},
 		},
 	}
+	// WebhookEventsColumns holds the columns for the "webhook_events" table.
+	WebhookEventsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "webhook_key", Type: field.TypeString},
+		{Name: "delivery_id", Type: field.TypeString},
+		{Name: "subject", Type: field.TypeString},
+		{Name: "happened_at", Type: field.TypeInt64},
+		{Name: "received_at", Type: field.TypeInt64},
+		{Name: "due_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "attempts", Type: field.TypeInt, Default: 0},
+		{Name: "failed", Type: field.TypeBool, Default: false},
+		{Name: "event", Type: field.TypeBytes, Nullable: true},
+	}
+	// WebhookEventsTable holds the schema information for the "webhook_events" table.
+	WebhookEventsTable = &schema.Table{
+		Name:       "webhook_events",
+		Columns:    WebhookEventsColumns,
+		PrimaryKey: []*schema.Column{WebhookEventsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "webhook_events_by_delivery",
+				Unique:  true,
+				Columns: []*schema.Column{WebhookEventsColumns[1], WebhookEventsColumns[2], WebhookEventsColumns[3]},
+			},
+			{
+				Name:    "webhook_events_due",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookEventsColumns[1], WebhookEventsColumns[7]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "due_at IS NOT NULL",
+				},
+			},
+			{
+				Name:    "webhook_events_of_subject",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookEventsColumns[1], WebhookEventsColumns[4], WebhookEventsColumns[5], WebhookEventsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "due_at IS NOT NULL",
+				},
+			},
+			{
+				Name:    "webhook_events_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookEventsColumns[6]},
+			},
+		},
+	}
 	// WebhookReceiptsColumns holds the columns for the "webhook_receipts" table.
 	WebhookReceiptsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -2168,6 +2219,22 @@ var (
 		Columns:    WorkflowAttemptsColumns,
 		PrimaryKey: []*schema.Column{WorkflowAttemptsColumns[0]},
 		Indexes: []*schema.Index{
+			{
+				Name:    "workflow_attempts_active",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowAttemptsColumns[1], WorkflowAttemptsColumns[2], WorkflowAttemptsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "finished_at IS NULL",
+				},
+			},
+			{
+				Name:    "workflow_attempts_by_turn",
+				Unique:  false,
+				Columns: []*schema.Column{WorkflowAttemptsColumns[1], WorkflowAttemptsColumns[2], WorkflowAttemptsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "external AND finished_at IS NULL",
+				},
+			},
 			{
 				Name:    "workflow_attempts_by_index",
 				Unique:  true,
@@ -2277,6 +2344,7 @@ var (
 		{Name: "actor_id", Type: field.TypeInt64},
 		{Name: "retry_of", Type: field.TypeInt64, Default: 0},
 		{Name: "idempotency_key", Type: field.TypeString, Nullable: true},
+		{Name: "requested_ref", Type: field.TypeString, Nullable: true},
 		{Name: "inputs", Type: field.TypeBytes},
 		{Name: "budget_credits", Type: field.TypeFloat64, Default: 0},
 		{Name: "cost_usd", Type: field.TypeFloat64, Default: 0},
@@ -2284,6 +2352,7 @@ var (
 		{Name: "total_findings", Type: field.TypeInt64, Default: 0},
 		{Name: "commit", Type: field.TypeString, Default: ""},
 		{Name: "report", Type: field.TypeBytes, Nullable: true},
+		{Name: "planned_tasks", Type: field.TypeInt64, Default: 0},
 		{Name: "revision", Type: field.TypeInt64, Default: 0},
 		{Name: "submitted_at", Type: field.TypeInt64},
 		{Name: "started_at", Type: field.TypeInt64, Nullable: true},
@@ -2323,7 +2392,7 @@ var (
 			{
 				Name:    "workflow_runs_finished",
 				Unique:  false,
-				Columns: []*schema.Column{WorkflowRunsColumns[29], WorkflowRunsColumns[0]},
+				Columns: []*schema.Column{WorkflowRunsColumns[31], WorkflowRunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "finished_at IS NOT NULL",
 				},
@@ -2467,6 +2536,7 @@ var (
 		TokensTable,
 		TokenRequestsTable,
 		UsersTable,
+		WebhookEventsTable,
 		WebhookReceiptsTable,
 		WorkflowsTable,
 		WorkflowArtifactsTable,

@@ -30,6 +30,8 @@ const (
 	FieldUseNetworkBroker = "use_network_broker"
 	// FieldSendScanCompletion holds the string denoting the send_scan_completion field in the database.
 	FieldSendScanCompletion = "send_scan_completion"
+	// FieldRefusedRecipients holds the string denoting the refused_recipients field in the database.
+	FieldRefusedRecipients = "refused_recipients"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -50,6 +52,7 @@ var Columns = []string{
 	FieldPolicySlugs,
 	FieldUseNetworkBroker,
 	FieldSendScanCompletion,
+	FieldRefusedRecipients,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }

@@ -347,6 +347,16 @@ func SendScanCompletionNEQ(v bool) predicate.NotificationRule {
 	return predicate.NotificationRule(sql.FieldNEQ(FieldSendScanCompletion, v))
 }
 
+// RefusedRecipientsIsNil applies the IsNil predicate on the "refused_recipients" field.
+func RefusedRecipientsIsNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIsNull(FieldRefusedRecipients))
+}
+
+// RefusedRecipientsNotNil applies the NotNil predicate on the "refused_recipients" field.
+func RefusedRecipientsNotNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotNull(FieldRefusedRecipients))
+}
+
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
 func CreatedAtEQ(v int64) predicate.NotificationRule {
 	return predicate.NotificationRule(sql.FieldEQ(FieldCreatedAt, v))

@@ -183,6 +183,9 @@ type TokenRequest func(*sql.Selector)
 // User is the predicate function for user builders.
 type User func(*sql.Selector)
 
+// WebhookEvent is the predicate function for webhookevent builders.
+type WebhookEvent func(*sql.Selector)
+
 // WebhookReceipt is the predicate function for webhookreceipt builders.
 type WebhookReceipt func(*sql.Selector)
 

@@ -1527,6 +1527,30 @@ func (f UserMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) 
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.UserMutation", m)
 }
 
+// The WebhookEventQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type WebhookEventQueryRuleFunc func(context.Context, *ent.WebhookEventQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f WebhookEventQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.WebhookEventQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.WebhookEventQuery", q)
+}
+
+// The WebhookEventMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type WebhookEventMutationRuleFunc func(context.Context, *ent.WebhookEventMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f WebhookEventMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.WebhookEventMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.WebhookEventMutation", m)
+}
+
 // The WebhookReceiptQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type WebhookReceiptQueryRuleFunc func(context.Context, *ent.WebhookReceiptQuery) error
@@ -1896,6 +1920,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.UserQuery:
 		return q.Filter(), nil
+	case *ent.WebhookEventQuery:
+		return q.Filter(), nil
 	case *ent.WebhookReceiptQuery:
 		return q.Filter(), nil
 	case *ent.WorkflowQuery:
@@ -2038,6 +2064,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.TokenRequestMutation:
 		return m.Filter(), nil
 	case *ent.UserMutation:
+		return m.Filter(), nil
+	case *ent.WebhookEventMutation:
 		return m.Filter(), nil
 	case *ent.WebhookReceiptMutation:
 		return m.Filter(), nil

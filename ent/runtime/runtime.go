@@ -65,6 +65,7 @@ import (
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/ent/workflow"
 	"github.com/palisade/palisade/ent/workflowartifact"
@@ -1172,7 +1173,7 @@ func init() {
 	// scmapp.DefaultSuspended holds the default value on creation for the suspended field.
 	scmapp.DefaultSuspended = scmappDescSuspended.Default.(bool)
 	// scmappDescWebhookKey is the schema descriptor for webhook_key field.
-	scmappDescWebhookKey := scmappFields[19].Descriptor()
+	scmappDescWebhookKey := scmappFields[20].Descriptor()
 	// scmapp.DefaultWebhookKey holds the default value on creation for the webhook_key field.
 	scmapp.DefaultWebhookKey = scmappDescWebhookKey.Default.(string)
 	scmconfigMixin := schema.ScmConfig{}.Mixin()
@@ -1373,6 +1374,29 @@ func init() {
 	userDescEmail := userFields[1].Descriptor()
 	// user.EmailValidator is a validator for the "email" field. It is called by the builders before save.
 	user.EmailValidator = userDescEmail.Validators[0].(func(string) error)
+	webhookeventMixin := schema.WebhookEvent{}.Mixin()
+	webhookevent.Policy = privacy.NewPolicies(webhookeventMixin[0], schema.WebhookEvent{})
+	webhookevent.Hooks[0] = func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := webhookevent.Policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+	webhookeventMixinHooks0 := webhookeventMixin[0].Hooks()
+
+	webhookevent.Hooks[1] = webhookeventMixinHooks0[0]
+	webhookeventFields := schema.WebhookEvent{}.Fields()
+	_ = webhookeventFields
+	// webhookeventDescAttempts is the schema descriptor for attempts field.
+	webhookeventDescAttempts := webhookeventFields[7].Descriptor()
+	// webhookevent.DefaultAttempts holds the default value on creation for the attempts field.
+	webhookevent.DefaultAttempts = webhookeventDescAttempts.Default.(int)
+	// webhookeventDescFailed is the schema descriptor for failed field.
+	webhookeventDescFailed := webhookeventFields[8].Descriptor()
+	// webhookevent.DefaultFailed holds the default value on creation for the failed field.
+	webhookevent.DefaultFailed = webhookeventDescFailed.Default.(bool)
 	webhookreceiptMixin := schema.WebhookReceipt{}.Mixin()
 	webhookreceipt.Policy = privacy.NewPolicies(webhookreceiptMixin[0], schema.WebhookReceipt{})
 	webhookreceipt.Hooks[0] = func(next ent.Mutator) ent.Mutator {
@@ -1586,27 +1610,31 @@ func init() {
 	// workflowrun.DefaultRetryOf holds the default value on creation for the retry_of field.
 	workflowrun.DefaultRetryOf = workflowrunDescRetryOf.Default.(int64)
 	// workflowrunDescBudgetCredits is the schema descriptor for budget_credits field.
-	workflowrunDescBudgetCredits := workflowrunFields[19].Descriptor()
+	workflowrunDescBudgetCredits := workflowrunFields[20].Descriptor()
 	// workflowrun.DefaultBudgetCredits holds the default value on creation for the budget_credits field.
 	workflowrun.DefaultBudgetCredits = workflowrunDescBudgetCredits.Default.(float64)
 	// workflowrunDescCostUsd is the schema descriptor for cost_usd field.
-	workflowrunDescCostUsd := workflowrunFields[20].Descriptor()
+	workflowrunDescCostUsd := workflowrunFields[21].Descriptor()
 	// workflowrun.DefaultCostUsd holds the default value on creation for the cost_usd field.
 	workflowrun.DefaultCostUsd = workflowrunDescCostUsd.Default.(float64)
 	// workflowrunDescCostCredits is the schema descriptor for cost_credits field.
-	workflowrunDescCostCredits := workflowrunFields[21].Descriptor()
+	workflowrunDescCostCredits := workflowrunFields[22].Descriptor()
 	// workflowrun.DefaultCostCredits holds the default value on creation for the cost_credits field.
 	workflowrun.DefaultCostCredits = workflowrunDescCostCredits.Default.(float64)
 	// workflowrunDescTotalFindings is the schema descriptor for total_findings field.
-	workflowrunDescTotalFindings := workflowrunFields[22].Descriptor()
+	workflowrunDescTotalFindings := workflowrunFields[23].Descriptor()
 	// workflowrun.DefaultTotalFindings holds the default value on creation for the total_findings field.
 	workflowrun.DefaultTotalFindings = workflowrunDescTotalFindings.Default.(int64)
 	// workflowrunDescCommit is the schema descriptor for commit field.
-	workflowrunDescCommit := workflowrunFields[23].Descriptor()
+	workflowrunDescCommit := workflowrunFields[24].Descriptor()
 	// workflowrun.DefaultCommit holds the default value on creation for the commit field.
 	workflowrun.DefaultCommit = workflowrunDescCommit.Default.(string)
+	// workflowrunDescPlannedTasks is the schema descriptor for planned_tasks field.
+	workflowrunDescPlannedTasks := workflowrunFields[26].Descriptor()
+	// workflowrun.DefaultPlannedTasks holds the default value on creation for the planned_tasks field.
+	workflowrun.DefaultPlannedTasks = workflowrunDescPlannedTasks.Default.(int64)
 	// workflowrunDescRevision is the schema descriptor for revision field.
-	workflowrunDescRevision := workflowrunFields[25].Descriptor()
+	workflowrunDescRevision := workflowrunFields[27].Descriptor()
 	// workflowrun.DefaultRevision holds the default value on creation for the revision field.
 	workflowrun.DefaultRevision = workflowrunDescRevision.Default.(int64)
 	workflowtaskMixin := schema.WorkflowTask{}.Mixin()

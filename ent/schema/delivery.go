@@ -30,6 +30,7 @@ func (Delivery) Fields() []ent.Field {
 		timestamp("give_up_at"),
 		field.Int32("last_status").Default(0).Comment("HTTP status; 0 without one"),
 		field.String("last_error").Default(""),
+		field.JSON("delivered_to", []string{}).Optional().Comment("of an e-mail that is not delivered to all yet: the addresses that have it"),
 		field.Int64("replay_of").Immutable().Optional().Nillable(),
 		timestamp("created_at").Immutable(),
 		timestamp("finished_at").Optional().Nillable(),
@@ -44,7 +45,7 @@ func (Delivery) Indexes() []ent.Index {
 		index.Fields("deployment_id", "state", "id").StorageKey("deliveries_by_state"),
 		index.Fields("deployment_id", "event_id").StorageKey("deliveries_by_event"),
 		index.Fields("deployment_id", "scan_id", "rule_id").StorageKey("deliveries_of_scan"),
-		index.Fields("next_attempt_at", "id").StorageKey("deliveries_due").
+		index.Fields("deployment_id", "rule_id", "next_attempt_at", "id").StorageKey("deliveries_turns").
 			Annotations(entsql.IndexWhere("finished_at IS NULL")),
 		index.Fields("finished_at", "id").StorageKey("deliveries_finished").
 			Annotations(entsql.IndexWhere("finished_at IS NOT NULL")),

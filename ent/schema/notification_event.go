@@ -28,6 +28,6 @@ func (NotificationEvent) Fields() []ent.Field {
 func (NotificationEvent) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("deployment_id", "scan_id").Unique().StorageKey("notification_events_of_scan"),
-		index.Fields("not_before", "id").StorageKey("notification_events_due"),
+		index.Fields("deployment_id", "not_before", "id").StorageKey("notification_events_turns"),
 	}
 }

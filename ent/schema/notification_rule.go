@@ -24,6 +24,7 @@ func (NotificationRule) Fields() []ent.Field {
 		field.JSON("policy_slugs", []string{}).Comment("empty: all"),
 		field.Bool("use_network_broker").Default(false),
 		field.Bool("send_scan_completion").Default(true),
+		field.JSON("refused_recipients", map[string]string{}).Optional().Comment("of e-mail: addresses that the mail server refused, with its answer"),
 		timestamp("created_at").Immutable(),
 		timestamp("updated_at"),
 	}

@@ -32,6 +32,7 @@ func (ScmApp) Fields() []ent.Field {
 		field.String("client_id").Default(""),
 		field.String("installation_id").Default("").Comment("the host's id of the installation in the namespace; empty: not installed"),
 		field.Bool("suspended").Default(false).Comment("the host suspended that installation"),
+		timestamp("installation_at").Optional().Nillable().Comment("when what the host told last of the installation happened"),
 		field.Bytes("client_secret").Optional().Sensitive().Comment("sealed: of the application"),
 		field.Bytes("private_key").Optional().Sensitive().Comment("sealed: PEM"),
 		field.String("webhook_key").Default(""),

@@ -84,6 +84,8 @@ func (WorkflowRun) Fields() []ent.Field {
 		field.Int64("actor_id").Immutable(),
 		field.Int64("retry_of").Immutable().Default(0).Comment("the run of which this is a second try"),
 		field.String("idempotency_key").Immutable().Optional().Nillable().Comment("of whoever started it: the same key starts no second run"),
+		field.String("requested_ref").Immutable().Optional().Nillable().
+			Comment("git_ref as the caller with the key gave it, to compare: empty for the primary branch; null without a key"),
 		field.Bytes("inputs").Immutable().Comment("JSON object, checked against the schema of the version"),
 		field.Float("budget_credits").Immutable().Default(0).Comment("0: no bound"),
 		field.Float("cost_usd").Default(0),
@@ -91,6 +93,7 @@ func (WorkflowRun) Fields() []ent.Field {
 		field.Int64("total_findings").Default(0),
 		field.String("commit").Default("").Comment("of the code that it fetched"),
 		field.Bytes("report").Optional().Comment("palisade.workflows.v1.WorkflowReportSummary; written when it ends"),
+		field.Int64("planned_tasks").Default(0).Comment("how many tasks it has made and will make at least, as far as is known"),
 		field.Int64("revision").Default(0).Comment("grows with every change of the run, its tasks and attempts"),
 		timestamp("submitted_at").Immutable(),
 		timestamp("started_at").Optional().Nillable(),
@@ -180,12 +183,16 @@ func (WorkflowAttempt) Fields() []ent.Field {
 	}
 }
 
-// Indexes of a workflow attempt.
+// Indexes of a workflow attempt. Those of attempts that have not ended stay small however many have.
 func (WorkflowAttempt) Indexes() []ent.Index {
 	return []ent.Index{
+		index.Fields("deployment_id", "run_id", "id").StorageKey("workflow_attempts_active").Annotations(entsql.IndexWhere("finished_at IS NULL")),
+		index.Fields("deployment_id", "run_id", "id").StorageKey("workflow_attempts_by_turn").
+			Annotations(entsql.IndexWhere("external AND finished_at IS NULL")),
 		index.Fields("deployment_id", "task_id", "index").Unique().StorageKey("workflow_attempts_by_index"),
 		index.Fields("deployment_id", "run_id", "id").StorageKey("workflow_attempts_of_run"),
 		index.Fields("lease_until", "id").StorageKey("workflow_attempts_leased").Annotations(entsql.IndexWhere("lease_until IS NOT NULL")),
+		// Only nodes of the version before claim by it. It goes in the release after.
 		index.Fields("deployment_id", "external", "status", "not_before", "id").StorageKey("workflow_attempts_to_claim"),
 	}
 }

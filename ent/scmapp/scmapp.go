@@ -46,6 +46,8 @@ const (
 	FieldInstallationID = "installation_id"
 	// FieldSuspended holds the string denoting the suspended field in the database.
 	FieldSuspended = "suspended"
+	// FieldInstallationAt holds the string denoting the installation_at field in the database.
+	FieldInstallationAt = "installation_at"
 	// FieldClientSecret holds the string denoting the client_secret field in the database.
 	FieldClientSecret = "client_secret"
 	// FieldPrivateKey holds the string denoting the private_key field in the database.
@@ -88,6 +90,7 @@ var Columns = []string{
 	FieldClientID,
 	FieldInstallationID,
 	FieldSuspended,
+	FieldInstallationAt,
 	FieldClientSecret,
 	FieldPrivateKey,
 	FieldWebhookKey,
@@ -230,6 +233,11 @@ func ByInstallationID(opts ...sql.OrderTermOption) OrderOption {
 // BySuspended orders the results by the suspended field.
 func BySuspended(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSuspended, opts...).ToFunc()
+}
+
+// ByInstallationAt orders the results by the installation_at field.
+func ByInstallationAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldInstallationAt, opts...).ToFunc()
 }
 
 // ByWebhookKey orders the results by the webhook_key field.

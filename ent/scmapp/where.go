@@ -137,6 +137,11 @@ func Suspended(v bool) predicate.ScmApp {
 	return predicate.ScmApp(sql.FieldEQ(FieldSuspended, v))
 }
 
+// InstallationAt applies equality check predicate on the "installation_at" field. It's identical to InstallationAtEQ.
+func InstallationAt(v int64) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldEQ(FieldInstallationAt, v))
+}
+
 // ClientSecret applies equality check predicate on the "client_secret" field. It's identical to ClientSecretEQ.
 func ClientSecret(v []byte) predicate.ScmApp {
 	return predicate.ScmApp(sql.FieldEQ(FieldClientSecret, v))
@@ -1110,6 +1115,56 @@ func SuspendedEQ(v bool) predicate.ScmApp {
 // SuspendedNEQ applies the NEQ predicate on the "suspended" field.
 func SuspendedNEQ(v bool) predicate.ScmApp {
 	return predicate.ScmApp(sql.FieldNEQ(FieldSuspended, v))
+}
+
+// InstallationAtEQ applies the EQ predicate on the "installation_at" field.
+func InstallationAtEQ(v int64) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldEQ(FieldInstallationAt, v))
+}
+
+// InstallationAtNEQ applies the NEQ predicate on the "installation_at" field.
+func InstallationAtNEQ(v int64) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldNEQ(FieldInstallationAt, v))
+}
+
+// InstallationAtIn applies the In predicate on the "installation_at" field.
+func InstallationAtIn(vs ...int64) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldIn(FieldInstallationAt, vs...))
+}
+
+// InstallationAtNotIn applies the NotIn predicate on the "installation_at" field.
+func InstallationAtNotIn(vs ...int64) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldNotIn(FieldInstallationAt, vs...))
+}
+
+// InstallationAtGT applies the GT predicate on the "installation_at" field.
+func InstallationAtGT(v int64) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldGT(FieldInstallationAt, v))
+}
+
+// InstallationAtGTE applies the GTE predicate on the "installation_at" field.
+func InstallationAtGTE(v int64) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldGTE(FieldInstallationAt, v))
+}
+
+// InstallationAtLT applies the LT predicate on the "installation_at" field.
+func InstallationAtLT(v int64) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldLT(FieldInstallationAt, v))
+}
+
+// InstallationAtLTE applies the LTE predicate on the "installation_at" field.
+func InstallationAtLTE(v int64) predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldLTE(FieldInstallationAt, v))
+}
+
+// InstallationAtIsNil applies the IsNil predicate on the "installation_at" field.
+func InstallationAtIsNil() predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldIsNull(FieldInstallationAt))
+}
+
+// InstallationAtNotNil applies the NotNil predicate on the "installation_at" field.
+func InstallationAtNotNil() predicate.ScmApp {
+	return predicate.ScmApp(sql.FieldNotNull(FieldInstallationAt))
 }
 
 // ClientSecretEQ applies the EQ predicate on the "client_secret" field.

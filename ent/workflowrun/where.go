@@ -142,6 +142,11 @@ func IdempotencyKey(v string) predicate.WorkflowRun {
 	return predicate.WorkflowRun(sql.FieldEQ(FieldIdempotencyKey, v))
 }
 
+// RequestedRef applies equality check predicate on the "requested_ref" field. It's identical to RequestedRefEQ.
+func RequestedRef(v string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldEQ(FieldRequestedRef, v))
+}
+
 // Inputs applies equality check predicate on the "inputs" field. It's identical to InputsEQ.
 func Inputs(v []byte) predicate.WorkflowRun {
 	return predicate.WorkflowRun(sql.FieldEQ(FieldInputs, v))
@@ -175,6 +180,11 @@ func Commit(v string) predicate.WorkflowRun {
 // Report applies equality check predicate on the "report" field. It's identical to ReportEQ.
 func Report(v []byte) predicate.WorkflowRun {
 	return predicate.WorkflowRun(sql.FieldEQ(FieldReport, v))
+}
+
+// PlannedTasks applies equality check predicate on the "planned_tasks" field. It's identical to PlannedTasksEQ.
+func PlannedTasks(v int64) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldEQ(FieldPlannedTasks, v))
 }
 
 // Revision applies equality check predicate on the "revision" field. It's identical to RevisionEQ.
@@ -1262,6 +1272,81 @@ func IdempotencyKeyContainsFold(v string) predicate.WorkflowRun {
 	return predicate.WorkflowRun(sql.FieldContainsFold(FieldIdempotencyKey, v))
 }
 
+// RequestedRefEQ applies the EQ predicate on the "requested_ref" field.
+func RequestedRefEQ(v string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldEQ(FieldRequestedRef, v))
+}
+
+// RequestedRefNEQ applies the NEQ predicate on the "requested_ref" field.
+func RequestedRefNEQ(v string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldNEQ(FieldRequestedRef, v))
+}
+
+// RequestedRefIn applies the In predicate on the "requested_ref" field.
+func RequestedRefIn(vs ...string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldIn(FieldRequestedRef, vs...))
+}
+
+// RequestedRefNotIn applies the NotIn predicate on the "requested_ref" field.
+func RequestedRefNotIn(vs ...string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldNotIn(FieldRequestedRef, vs...))
+}
+
+// RequestedRefGT applies the GT predicate on the "requested_ref" field.
+func RequestedRefGT(v string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldGT(FieldRequestedRef, v))
+}
+
+// RequestedRefGTE applies the GTE predicate on the "requested_ref" field.
+func RequestedRefGTE(v string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldGTE(FieldRequestedRef, v))
+}
+
+// RequestedRefLT applies the LT predicate on the "requested_ref" field.
+func RequestedRefLT(v string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldLT(FieldRequestedRef, v))
+}
+
+// RequestedRefLTE applies the LTE predicate on the "requested_ref" field.
+func RequestedRefLTE(v string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldLTE(FieldRequestedRef, v))
+}
+
+// RequestedRefContains applies the Contains predicate on the "requested_ref" field.
+func RequestedRefContains(v string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldContains(FieldRequestedRef, v))
+}
+
+// RequestedRefHasPrefix applies the HasPrefix predicate on the "requested_ref" field.
+func RequestedRefHasPrefix(v string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldHasPrefix(FieldRequestedRef, v))
+}
+
+// RequestedRefHasSuffix applies the HasSuffix predicate on the "requested_ref" field.
+func RequestedRefHasSuffix(v string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldHasSuffix(FieldRequestedRef, v))
+}
+
+// RequestedRefIsNil applies the IsNil predicate on the "requested_ref" field.
+func RequestedRefIsNil() predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldIsNull(FieldRequestedRef))
+}
+
+// RequestedRefNotNil applies the NotNil predicate on the "requested_ref" field.
+func RequestedRefNotNil() predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldNotNull(FieldRequestedRef))
+}
+
+// RequestedRefEqualFold applies the EqualFold predicate on the "requested_ref" field.
+func RequestedRefEqualFold(v string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldEqualFold(FieldRequestedRef, v))
+}
+
+// RequestedRefContainsFold applies the ContainsFold predicate on the "requested_ref" field.
+func RequestedRefContainsFold(v string) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldContainsFold(FieldRequestedRef, v))
+}
+
 // InputsEQ applies the EQ predicate on the "inputs" field.
 func InputsEQ(v []byte) predicate.WorkflowRun {
 	return predicate.WorkflowRun(sql.FieldEQ(FieldInputs, v))
@@ -1575,6 +1660,46 @@ func ReportIsNil() predicate.WorkflowRun {
 // ReportNotNil applies the NotNil predicate on the "report" field.
 func ReportNotNil() predicate.WorkflowRun {
 	return predicate.WorkflowRun(sql.FieldNotNull(FieldReport))
+}
+
+// PlannedTasksEQ applies the EQ predicate on the "planned_tasks" field.
+func PlannedTasksEQ(v int64) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldEQ(FieldPlannedTasks, v))
+}
+
+// PlannedTasksNEQ applies the NEQ predicate on the "planned_tasks" field.
+func PlannedTasksNEQ(v int64) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldNEQ(FieldPlannedTasks, v))
+}
+
+// PlannedTasksIn applies the In predicate on the "planned_tasks" field.
+func PlannedTasksIn(vs ...int64) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldIn(FieldPlannedTasks, vs...))
+}
+
+// PlannedTasksNotIn applies the NotIn predicate on the "planned_tasks" field.
+func PlannedTasksNotIn(vs ...int64) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldNotIn(FieldPlannedTasks, vs...))
+}
+
+// PlannedTasksGT applies the GT predicate on the "planned_tasks" field.
+func PlannedTasksGT(v int64) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldGT(FieldPlannedTasks, v))
+}
+
+// PlannedTasksGTE applies the GTE predicate on the "planned_tasks" field.
+func PlannedTasksGTE(v int64) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldGTE(FieldPlannedTasks, v))
+}
+
+// PlannedTasksLT applies the LT predicate on the "planned_tasks" field.
+func PlannedTasksLT(v int64) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldLT(FieldPlannedTasks, v))
+}
+
+// PlannedTasksLTE applies the LTE predicate on the "planned_tasks" field.
+func PlannedTasksLTE(v int64) predicate.WorkflowRun {
+	return predicate.WorkflowRun(sql.FieldLTE(FieldPlannedTasks, v))
 }
 
 // RevisionEQ applies the EQ predicate on the "revision" field.

@@ -48,6 +48,8 @@ const (
 	FieldRetryOf = "retry_of"
 	// FieldIdempotencyKey holds the string denoting the idempotency_key field in the database.
 	FieldIdempotencyKey = "idempotency_key"
+	// FieldRequestedRef holds the string denoting the requested_ref field in the database.
+	FieldRequestedRef = "requested_ref"
 	// FieldInputs holds the string denoting the inputs field in the database.
 	FieldInputs = "inputs"
 	// FieldBudgetCredits holds the string denoting the budget_credits field in the database.
@@ -62,6 +64,8 @@ const (
 	FieldCommit = "commit"
 	// FieldReport holds the string denoting the report field in the database.
 	FieldReport = "report"
+	// FieldPlannedTasks holds the string denoting the planned_tasks field in the database.
+	FieldPlannedTasks = "planned_tasks"
 	// FieldRevision holds the string denoting the revision field in the database.
 	FieldRevision = "revision"
 	// FieldSubmittedAt holds the string denoting the submitted_at field in the database.
@@ -95,6 +99,7 @@ var Columns = []string{
 	FieldActorID,
 	FieldRetryOf,
 	FieldIdempotencyKey,
+	FieldRequestedRef,
 	FieldInputs,
 	FieldBudgetCredits,
 	FieldCostUsd,
@@ -102,6 +107,7 @@ var Columns = []string{
 	FieldTotalFindings,
 	FieldCommit,
 	FieldReport,
+	FieldPlannedTasks,
 	FieldRevision,
 	FieldSubmittedAt,
 	FieldStartedAt,
@@ -152,6 +158,8 @@ var (
 	DefaultTotalFindings int64
 	// DefaultCommit holds the default value on creation for the "commit" field.
 	DefaultCommit string
+	// DefaultPlannedTasks holds the default value on creation for the "planned_tasks" field.
+	DefaultPlannedTasks int64
 	// DefaultRevision holds the default value on creation for the "revision" field.
 	DefaultRevision int64
 )
@@ -254,6 +262,11 @@ func ByIdempotencyKey(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldIdempotencyKey, opts...).ToFunc()
 }
 
+// ByRequestedRef orders the results by the requested_ref field.
+func ByRequestedRef(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRequestedRef, opts...).ToFunc()
+}
+
 // ByBudgetCredits orders the results by the budget_credits field.
 func ByBudgetCredits(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldBudgetCredits, opts...).ToFunc()
@@ -277,6 +290,11 @@ func ByTotalFindings(opts ...sql.OrderTermOption) OrderOption {
 // ByCommit orders the results by the commit field.
 func ByCommit(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCommit, opts...).ToFunc()
+}
+
+// ByPlannedTasks orders the results by the planned_tasks field.
+func ByPlannedTasks(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPlannedTasks, opts...).ToFunc()
 }
 
 // ByRevision orders the results by the revision field.

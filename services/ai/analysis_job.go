@@ -38,9 +38,9 @@ const (
 func (a *Assistant) Background(log *slog.Logger) jobs.Work {
 	return jobs.Work{
 		Register: func(to *river.Workers) {
-			river.AddWorker(to, &analysisWorker{Assistant: a, log: log})
-			river.AddWorker(to, &fixWorker{Assistant: a, log: log})
-			river.AddWorker(to, &sweepWorker{Assistant: a})
+			jobs.AddWorker(to, &analysisWorker{Assistant: a, log: log})
+			jobs.AddWorker(to, &fixWorker{Assistant: a, log: log})
+			jobs.AddWorker(to, &sweepWorker{Assistant: a})
 		},
 		Periodic: []*river.PeriodicJob{jobs.Every(sweepInterval, sweepArgs{})},
 		Queues:   []jobs.Queue{{Name: queue, Workers: workers}, {Name: upkeepQueue, Workers: 1}},

@@ -45,7 +45,7 @@ const (
 // MemoriesBackground is what memories need done when nobody calls.
 func MemoriesBackground(st *store.Store) jobs.Work {
 	return jobs.Work{
-		Register: func(workers *river.Workers) { river.AddWorker(workers, &suggestWorker{memories: NewMemories(st)}) },
+		Register: func(workers *river.Workers) { jobs.AddWorker(workers, &suggestWorker{memories: NewMemories(st)}) },
 		Periodic: []*river.PeriodicJob{jobs.Every(suggestInterval, suggestMemories{})},
 	}
 }

@@ -22,7 +22,7 @@ func Background(st *store.Store) jobs.Work {
 		return jobs.Work{}
 	}
 	return jobs.Work{
-		Register: func(workers *river.Workers) { river.AddWorker(workers, &oldPlacesWorker{store: st}) },
+		Register: func(workers *river.Workers) { jobs.AddWorker(workers, &oldPlacesWorker{store: st}) },
 		Periodic: []*river.PeriodicJob{jobs.Every(placesKept, oldPlaces{})},
 		Queues:   []jobs.Queue{{Name: placesQueue, Workers: 1, Poll: time.Minute}},
 	}

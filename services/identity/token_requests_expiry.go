@@ -23,7 +23,7 @@ const requestExpiryInterval = 10 * time.Minute
 func TokenRequestsBackground(st *store.Store) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
-			river.AddWorker(workers, &requestExpiryWorker{store: st, tokens: access.NewTokens(st)})
+			jobs.AddWorker(workers, &requestExpiryWorker{store: st, tokens: access.NewTokens(st)})
 		},
 		Periodic: []*river.PeriodicJob{jobs.Every(requestExpiryInterval, requestExpiry{})},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -25,6 +26,33 @@ import (
 // startPgBouncer runs a pooler in transaction mode before a database, configured as docs/scale.md says, and returns the URL
 // that leads through it. size is the number of connections that it opens to the database.
 func startPgBouncer(t testing.TB, path, database string, size int) string {
+	t.Helper()
+	return startPooler(t, path, database, size).url
+}
+
+// pooler is a PgBouncer that can be killed and started again where it was.
+type pooler struct {
+	t          testing.TB
+	url        string
+	path, file string
+	cmd        *exec.Cmd
+}
+
+// start runs the program.
+func (p *pooler) start() {
+	p.t.Helper()
+	p.cmd = exec.Command(p.path, p.file)
+	unprivileged(p.t, p.cmd)
+	process(p.t, p.cmd)
+}
+
+// kill ends it as the kernel does when there is no memory left.
+func (p *pooler) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait() // it was killed
+}
+
+func startPooler(t testing.TB, path, database string, size int) *pooler {
 	t.Helper()
 	to, err := url.Parse(database)
 	if err != nil {
@@ -56,19 +84,19 @@ func startPgBouncer(t testing.TB, path, database string, size int) string {
 				t.Fatal(err)
 			}
 		}
-		cmd := exec.Command(path, file)
-		unprivileged(t, cmd, dir, file, users)
-		process(t, cmd)
+		unprivileged(t, exec.Command(path), dir, file, users) // they are its own
+		p := &pooler{t: t, path: path, file: file}
+		p.start()
 		through := *to
 		through.Host = net.JoinHostPort(host, port)
 		through.RawQuery += "&default_query_exec_mode=cache_describe"
-		if answers(t, through.String()) {
-			return through.String()
+		if p.url = through.String(); answers(t, p.url) {
+			return p
 		}
 		t.Logf("attempt %d: pgbouncer does not answer on %s", attempt+1, through.Host)
 	}
 	t.Fatal("pgbouncer does not start")
-	return ""
+	return nil
 }
 
 // unprivileged runs a command as another user when we are root.
@@ -193,4 +221,45 @@ func TestSessionBehindPgBouncer(t *testing.T) {
 	}
 	cancel()
 	<-ended
+}
+
+// The pooler is killed under load, and later the database ends all of its connections: what fails is refused with 503, and nothing that
+// was accepted is lost.
+func TestKilledPgBouncer(t *testing.T) {
+	t.Parallel()
+	binary, direct := binary(t), pgtest.NewDatabase(t)
+	pool := startPooler(t, program(t, "pgbouncer"), direct, 6)
+	n := newNode(t, "node1", binary, pool.url, filepath.Join(t.TempDir(), "palisade.key"))
+	n.start()
+	d := openDatabase(t, direct)
+	client := &http.Client{Timeout: patience}
+	to := newReceiver(t)
+	l := startLoad(t, client, "http://"+n.http, 0)
+	l.subscribe(to)
+	l = startLoad(t, client, "http://"+n.http, 4)
+	for range 3 {
+		l.more(10)
+		pool.kill()
+		<-time.After(500 * time.Millisecond)
+		pool.start()
+		l.more(10)
+		d.counts("SELECT CAST(pid AS text), CAST(pg_terminate_backend(pid, 60000) AS integer) FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1)", store.SessionName)
+	}
+	l.more(10)
+	l.end()
+	failures := l.failures()
+	if len(failures) == 0 {
+		t.Error("no request failed: nothing is shown")
+	}
+	for _, f := range failures {
+		if !strings.Contains(f.what, "503") {
+			t.Errorf("failed, and not with 503: %s", f)
+		}
+	}
+	for _, line := range n.errors() {
+		if strings.Contains(line, "code=Internal") {
+			t.Errorf("the node says %s", line)
+		}
+	}
+	l.verify(d)
 }

@@ -3,6 +3,7 @@ package notifications
 import (
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -22,13 +23,20 @@ const (
 var errCutOff = errors.New("the delivery was cut off")
 
 // endpoint is what one circuit protects: a rule as it is configured now. A new config gets a new circuit.
-type endpoint struct{ ruleID, updatedAt int64 }
+type endpoint struct {
+	receiver
+	updatedAt int64
+}
 
 type circuit = gobreaker.TwoStepCircuitBreaker[struct{}]
 
-// breakers are the circuits of this node. Only the goroutine of the delivery run uses them.
+// breakers are the circuits of this node.
 type breakers struct {
 	circuits *lru.Cache[endpoint, *circuit]
+
+	mu sync.Mutex
+	// open are the circuits that are open, and those whose rest is over since they were asked last.
+	open map[endpoint]*circuit
 	// opened are the endpoints whose circuit opened since the last call of takeOpened.
 	opened []endpoint
 }
@@ -38,19 +46,26 @@ func newBreakers() *breakers {
 	if err != nil {
 		panic(err) // the size is not positive
 	}
-	return &breakers{circuits: circuits}
+	return &breakers{circuits: circuits, open: map[endpoint]*circuit{}}
 }
 
 func (b *breakers) of(e endpoint) *circuit {
 	if known, ok := b.circuits.Get(e); ok {
 		return known
 	}
-	made := gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+	var made *circuit
+	made = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:        strconv.FormatInt(e.ruleID, 10),
 		Timeout:     circuitRest,
 		IsExcluded:  func(err error) bool { return errors.Is(err, errCutOff) },
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresInARow },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			delete(b.open, e)
+			if to == gobreaker.StateOpen {
+				b.open[e] = made
+			}
 			if from == gobreaker.StateClosed && to == gobreaker.StateOpen {
 				b.opened = append(b.opened, e)
 			}
@@ -60,17 +75,25 @@ func (b *breakers) of(e endpoint) *circuit {
 	return made
 }
 
-// openRules are the rules of which nothing may be sent now.
-func (b *breakers) openRules() (ids []int64) {
-	for _, e := range b.circuits.Keys() {
-		if c, ok := b.circuits.Peek(e); ok && c.State() == gobreaker.StateOpen {
-			ids = append(ids, e.ruleID)
+// openEndpoints are those to which nothing may be sent now.
+func (b *breakers) openEndpoints() (open []endpoint) {
+	b.mu.Lock()
+	known := make(map[endpoint]*circuit, len(b.open))
+	for e, c := range b.open {
+		known[e] = c
+	}
+	b.mu.Unlock()
+	for e, c := range known { // asked without the lock: a circuit that changes takes it
+		if c.State() == gobreaker.StateOpen {
+			open = append(open, e)
 		}
 	}
-	return ids
+	return open
 }
 
 func (b *breakers) takeOpened() []endpoint {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	taken := b.opened
 	b.opened = nil
 	return taken

@@ -120,9 +120,13 @@ func (s *Deliveries) ReplayDelivery(ctx context.Context, r *notificationsv1.Repl
 			return apierr.FailedPrecondition("the rule %d of delivery %d was deleted or is disabled", old.RuleID, old.ID)
 		}
 		now := store.Now()
-		row, err := tx.Delivery.Create().SetRuleID(old.RuleID).SetEventID(old.EventID).SetKind(old.Kind).SetProjectID(old.ProjectID).
+		create := tx.Delivery.Create().SetRuleID(old.RuleID).SetEventID(old.EventID).SetKind(old.Kind).SetProjectID(old.ProjectID).
 			SetScanID(old.ScanID).SetPayload(old.Payload).SetState(statePending).SetNextAttemptAt(now).
-			SetGiveUpAt(now + retry.Patience.Microseconds()).SetReplayOf(old.ID).SetCreatedAt(now).Save(ctx)
+			SetGiveUpAt(now + retry.Patience.Microseconds()).SetReplayOf(old.ID).SetCreatedAt(now)
+		if len(old.DeliveredTo) > 0 { // an e-mail goes to those only who have not got it
+			create.SetDeliveredTo(old.DeliveredTo)
+		}
+		row, err := create.Save(ctx)
 		if err != nil {
 			return err
 		}

@@ -4,219 +4,187 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
-
-	"github.com/sony/gobreaker/v2"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/notifications/retry"
 )
 
 const (
 	// maxFlights is how many messages a node sends at a time, maxFlightsOfRule how many of them to one receiver: a slow one
-	// leaves room for the others.
-	maxFlights       = 16
+	// leaves room for the others. One deployment alone gets half, see slots.
+	maxFlights       = 64
 	maxFlightsOfRule = 8
-	// claimSize is how many deliveries are taken at a time, maxWaitingOfRule how many of a rule may wait here before no more
-	// of it are taken.
-	claimSize        = 64
-	maxWaitingOfRule = 16
 	// recordSize and recordDelay say when outcomes are written: one transaction for many.
 	recordSize  = 64
 	recordDelay = 100 * time.Millisecond
-	// claimPause keeps an empty ledger from being asked at every turn.
-	claimPause = 200 * time.Millisecond
-	// sendTimeout bounds one attempt.
-	sendTimeout = 20 * time.Second
+	// recordTimeout is for the last outcomes of a run, lastRecordTimeout for those of a process that is told to end at once.
+	recordTimeout     = 20 * time.Second
+	lastRecordTimeout = 2 * time.Second
+	// turnTimeout is for what a turn reads and writes.
+	turnTimeout = 2 * time.Minute
+	// ruleTime is how long a run goes by what it knows of a rule.
+	ruleTime = 5 * time.Second
 	// leaseTime is how long a node has to send what it took and to write what became of it. What is not sent when less than
 	// leaseReserve is left of it is given back.
 	leaseTime    = 75 * time.Second
 	leaseReserve = sendTimeout + 5*time.Second
 )
 
-// flight is a delivery on its way.
-type flight struct {
-	row  *ent.Delivery
-	rule *openRule
-	done func(error) // tells the circuit
-}
-
-// outcome is what became of a flight.
-type outcome struct {
-	flight
-	sent     bool // false: not tried, or cut off
-	status   int
-	err      error
-	duration time.Duration
-	at       int64
-}
-
 // dispatch is the sending of one run. One goroutine owns it; only the calls to receivers run beside it.
 type dispatch struct {
-	engine  *engine
-	until   time.Time
-	waiting map[int64][]*ent.Delivery // by rule
-	flights map[int64]int             // by rule
-	flying  int
-	landed  chan outcome
-	rules   map[int64]*openRule
+	engine   *engine
+	stopping <-chan struct{} // closed when the process begins to stop
+	claims   *claims
+	waiting  map[int64][]*ent.Delivery // taken and not sent yet, by rule
+	flights  *slots
+	landed   chan outcome
+	rules    map[int64]*openRule
+	// staleBefore says which of the rules are to be read again.
+	staleBefore time.Time
 
 	outcomes  []outcome
 	firstAt   time.Time // of outcomes
-	claimNext time.Time
-	expanding bool // events may wait
+	expanding bool      // events may wait
 }
 
-func newDispatch(e *engine, until time.Time) *dispatch {
+func newDispatch(e *engine, stopping <-chan struct{}) *dispatch {
 	return &dispatch{
-		engine: e, until: until, waiting: map[int64][]*ent.Delivery{}, flights: map[int64]int{},
+		engine: e, stopping: stopping, claims: newClaims(), waiting: map[int64][]*ent.Delivery{}, flights: newSlots(maxFlights, maxFlightsOfRule),
 		landed: make(chan outcome, maxFlights), rules: map[int64]*openRule{}, expanding: true,
 	}
 }
 
-// run turns events into deliveries and sends what is due, until the slice of time is over or there is nothing to wait for.
-// more is true if something is left. Whatever happens, it waits for what it sent and writes what became of it.
+// run turns events into deliveries and sends what is due, until there is nothing to wait for or the process stops. more is true if
+// something is left. Whatever happens, it waits for what it sent, which does not take long, and writes what became of it.
 func (d *dispatch) run(ctx context.Context) (more bool, err error) {
-	for more = true; more && err == nil && ctx.Err() == nil && time.Now().Before(d.until); {
+	for more = true; more && err == nil && ctx.Err() == nil && !d.isStopping(); {
 		more, err = d.turn(ctx)
 	}
 	return more, errors.Join(err, d.finish(ctx))
 }
 
+func (d *dispatch) isStopping() bool {
+	select {
+	case <-d.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
 func (d *dispatch) turn(ctx context.Context) (more bool, err error) {
-	if d.expanding {
-		if d.expanding, err = d.engine.expand(ctx); err != nil {
-			return false, err
-		}
-	}
-	if err := d.claim(ctx); err != nil {
+	if err := d.work(ctx); err != nil {
 		return false, err
 	}
-	d.launch(ctx)
-	if err := d.recordIfMany(ctx); err != nil {
-		return false, err
-	}
-	if d.flying > 0 || len(d.waiting) > 0 || d.expanding {
+	if d.flights.used > 0 || len(d.waiting) > 0 || len(d.outcomes) > 0 || d.expanding || !d.claims.idle {
 		d.await(ctx)
 		return true, nil
 	}
-	if err := d.record(ctx); err != nil {
-		return false, err
+	return d.sleep(ctx), nil
+}
+
+// work does what there is to do now. Only what it launches goes on after it.
+func (d *dispatch) work(running context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(running, turnTimeout)
+	defer cancel()
+	if d.expanding {
+		if d.expanding, err = d.engine.expand(ctx); err != nil {
+			return err
+		}
 	}
-	return d.sleep(ctx)
+	if err := d.claim(ctx); err != nil {
+		return err
+	}
+	if err := d.openRules(ctx); err != nil {
+		return err
+	}
+	d.launch(running)
+	if err := d.recordIfMany(ctx); err != nil {
+		return err
+	}
+	return d.engine.announceOpened(ctx)
 }
 
 // finish gives back what was not tried, waits for what is on its way, and writes everything down.
 func (d *dispatch) finish(ctx context.Context) error {
-	for _, rows := range d.waiting {
-		for _, row := range rows {
-			d.land(outcome{flight: flight{row: row}})
+	for id := range d.waiting {
+		d.giveBack(id)
+	}
+	patience := time.NewTimer(sendTimeout + 2*landTimeout) // each flight lands before; nothing here may wait for ever
+	defer patience.Stop()
+	for overdue := false; d.flights.used > 0 && !overdue; {
+		select {
+		case o := <-d.landed:
+			d.land(o)
+		case <-patience.C:
+			overdue = true
 		}
 	}
-	for d.flying > 0 {
-		d.land(<-d.landed)
+	timeout := recordTimeout
+	if ctx.Err() != nil {
+		timeout = lastRecordTimeout
 	}
 	// What was sent is to be known even when this process is about to end.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	return d.record(ctx)
 }
 
-// claim takes more when little waits.
-func (d *dispatch) claim(ctx context.Context) error {
-	waiting := 0
-	for _, rows := range d.waiting {
-		waiting += len(rows)
+// giveBack lets others have what waits here of a rule.
+func (d *dispatch) giveBack(ruleID int64) {
+	for _, row := range d.waiting[ruleID] {
+		d.land(outcome{flight: flight{row: row}})
 	}
-	if waiting > claimSize/2 || time.Now().Before(d.claimNext) {
-		return nil
-	}
-	rows, err := d.engine.claim(ctx, claimSize, d.closedTo())
-	if err != nil {
-		return fmt.Errorf("take deliveries: %w", err)
-	}
-	if len(rows) < claimSize {
-		d.claimNext = time.Now().Add(claimPause)
-	}
-	for _, row := range rows {
-		d.waiting[row.RuleID] = append(d.waiting[row.RuleID], row)
-	}
-	return d.openRules(ctx, rows)
+	delete(d.waiting, ruleID)
 }
 
-// closedTo are the rules of which nothing is to be taken now: their circuit is open, or enough of them waits here.
-func (d *dispatch) closedTo() []int64 {
-	ids := d.engine.breakers.openRules()
-	for id, rows := range d.waiting {
-		if len(rows) >= maxWaitingOfRule {
-			ids = append(ids, id)
-		}
-	}
-	for id := range d.flights {
-		if r := d.rules[id]; r != nil && d.engine.breakers.of(r.endpoint).State() == gobreaker.StateHalfOpen {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// launch sends as much as may be sent at a time.
+// launch sends as much as may be sent at a time, in turns.
 func (d *dispatch) launch(ctx context.Context) {
-	for id, rows := range d.waiting {
-		for len(rows) > 0 && d.flying < maxFlights && d.flights[id] < maxFlightsOfRule {
-			r := d.rules[id]
-			if time.Until(store.Time(rows[0].LockedUntil)) < leaseReserve {
-				d.land(outcome{flight: flight{row: rows[0], rule: r}})
-				rows = rows[1:]
-				continue
-			}
-			done, err := d.engine.breakers.of(r.endpoint).Allow()
-			if err != nil { // the circuit is open, or its probe is on the way: all of them wait for it
-				for _, row := range rows {
-					d.land(outcome{flight: flight{row: row, rule: r}})
-				}
-				rows = nil
-				break
-			}
-			f := flight{row: rows[0], rule: r, done: done}
-			rows = rows[1:]
-			d.flying++
-			d.flights[id]++
-			go func() { d.landed <- f.send(ctx) }()
+	for {
+		var waiting []receiver
+		for _, rows := range d.waiting {
+			waiting = append(waiting, receiverOf(rows[0]))
 		}
-		if len(rows) == 0 {
-			delete(d.waiting, id)
-		} else {
-			d.waiting[id] = rows
+		next, ok := d.flights.choose(waiting)
+		if !ok {
+			return
 		}
+		of := waiting[next]
+		rule, row := d.rules[of.ruleID], d.waiting[of.ruleID][0]
+		if time.Until(store.Time(row.LockedUntil)) < leaseReserve {
+			d.pop(of.ruleID)
+			d.land(outcome{flight: flight{row: row}})
+			continue
+		}
+		done, err := d.engine.breakers.of(rule.endpoint).Allow()
+		if err != nil { // the circuit is open, or its probe is on the way: all of them wait for it
+			d.giveBack(of.ruleID)
+			continue
+		}
+		d.pop(of.ruleID)
+		d.flights.take(of)
+		f := flight{row: row, rule: rule, done: done}
+		go func() { d.landed <- f.send(ctx) }()
 	}
 }
 
-// send makes one attempt.
-func (f flight) send(ctx context.Context) outcome {
-	sending, cancel := context.WithTimeout(ctx, sendTimeout)
-	defer cancel()
-	begun := time.Now()
-	status, err := f.rule.send(sending, messageOf(f.row))
-	out := outcome{flight: f, sent: true, status: status, err: err, duration: time.Since(begun), at: store.Now()}
-	if err != nil && ctx.Err() != nil { // this process stops
-		out.sent = false
+func (d *dispatch) pop(ruleID int64) {
+	if d.waiting[ruleID] = d.waiting[ruleID][1:]; len(d.waiting[ruleID]) == 0 {
+		delete(d.waiting, ruleID)
 	}
-	return out
 }
 
 // land takes an outcome in.
 func (d *dispatch) land(o outcome) {
+	d.claims.slots.release(receiverOf(o.row))
 	if o.done != nil {
-		d.flying--
-		if d.flights[o.row.RuleID]--; d.flights[o.row.RuleID] == 0 {
-			delete(d.flights, o.row.RuleID)
-		}
+		d.flights.release(receiverOf(o.row))
 		switch {
 		case !o.sent:
 			o.done(errCutOff)
+		case len(describe(o.err).accepted) > 0: // the mail server works
+			o.done(nil)
 		default:
 			o.done(o.err)
 		}
@@ -229,7 +197,7 @@ func (d *dispatch) land(o outcome) {
 
 // await takes in what lands, or lets a little time pass.
 func (d *dispatch) await(ctx context.Context) {
-	pause := recordDelay
+	pause := min(recordDelay, max(time.Until(d.claims.notBefore), time.Millisecond))
 	if d.expanding {
 		pause = 0
 	}
@@ -242,31 +210,34 @@ func (d *dispatch) await(ctx context.Context) {
 			d.land(<-d.landed)
 		}
 	case <-d.engine.wake:
-		d.expanding = true
+		d.awake()
 	case <-timer.C:
+	case <-d.stopping:
 	case <-ctx.Done():
 	}
 }
 
+// awake looks at everything again: something has changed.
+func (d *dispatch) awake() {
+	d.expanding, d.staleBefore, d.claims.notBefore = true, time.Now(), time.Time{}
+}
+
 // sleep waits for the next delivery that becomes due; more is false when none does for long.
-func (d *dispatch) sleep(ctx context.Context) (more bool, err error) {
-	next, ok, err := d.engine.nextDue(ctx, d.engine.breakers.openRules())
-	if err != nil || !ok || time.Until(next) > period {
-		return false, err
+func (d *dispatch) sleep(ctx context.Context) (more bool) {
+	next := d.claims.nextDue
+	if next.IsZero() || time.Until(next) > period {
+		return false
 	}
-	if next.After(d.until) {
-		next = d.until
-	}
-	timer := time.NewTimer(max(time.Until(next), time.Millisecond))
+	timer := time.NewTimer(max(time.Until(next), time.Until(d.claims.notBefore), time.Millisecond))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-d.engine.wake:
-		d.expanding = true
+		d.awake()
+	case <-d.stopping:
 	case <-ctx.Done():
 	}
-	d.claimNext = time.Time{}
-	return true, nil
+	return true
 }
 
 func (d *dispatch) recordIfMany(ctx context.Context) error {
@@ -276,28 +247,14 @@ func (d *dispatch) recordIfMany(ctx context.Context) error {
 	return nil
 }
 
+// record writes what became of deliveries. What cannot be written is kept for the end of the run.
 func (d *dispatch) record(ctx context.Context) error {
 	if len(d.outcomes) == 0 {
 		return nil
 	}
-	outcomes := d.outcomes
-	d.outcomes = nil
-	if err := d.engine.record(ctx, outcomes); err != nil {
+	if err := d.engine.record(ctx, d.outcomes); err != nil {
 		return fmt.Errorf("write what became of deliveries: %w", err)
 	}
+	d.outcomes = nil
 	return nil
-}
-
-// nextAttempt is when a delivery is tried again that failed as o says; ok is false when it is not.
-func (o outcome) nextAttempt(now time.Time) (at time.Time, reason string, ok bool) {
-	detail := describe(o.err)
-	if detail.permanent {
-		return time.Time{}, detail.text, false
-	}
-	if now.UnixMicro() >= o.row.GiveUpAt {
-		return time.Time{}, detail.text + "; given up after " + retry.Patience.String(), false
-	}
-	delay := max(retry.Delay(o.row.Attempts+1, rand.Float64()), min(detail.retryAfter, retry.Patience))
-	// The last attempt is made when the time is up, not before.
-	return time.UnixMicro(min(now.Add(delay).UnixMicro(), max(o.row.GiveUpAt, now.UnixMicro()+1))), detail.text, true
 }

@@ -16,15 +16,8 @@ import (
 	"github.com/palisade/palisade/services/notifications/outbox"
 )
 
-const (
-	// sliceTime is how long one run of the job works at the most: a server that stops waits for it. What is left is done by
-	// the next run, which is asked for at once.
-	sliceTime = 5 * time.Second
-	// period is how often a run is made in any case: nothing depends on a job that may have been lost.
-	period = 15 * time.Second
-	// runTimeout ends a run whose receivers do not.
-	runTimeout = 2 * time.Minute
-)
+// period is how often a run is made in any case: nothing depends on a job that may have been lost.
+const period = 15 * time.Second
 
 // engine turns events into deliveries and sends them. One run of it works at a time on a node.
 type engine struct {
@@ -35,6 +28,9 @@ type engine struct {
 
 	// wake is filled when a run is asked for while one works.
 	wake chan struct{}
+
+	// eventsOf is the deployment whose event was turned into deliveries last. Only the run that works uses it.
+	eventsOf int64
 
 	mu      sync.Mutex
 	running bool
@@ -78,19 +74,24 @@ type deliverWorker struct {
 	engine *engine
 }
 
-// Timeout is how long a run may take.
-func (*deliverWorker) Timeout(*river.Job[outbox.Deliver]) time.Duration { return runTimeout }
+// Timeout lets a run work as long as there is something to do. Each attempt and each query in it has a bound of its own.
+func (*deliverWorker) Timeout(*river.Job[outbox.Deliver]) time.Duration { return -1 }
 
 // Work makes one run, and asks for another when it leaves something that is due.
-func (w *deliverWorker) Work(ctx context.Context, _ *river.Job[outbox.Deliver]) error {
+func (w *deliverWorker) Work(ctx context.Context, job *river.Job[outbox.Deliver]) error {
+	if job.Args.Cause == outbox.CausePeriod { // beside the run that works
+		if err := w.engine.giveUpUnreachable(ctx); err != nil {
+			return err
+		}
+	}
 	if !w.engine.enter() {
 		return nil
 	}
-	more, err := w.engine.run(ctx)
+	queue := jobs.FromContext(ctx)
+	more, err := w.engine.run(ctx, queue.Stopping())
 	if again := w.engine.leave(); !again && !more || ctx.Err() != nil {
 		return err
 	}
-	queue := jobs.FromContext(ctx)
 	enqueue := w.engine.store.Write(tenant.System(ctx), func(ctx context.Context, _ *ent.Tx) error {
 		return queue.Enqueue(ctx, outbox.Deliver{Cause: outbox.CauseMore}, nil)
 	})
@@ -100,18 +101,12 @@ func (w *deliverWorker) Work(ctx context.Context, _ *river.Job[outbox.Deliver]) 
 	return err
 }
 
-// run works for a slice of time. more is true when something is left that is due, or will be soon.
-func (e *engine) run(ctx context.Context) (more bool, err error) {
+// run works until nothing is due, or will be soon, or the process stops. more is true when something is left.
+func (e *engine) run(ctx context.Context, stopping <-chan struct{}) (more bool, err error) {
 	if err := e.takeOver(ctx); err != nil {
 		return false, err
 	}
-	if more, err = newDispatch(e, time.Now().Add(sliceTime)).run(ctx); err != nil {
-		return false, err
-	}
-	if err := e.giveUpUnreachable(ctx); err != nil {
-		return false, err
-	}
-	return more, e.announceOpened(ctx)
+	return newDispatch(e, stopping).run(ctx)
 }
 
 // takeOver frees, at the first run after a start, what a process that was killed had taken. On SQLite there was no other

@@ -2,6 +2,7 @@ package notifications
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,8 +27,12 @@ import (
 )
 
 const (
-	// findingsPerStep is how many findings of an event are turned into deliveries in one transaction.
-	findingsPerStep = 10 * payload.MaxFindings
+	// mostMessagesPerStep is how many messages about findings of an event are made for each rule in one transaction, and
+	// deliveriesPerStep how many deliveries that should be for all rules together: other deployments wait for it.
+	mostMessagesPerStep = 10
+	deliveriesPerStep   = 200
+	// mostTurns bounds how many deployments are asked for an event at a time whose events other nodes have.
+	mostTurns = 100
 	// deliveriesPerInsert keeps a statement below SQLite's number of parameters.
 	deliveriesPerInsert = 200
 	// eventRetry is when an event is tried again that could not be turned into deliveries.
@@ -40,16 +45,60 @@ const (
 	kindScan     = "scan"
 )
 
-// expand turns a part of one event into deliveries. worked is false when no event waits.
+// nextEventSQL finds the next deployment of which an event waits, a step for each along the index.
+const nextEventSQL = `WITH RECURSIVE head (deployment_id, not_before) AS (
+	SELECT deployment_id, not_before FROM notification_events WHERE id = (
+		SELECT id FROM notification_events WHERE deployment_id > CAST(? AS BIGINT) ORDER BY deployment_id, not_before, id LIMIT 1)
+	UNION ALL
+	SELECT next.deployment_id, next.not_before FROM head JOIN notification_events AS next ON next.id = (
+		SELECT id FROM notification_events WHERE deployment_id > head.deployment_id ORDER BY deployment_id, not_before, id LIMIT 1)
+) SELECT deployment_id FROM head WHERE not_before <= ? LIMIT 1`
+
+// nextEvents returns the deployment whose turn it is to have a part of an event turned into deliveries; ok is false when no event waits.
+func (e *engine) nextEvents(ctx context.Context) (deploymentID int64, ok bool, err error) {
+	err = e.read(ctx, func(q querier) error {
+		for _, after := range []int64{e.eventsOf, 0} {
+			rows, err := q.QueryContext(ctx, e.store.Placeholders(nextEventSQL), after, store.Now())
+			if err != nil {
+				return err
+			}
+			for rows.Next() { // one
+				ok, err = true, rows.Scan(&deploymentID)
+			}
+			if err := errors.Join(err, rows.Err(), rows.Close()); err != nil || ok {
+				return err
+			}
+		}
+		return nil
+	})
+	return deploymentID, ok, err
+}
+
+// expand turns a part of one event into deliveries; deployments take turns. worked is false when no event waits that is not in the
+// hands of another node.
 func (e *engine) expand(ctx context.Context) (worked bool, err error) {
-	system := tenant.System(ctx)
-	waiting, err := e.store.Reader.NotificationEvent.Query().Where(notificationevent.NotBeforeLTE(store.Now())).Exist(system)
-	if err != nil || !waiting {
-		return false, err
+	var first int64
+	for range mostTurns {
+		deploymentID, waits, err := e.nextEvents(ctx)
+		if err != nil || !waits || deploymentID == first {
+			return false, err
+		}
+		if first == 0 {
+			first = deploymentID
+		}
+		e.eventsOf = deploymentID
+		if worked, err := e.expandOf(ctx, deploymentID); worked || err != nil {
+			return worked, err
+		}
 	}
+	return false, nil
+}
+
+// expandOf turns a part of the first event of a deployment into deliveries.
+func (e *engine) expandOf(ctx context.Context, deploymentID int64) (worked bool, err error) {
 	var event *ent.NotificationEvent
-	err = e.store.Write(system, func(ctx context.Context, tx *ent.Tx) error {
-		query := tx.NotificationEvent.Query().Where(notificationevent.NotBeforeLTE(store.Now())).
+	err = e.store.Write(tenant.NewContext(ctx, deploymentID), func(ctx context.Context, tx *ent.Tx) error {
+		query := tx.NotificationEvent.Query().Where(notificationevent.DeploymentID(deploymentID), notificationevent.NotBeforeLTE(store.Now())).
 			Order(ent.Asc(notificationevent.FieldNotBefore, notificationevent.FieldID)).Limit(1)
 		if e.store.Postgres() {
 			query.ForUpdate(entsql.WithLockAction(entsql.SkipLocked))
@@ -59,7 +108,7 @@ func (e *engine) expand(ctx context.Context) (worked bool, err error) {
 			return err
 		}
 		event = found[0]
-		return e.expandEvent(tenant.NewContext(ctx, event.DeploymentID), tx, event)
+		return e.expandEvent(ctx, tx, event)
 	})
 	if err != nil && event != nil && ctx.Err() == nil {
 		return true, e.postpone(ctx, event, err)
@@ -91,7 +140,8 @@ func (e *engine) expandEvent(ctx context.Context, tx *ent.Tx, event *ent.Notific
 	case len(rules) == 0:
 		return tx.NotificationEvent.DeleteOneID(event.ID).Exec(ctx)
 	}
-	rows, err := announced(ctx, tx, event)
+	step := payload.MaxFindings * min(max(deliveriesPerStep/len(rules), 1), mostMessagesPerStep)
+	rows, err := announced(ctx, tx, event, step)
 	if err != nil {
 		return err
 	}
@@ -103,7 +153,7 @@ func (e *engine) expandEvent(ctx context.Context, tx *ent.Tx, event *ent.Notific
 	if err != nil {
 		return err
 	}
-	if len(rows) == findingsPerStep {
+	if len(rows) == step {
 		if err := insertDeliveries(ctx, tx, made); err != nil {
 			return err
 		}
@@ -121,7 +171,7 @@ func (e *engine) expandEvent(ctx context.Context, tx *ent.Tx, event *ent.Notific
 
 // announced reads the code findings that the scan saw first, and that no scan of another ref of the project had seen
 // before. Those that the code itself suppressed then are no news. Where a finding stands by now does not matter.
-func announced(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent) ([]*ent.Finding, error) {
+func announced(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent, most int) ([]*ent.Finding, error) {
 	return tx.Finding.Query().
 		Where(
 			finding.DeploymentID(event.DeploymentID), finding.FirstSeenScanID(event.ScanID), finding.IDGT(event.AfterFindingID),
@@ -143,7 +193,7 @@ func announced(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent) ([
 				))))
 			},
 		).
-		Order(ent.Asc(finding.FieldID)).Limit(findingsPerStep).All(ctx)
+		Order(ent.Asc(finding.FieldID)).Limit(most).All(ctx)
 }
 
 // findingDeliveries makes the messages about findings, of each rule those that its policies let through. Rules with the

@@ -19,6 +19,8 @@ import (
 )
 
 const (
+	// queuePoll is how long a message waits at most until its job is seen.
+	queuePoll = 500 * time.Millisecond
 	// retention is how long what has ended stays in the ledger.
 	retention = 30 * 24 * time.Hour
 	// retentionInterval is how often older rows are looked for, retentionBatch how many go in one transaction.
@@ -31,13 +33,15 @@ func Background(senders *Senders, log *slog.Logger) jobs.Work {
 	e := newEngine(senders.store, senders, log)
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
-			river.AddWorker(workers, &deliverWorker{engine: e})
-			river.AddWorker(workers, &retentionWorker{store: senders.store})
+			jobs.AddWorker(workers, &deliverWorker{engine: e})
+			jobs.AddWorker(workers, &retentionWorker{store: senders.store})
 		},
 		Periodic: []*river.PeriodicJob{
 			jobs.Every(period, outbox.Deliver{Cause: outbox.CausePeriod}),
 			jobs.Every(retentionInterval, deliveryRetention{}),
 		},
+		// One job works as long as there is something to do; the others tell it of more, and return.
+		Queues: []jobs.Queue{{Name: outbox.Queue, Workers: 2, Poll: queuePoll}},
 	}
 }
 

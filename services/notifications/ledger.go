@@ -35,72 +35,12 @@ func isPending(s *entsql.Selector) {
 	s.Where(entsql.IsNull(s.C(delivery.FieldFinishedAt)))
 }
 
-// mayBeSent chooses what no node works on, not of the rules named, and no scan before the findings that it brought.
-func mayBeSent(now int64, except []int64) predicate.Delivery {
-	return func(s *entsql.Selector) {
-		findings := entsql.Dialect(s.Dialect()).Table(delivery.Table).As("findings")
-		before := entsql.Dialect(s.Dialect()).Select(findings.C(delivery.FieldID)).From(findings).Where(entsql.And(
-			entsql.ColumnsEQ(findings.C(delivery.FieldDeploymentID), s.C(delivery.FieldDeploymentID)),
-			entsql.ColumnsEQ(findings.C(delivery.FieldScanID), s.C(delivery.FieldScanID)),
-			entsql.ColumnsEQ(findings.C(delivery.FieldRuleID), s.C(delivery.FieldRuleID)),
-			entsql.EQ(findings.C(delivery.FieldKind), kindFindings),
-			entsql.EQ(findings.C(delivery.FieldState), statePending),
-		))
-		s.Where(entsql.And(
-			entsql.LTE(s.C(delivery.FieldLockedUntil), now),
-			entsql.Or(entsql.NEQ(s.C(delivery.FieldKind), kindScan), entsql.NotExists(before)),
-		))
-		if len(except) > 0 {
-			s.Where(entsql.Not(store.InIDs(s.C(delivery.FieldRuleID), except)))
-		}
-	}
-}
-
-// claim takes deliveries that are due, the longest first, for leaseTime. Nodes take turns on SQLite, and pass over one
-// another's on PostgreSQL.
-func (e *engine) claim(ctx context.Context, most int, except []int64) (rows []*ent.Delivery, err error) {
-	ctx = tenant.System(ctx)
-	due := func() []predicate.Delivery {
-		now := store.Now()
-		return []predicate.Delivery{isPending, delivery.NextAttemptAtLTE(now), mayBeSent(now, except)}
-	}
-	// Whoever only looks needs no turn to write.
-	if any, err := e.store.Reader.Delivery.Query().Where(due()...).Exist(ctx); err != nil || !any {
-		return nil, err
-	}
-	err = e.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		query := tx.Delivery.Query().Where(due()...).Order(ent.Asc(delivery.FieldNextAttemptAt, delivery.FieldID)).Limit(most)
-		if e.store.Postgres() {
-			query.ForUpdate(entsql.WithLockAction(entsql.SkipLocked), entsql.WithLockTables(delivery.Table))
-		}
-		if rows, err = query.All(ctx); err != nil || len(rows) == 0 {
-			return err
-		}
-		until := store.Micros(time.Now().Add(leaseTime))
-		for _, row := range rows {
-			row.LockedUntil = until
-		}
-		return tx.Delivery.Update().Where(withIDs(rows)).SetLockedUntil(until).Exec(ctx)
-	})
-	return rows, err
-}
-
 func withIDs(rows []*ent.Delivery) predicate.Delivery {
 	ids := make([]int64, len(rows))
 	for i, row := range rows {
 		ids[i] = row.ID
 	}
 	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(delivery.FieldID), ids)) }
-}
-
-// nextDue is when the next delivery becomes due; ok is false when none is pending.
-func (e *engine) nextDue(ctx context.Context, except []int64) (at time.Time, ok bool, err error) {
-	rows, err := e.store.Reader.Delivery.Query().Where(isPending, mayBeSent(store.Now(), except)).
-		Order(ent.Asc(delivery.FieldNextAttemptAt, delivery.FieldID)).Limit(1).Select(delivery.FieldNextAttemptAt).All(tenant.System(ctx))
-	if err != nil || len(rows) == 0 {
-		return time.Time{}, false, err
-	}
-	return store.Time(rows[0].NextAttemptAt), true, nil
 }
 
 // record writes what became of deliveries: most of them in one transaction; one that is given up, which people are told,
@@ -111,6 +51,7 @@ func (e *engine) record(ctx context.Context, outcomes []outcome) error {
 	var givenUp []outcome
 	err := e.store.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		var attempts []*ent.DeliveryAttemptCreate
+		givenUp = nil
 		untried := map[int64][]*ent.Delivery{} // by lease
 		for _, o := range outcomes {
 			if !o.sent {
@@ -118,17 +59,17 @@ func (e *engine) record(ctx context.Context, outcomes []outcome) error {
 				continue
 			}
 			attempts = append(attempts, attemptOf(tx, o))
-			switch next, _, again := o.nextAttempt(now); {
-			case o.err == nil:
-				if err := delivered(ctx, tx, o); err != nil {
-					return err
-				}
-			case again:
-				if err := postponed(ctx, tx, o, next); err != nil {
-					return err
-				}
-			default:
+			var err error
+			switch state, reason, ended := o.ended(now); {
+			case state == stateDelivered:
+				err = delivered(ctx, tx, o, reason)
+			case ended:
 				givenUp = append(givenUp, o)
+			default:
+				err = postponed(ctx, tx, o, o.nextAttempt(now))
+			}
+			if err != nil {
+				return err
 			}
 		}
 		for lease, rows := range untried {
@@ -147,11 +88,13 @@ func (e *engine) record(ctx context.Context, outcomes []outcome) error {
 		return err
 	}
 	for _, o := range givenUp {
-		_, reason, _ := o.nextAttempt(now)
-		if err := e.giveUp(ctx, []*ent.Delivery{o.row}, int32(o.status), reason, 1); err != nil {
-			return err
+		_, reason, _ := o.ended(now)
+		if err := e.giveUp(ctx, []*ent.Delivery{o.row}, int32(o.status), reason, 1, o.haveIt()); err != nil {
+			// Those of other deployments go on. This one is tried again when its lease is over.
+			e.log.ErrorContext(ctx, "a delivery was not given up", "deployment_id", o.row.DeploymentID, "delivery_id", o.row.ID, "error", err)
 		}
 	}
+	e.noteRecipients(ctx, outcomes)
 	return nil
 }
 
@@ -161,25 +104,33 @@ func attemptOf(tx *ent.Tx, o outcome) *ent.DeliveryAttemptCreate {
 }
 
 // delivered counts whoever sent it: also a node whose time was up, and that of a rule which is still there.
-func delivered(ctx context.Context, tx *ent.Tx, o outcome) error {
+// refused is what is to be said of recipients that were refused.
+func delivered(ctx context.Context, tx *ent.Tx, o outcome, refused string) error {
 	return tx.Delivery.Update().Where(delivery.ID(o.row.ID), isPending).SetState(stateDelivered).AddAttempts(1).SetLockedUntil(0).
-		SetLastStatus(int32(o.status)).SetLastError("").SetFinishedAt(o.at).Exec(ctx)
+		SetLastStatus(int32(o.status)).SetLastError(cut(refused)).SetFinishedAt(o.at).ClearDeliveredTo().Exec(ctx)
 }
 
 // postponed changes nothing when another node has the delivery by now.
 func postponed(ctx context.Context, tx *ent.Tx, o outcome, next time.Time) error {
-	return tx.Delivery.Update().Where(delivery.ID(o.row.ID), isPending, delivery.LockedUntil(o.row.LockedUntil)).AddAttempts(1).SetLockedUntil(0).
-		SetLastStatus(int32(o.status)).SetLastError(cut(describe(o.err).text)).SetNextAttemptAt(store.Micros(next)).Exec(ctx)
+	update := tx.Delivery.Update().Where(delivery.ID(o.row.ID), isPending, delivery.LockedUntil(o.row.LockedUntil)).AddAttempts(1).SetLockedUntil(0).
+		SetLastStatus(int32(o.status)).SetLastError(cut(describe(o.err).text)).SetNextAttemptAt(store.Micros(next))
+	if have := o.haveIt(); len(have) > 0 {
+		update.SetDeliveredTo(have)
+	}
+	return update.Exec(ctx)
 }
 
-// giveUp abandons deliveries of one rule, which people are told.
-func (e *engine) giveUp(ctx context.Context, rows []*ent.Delivery, status int32, reason string, attempts int32) error {
+// giveUp abandons deliveries of one rule, which people are told. deliveredTo are the recipients that have the message.
+func (e *engine) giveUp(ctx context.Context, rows []*ent.Delivery, status int32, reason string, attempts int32, deliveredTo []string) error {
 	first := rows[0]
 	return e.store.Write(tenant.NewContext(ctx, first.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
 		now := store.Now()
-		err := tx.Delivery.Update().Where(withIDs(rows), isPending).SetState(stateAbandoned).AddAttempts(attempts).SetLockedUntil(0).
-			SetLastStatus(status).SetLastError(cut(reason)).SetFinishedAt(now).Exec(ctx)
-		if err != nil {
+		update := tx.Delivery.Update().Where(withIDs(rows), isPending).SetState(stateAbandoned).AddAttempts(attempts).SetLockedUntil(0).
+			SetLastStatus(status).SetLastError(cut(reason)).SetFinishedAt(now)
+		if len(deliveredTo) > 0 {
+			update.SetDeliveredTo(deliveredTo)
+		}
+		if err := update.Exec(ctx); err != nil {
 			return err
 		}
 		for _, row := range rows {
@@ -197,19 +148,22 @@ func (e *engine) giveUp(ctx context.Context, rows []*ent.Delivery, status int32,
 
 // giveUpUnreachable abandons what is overdue while its circuit is open: nothing of it is tried any more.
 func (e *engine) giveUpUnreachable(ctx context.Context) error {
-	for _, ruleID := range e.breakers.openRules() {
+	for _, of := range e.breakers.openEndpoints() {
 		for more := true; more && ctx.Err() == nil; {
 			now := store.Now()
 			rows, err := e.store.Reader.Delivery.Query().
-				Where(isPending, delivery.RuleID(ruleID), delivery.GiveUpAtLTE(now), delivery.LockedUntilLTE(now)).
-				Order(ent.Asc(delivery.FieldID)).Limit(recordSize).All(tenant.System(ctx))
-			if err != nil || len(rows) == 0 {
+				Where(delivery.DeploymentID(of.deploymentID), delivery.RuleID(of.ruleID), isPending, delivery.NextAttemptAtLTE(now),
+					delivery.GiveUpAtLTE(now), delivery.LockedUntilLTE(now)).
+				Order(ent.Asc(delivery.FieldNextAttemptAt, delivery.FieldID)).Limit(recordSize).All(tenant.System(ctx))
+			if err != nil {
 				return err
 			}
-			if err := e.giveUp(ctx, rows, 0, "the receiver failed again and again; given up after "+retry.Patience.String(), 0); err != nil {
-				return fmt.Errorf("give up deliveries of rule %d: %w", ruleID, err)
+			if more = len(rows) == recordSize; len(rows) == 0 {
+				continue
 			}
-			more = len(rows) == recordSize
+			if err := e.giveUp(ctx, rows, 0, "the receiver failed again and again; given up after "+retry.Patience.String(), 0, nil); err != nil {
+				return fmt.Errorf("give up deliveries of rule %d: %w", of.ruleID, err)
+			}
 		}
 	}
 	return nil

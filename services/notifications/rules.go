@@ -2,6 +2,7 @@ package notifications
 
 import (
 	"context"
+	"maps"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/delivery"
@@ -108,6 +109,9 @@ func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *noti
 		update := row.Update().SetChannel(wanted.channel).SetName(wanted.GetName()).SetConfig(wanted.config).
 			SetIsEnabled(wanted.GetIsEnabled()).SetPolicySlugs(wanted.policySlugs).SetUseNetworkBroker(wanted.GetUseNetworkBroker()).
 			SetSendScanCompletion(wanted.sendScanCompletion).SetUpdatedAt(max(store.Now(), row.UpdatedAt+1))
+		if wanted.channel != row.Channel || !maps.Equal(wanted.config, row.Config) {
+			update.ClearRefusedRecipients()
+		}
 		if len(wanted.secrets) == 0 {
 			update.ClearSecrets()
 		} else {
@@ -198,8 +202,17 @@ func (s *NotificationRules) TestNotificationRule(ctx context.Context, r *notific
 	if err != nil {
 		return nil, err
 	}
-	failure := s.senders.test(ctx, func() (channel.Sender, error) { return s.senders.open(row, hooks) })
-	return &notificationsv1.TestNotificationRuleResponse{Success: failure == "", ErrorDetail: failure}, nil
+	failed := s.senders.test(ctx, func() (channel.Sender, error) { return s.senders.open(row, hooks) })
+	detail := describe(failed)
+	if row.Channel == channel.Email {
+		err := s.senders.note(ctx, mailed{
+			endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, all: failed == nil, accepted: detail.accepted, refused: detail.refused,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &notificationsv1.TestNotificationRuleResponse{Success: failed == nil, ErrorDetail: detail.text}, nil
 }
 
 func findRule(ctx context.Context, db *ent.Client, id int64) (*ent.NotificationRule, error) {

@@ -133,6 +133,8 @@ func (s *NotificationRules) convert(row *ent.NotificationRule, hooks map[int64]*
 	}
 	if _, err := s.senders.open(row, hooks); err != nil {
 		out.ConfigError = err.Error()
+	} else {
+		out.ConfigError = refusedText(row.RefusedRecipients)
 	}
 	return out
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -127,11 +126,11 @@ func (s *Senders) secretsOf(row *ent.NotificationRule) (map[string]string, error
 // ruleSecretsOf binds sealed credentials to their row.
 func ruleSecretsOf(id int64) []byte { return fmt.Appendf(nil, "notification_rules.secrets/%d", id) }
 
-// test sends a sample and says why it failed; "" on success.
-func (s *Senders) test(ctx context.Context, open func() (channel.Sender, error)) (failure string) {
+// test sends a sample. The error is for the caller, see describe.
+func (s *Senders) test(ctx context.Context, open func() (channel.Sender, error)) error {
 	to, err := open()
 	if err != nil {
-		return err.Error()
+		return &channel.Error{Public: err.Error()}
 	}
 	now := time.Now()
 	body := payload.Sample(now)
@@ -139,14 +138,16 @@ func (s *Senders) test(ctx context.Context, open func() (channel.Sender, error))
 		Kind: "test", EventID: "msg_test_" + uuid.NewString(), Payload: body, At: now,
 		Subject: "Test of a notification from Palisade", Text: "This is a test of a notification from Palisade. Nothing was found.",
 	})
-	return describe(err).text
+	return err
 }
 
 // openRule is a rule that deliveries go through.
 type openRule struct {
 	endpoint
-	sender channel.Sender
-	err    error // why there is no sender
+	channel string
+	sender  channel.Sender
+	err     error // why there is no sender
+	readAt  time.Time
 }
 
 func (r *openRule) send(ctx context.Context, m channel.Message) (status int, err error) {
@@ -156,17 +157,22 @@ func (r *openRule) send(ctx context.Context, m channel.Message) (status int, err
 	return r.sender.Send(ctx, m)
 }
 
-// openRules makes the senders of deliveries whose rule this run has not met yet. Deliveries of a rule that sends no more
-// are canceled: they were written while it was deleted or disabled.
-func (d *dispatch) openRules(ctx context.Context, rows []*ent.Delivery) error {
+// openRules makes the senders of what waits whose rule this run does not know, or has read some time ago. Deliveries of a rule
+// that sends no more are canceled: they were written while it was deleted or disabled.
+func (d *dispatch) openRules(ctx context.Context) error {
 	var ids []int64
-	for _, row := range rows {
-		if d.rules[row.RuleID] == nil && !slices.Contains(ids, row.RuleID) {
-			ids = append(ids, row.RuleID)
+	now := time.Now()
+	for id := range d.waiting {
+		if r := d.rules[id]; r == nil || r.readAt.Before(d.staleBefore) || now.Sub(r.readAt) > ruleTime {
+			ids = append(ids, id)
 		}
 	}
 	if len(ids) == 0 {
 		return nil
+	}
+	if len(d.rules) > maxServed {
+		d.rules = map[int64]*openRule{}
+		return d.openRules(ctx)
 	}
 	system := tenant.System(ctx)
 	db := d.engine.store.Reader
@@ -179,16 +185,22 @@ func (d *dispatch) openRules(ctx context.Context, rows []*ent.Delivery) error {
 	if err != nil {
 		return err
 	}
+	for _, id := range ids {
+		delete(d.rules, id)
+	}
 	for _, row := range found {
 		to, err := d.engine.senders.open(row, hooks)
-		d.rules[row.ID] = &openRule{endpoint: endpoint{row.ID, row.UpdatedAt}, sender: to, err: err}
+		d.rules[row.ID] = &openRule{endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, channel: row.Channel, sender: to, err: err, readAt: now}
 	}
 	for _, id := range ids {
 		if d.rules[id] != nil {
 			continue
 		}
-		delete(d.waiting, id)
-		err := d.engine.store.Write(system, func(ctx context.Context, tx *ent.Tx) error { return cancelOf(ctx, d.engine.store, tx, id) })
+		of := receiverOf(d.waiting[id][0])
+		d.giveBack(id)
+		err := d.engine.store.Write(tenant.NewContext(ctx, of.deploymentID), func(ctx context.Context, tx *ent.Tx) error {
+			return cancelOf(ctx, d.engine.store, tx, id)
+		})
 		if err != nil {
 			return err
 		}
@@ -199,7 +211,10 @@ func (d *dispatch) openRules(ctx context.Context, rows []*ent.Delivery) error {
 // messageOf is what is sent of a delivery.
 func messageOf(row *ent.Delivery) channel.Message {
 	subject, text := payload.Describe(row.Payload)
-	return channel.Message{Kind: row.Kind, EventID: row.EventID, Payload: row.Payload, Subject: subject, Text: text, At: store.Time(row.CreatedAt)}
+	return channel.Message{
+		Kind: row.Kind, EventID: row.EventID, Payload: row.Payload, Subject: subject, Text: text, At: store.Time(row.CreatedAt),
+		DeliveredTo: row.DeliveredTo,
+	}
 }
 
 // failure is what a failed attempt means; the zero value is none.
@@ -207,6 +222,9 @@ type failure struct {
 	text       string
 	permanent  bool
 	retryAfter time.Duration
+	// accepted are the recipients of an e-mail that have it now, refused those that the mail server refused for good, with its answer.
+	accepted []string
+	refused  map[string]string
 }
 
 // describe reads an error of a sender. The text of any other error stays inside.
@@ -216,7 +234,10 @@ func describe(err error) failure {
 	case err == nil:
 		return failure{}
 	case errors.As(err, &known):
-		return failure{text: known.Public, permanent: known.Permanent, retryAfter: known.RetryAfter}
+		return failure{
+			text: known.Public, permanent: known.Permanent, retryAfter: known.RetryAfter,
+			accepted: known.Accepted, refused: known.Refused,
+		}
 	}
 	return failure{text: "the message could not be sent"}
 }

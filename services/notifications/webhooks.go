@@ -162,8 +162,8 @@ func (s *NotificationWebhooks) TestNotificationWebhook(ctx context.Context, r *n
 	if err != nil {
 		return nil, err
 	}
-	failure := s.senders.test(ctx, func() (channel.Sender, error) { return s.senders.toWebhook(row) })
-	return &notificationsv1.TestNotificationWebhookResponse{Success: failure == "", ErrorDetail: failure}, nil
+	failed := s.senders.test(ctx, func() (channel.Sender, error) { return s.senders.toWebhook(row) })
+	return &notificationsv1.TestNotificationWebhookResponse{Success: failed == nil, ErrorDetail: describe(failed).text}, nil
 }
 
 // setURL stores the URL of a webhook; the one that is shown for a sealed one keeps that.

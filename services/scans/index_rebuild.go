@@ -29,7 +29,7 @@ func IndexBackground(st *store.Store, log *slog.Logger) jobs.Work {
 		return jobs.Work{}
 	}
 	return jobs.Work{
-		Register: func(workers *river.Workers) { river.AddWorker(workers, &rebuildWorker{store: st, log: log}) },
+		Register: func(workers *river.Workers) { jobs.AddWorker(workers, &rebuildWorker{store: st, log: log}) },
 		Queues:   []jobs.Queue{{Name: rebuildQueue, Workers: 1, Poll: rebuildPoll}},
 		Periodic: []*river.PeriodicJob{jobs.Nightly(rebuildHour, rebuildIndexes{})},
 	}

@@ -41,10 +41,10 @@ const (
 func Background(st *store.Store, log *slog.Logger) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
-			river.AddWorker(workers, &statisticsWorker{store: st})
-			river.AddWorker(workers, &abandonedWorker{store: st, log: log})
-			river.AddWorker(workers, &coverageWorker{store: st, log: log})
-			river.AddWorker(workers, &upgradeWorker{store: st, log: log})
+			jobs.AddWorker(workers, &statisticsWorker{store: st})
+			jobs.AddWorker(workers, &abandonedWorker{store: st, log: log})
+			jobs.AddWorker(workers, &coverageWorker{store: st, log: log})
+			jobs.AddWorker(workers, &upgradeWorker{store: st, log: log})
 		},
 		Periodic: []*river.PeriodicJob{
 			jobs.Every(abandonedInterval, abandonedScans{}), jobs.Every(purgeInterval, purgedCoverages{}), jobs.Every(upgradeInterval, upgradeArgs{}),

@@ -65,8 +65,8 @@ func ScannerBackground(st *store.Store, log *slog.Logger, o UploadOptions) jobs.
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
 			results := &resultsWorker{store: st, log: log, options: o}
-			river.AddWorker(workers, results)
-			river.AddWorker(workers, &lostResultsWorker{results: results, since: time.Now()})
+			jobs.AddWorker(workers, results)
+			jobs.AddWorker(workers, &lostResultsWorker{results: results, since: time.Now()})
 		},
 		Periodic: []*river.PeriodicJob{jobs.Every(lostInterval, lostScanResults{})},
 		Queues:   []jobs.Queue{{Name: scansQueue, Workers: scansWorkers}},

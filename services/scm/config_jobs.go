@@ -30,8 +30,8 @@ const (
 // Background is what this package's configurations need done when nobody waits.
 func (c *Connections) Background(log *slog.Logger) jobs.Work {
 	return jobs.Work{Register: func(workers *river.Workers) {
-		river.AddWorker(workers, &unsubscribeWorker{connections: c, log: log})
-		river.AddWorker(workers, &syncWorker{connections: c, log: log})
+		jobs.AddWorker(workers, &unsubscribeWorker{connections: c, log: log})
+		jobs.AddWorker(workers, &syncWorker{connections: c, log: log})
 	}}
 }
 
@@ -107,13 +107,17 @@ func retry(err error, begun time.Time) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(begun) < rateLimitPatience:
-		wait := rateLimitWait
-		if !limit.Reset.IsZero() {
-			wait = min(max(time.Until(limit.Reset), time.Second), time.Hour)
-		}
-		return river.JobSnooze(wait)
+		return river.JobSnooze(limitWait(limit))
 	case passing(err):
 		return err
 	}
 	return river.JobCancel(err)
+}
+
+// limitWait is how long to stay away from a host whose limit is used up.
+func limitWait(limit *host.Error) time.Duration {
+	if limit.Reset.IsZero() {
+		return rateLimitWait
+	}
+	return min(max(time.Until(limit.Reset), time.Second), time.Hour)
 }

@@ -2,11 +2,11 @@ package scm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/riverqueue/river"
 
@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/webhookreceipt"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
@@ -33,89 +34,105 @@ func isCommand(text string) bool {
 }
 
 // triageViaComment reads the toggle of contract operation 14.
-func triageViaComment(ctx context.Context, tx *ent.Tx, deploymentID int64) (bool, error) {
-	row, err := tx.Deployment.Query().Where(deployment.ID(deploymentID)).Only(ctx)
+func triageViaComment(ctx context.Context, db *ent.Client, deploymentID int64) (bool, error) {
+	row, err := db.Deployment.Query().Where(deployment.ID(deploymentID)).Only(ctx)
 	if err != nil {
 		return false, err
 	}
 	return row.TriageViaComment, nil
 }
 
-// commented carries out a command. Who may not write to the repository is not answered: anybody may comment on a public
+// commented returns what a command causes. Who may not write to the repository is not answered: anybody may comment on a public
 // one.
-func (w *eventWorker) commented(ctx context.Context, args eventArgs) error {
+func (w *eventActions) commented(ctx context.Context, args eventArgs) (step, error) {
 	comment := args.Event.Comment
 	wanted, ok, problem := command.Parse(comment.Body)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	project, err := w.project(ctx, w.store.Reader, args)
 	if err != nil || project == nil {
-		return err
+		return nil, err
 	}
 	h, err := w.openSender(ctx, args.ConfigID, args.AppID, args.Event.Installation.ID)
 	if err != nil || h == nil {
-		return err
+		return nil, err
 	}
 	may, err := h.CanWrite(ctx, args.Event.Repository, comment.Author)
 	if host.Is(err, host.NotFound) || err == nil && !may {
 		w.log.InfoContext(ctx, "a comment's command was ignored: its author may not write to the repository", "project", project.Name)
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	thread, err := h.ReviewThread(ctx, args.Event.Repository, args.Event.Number, comment.Thread)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if thread.Author == comment.Author && len(command.Findings(thread.Body)) > 0 {
-		return nil // the account that we comment with ourselves
+		return nil, nil // the account that we comment with ourselves
 	}
-	return w.obey(ctx, args, project, thread, wanted, problem)
+	return func(ctx context.Context, tx *ent.Tx) error {
+		return w.obey(ctx, tx, args, project, thread, wanted, problem)
+	}, nil
 }
 
-// obey triages and has the answer sent, in one transaction, once for each comment: whichever of several webhooks tells of
-// it, and however often this job runs.
-func (w *eventWorker) obey(ctx context.Context, args eventArgs, project *ent.Project, thread host.ReviewComment, wanted command.Command, problem error) error {
+// obey triages and has the answer sent, once for each comment, whichever of several webhooks tells of it.
+func (w *eventActions) obey(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project, thread host.ReviewComment, wanted command.Command, problem error) error {
 	comment := args.Event.Comment
 	once := strings.Join([]string{"comment", args.BaseURL, args.Event.Repository, comment.ID}, " ")
-	err := w.store.Write(asHost(ctx, args, comment.Author), func(ctx context.Context, tx *ent.Tx) error {
-		if err := addReceipt(ctx, tx, args.DeploymentID, "", once); err != nil {
-			return err
-		}
-		answer := replyArgs{
-			DeploymentID: args.DeploymentID, ConfigID: args.ConfigID, AppID: args.AppID, InstallationID: args.Event.Installation.ID,
-			Repository: args.Event.Repository, Number: args.Event.Number, Thread: comment.Thread,
-		}
-		if problem != nil {
-			answer.Text = "This was not understood: " + problem.Error() + "."
-			return jobs.FromContext(ctx).Enqueue(ctx, answer, nil)
-		}
-		if err := w.lockProject(ctx, tx, project.ID); err != nil {
-			return err
-		}
-		found, err := findingsOf(ctx, tx, project.ID, args, thread)
-		if err != nil {
-			return err
-		}
-		if err := w.decide(ctx, tx, args, wanted, found); err != nil {
-			return err
-		}
-		answer.Text = answerText(wanted, found, comment.Author)
-		return jobs.FromContext(ctx).Enqueue(ctx, answer, nil)
-	})
-	if errors.Is(err, errReceived) {
-		return nil
+	known, err := tx.WebhookReceipt.Query().Where(webhookreceipt.WebhookKey(""), webhookreceipt.DeliveryID(once)).Exist(ctx)
+	if err != nil || known {
+		return err
 	}
-	return ignoreMissing(err)
+	err = tx.WebhookReceipt.Create().SetDeploymentID(args.DeploymentID).SetWebhookKey("").SetDeliveryID(once).SetReceivedAt(store.Now()).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	answer := replyArgs{
+		DeploymentID: args.DeploymentID, ConfigID: args.ConfigID, AppID: args.AppID, InstallationID: args.Event.Installation.ID,
+		Repository: args.Event.Repository, Number: args.Event.Number, Thread: comment.Thread,
+	}
+	if problem != nil {
+		answer.Text = "This was not understood: " + problem.Error() + "."
+		return jobs.FromContext(ctx).Enqueue(ctx, answer, nil)
+	}
+	if err := w.lockProject(ctx, tx, project.ID); err != nil {
+		return err
+	}
+	found, err := findingsOf(ctx, tx, project.ID, args, thread)
+	if err != nil {
+		return err
+	}
+	found, decided := divide(found, args.Event.At)
+	if err := w.decide(ctx, tx, args, wanted, found); err != nil {
+		return err
+	}
+	answer.Text = answerText(wanted, found, decided, comment.Author)
+	return jobs.FromContext(ctx).Enqueue(ctx, answer, nil)
+}
+
+// divide separates findings that a command may change from those about which somebody decided after it was written, by seconds:
+// hosts tell no more. What automation decided provisionally counts as no decision.
+func divide(found []*ent.Finding, at time.Time) (open, decided []*ent.Finding) {
+	for _, row := range found {
+		later := row.TriagedAt != nil && row.TriageState != lifecycle.ProvisionallyIgnored &&
+			store.Time(*row.TriagedAt).Truncate(time.Second).After(at)
+		if later {
+			decided = append(decided, row)
+		} else {
+			open = append(open, row)
+		}
+	}
+	return open, decided
 }
 
 // findingsOf finds what a thread is about: the findings that our comment names, if the project has them, else those that
 // the latest scan of the pull request saw in the thread's line.
 func findingsOf(ctx context.Context, tx *ent.Tx, projectID int64, args eventArgs, thread host.ReviewComment) ([]*ent.Finding, error) {
 	named, err := tx.Finding.Query().Where(finding.ProjectID(projectID), store.OneOf(finding.FieldID, command.Findings(thread.Body))).
-		Select(finding.FieldID, finding.FieldIssueType).Order(ent.Asc(finding.FieldID)).All(ctx)
+		Select(finding.FieldID, finding.FieldIssueType, finding.FieldTriageState, finding.FieldTriagedAt).Order(ent.Asc(finding.FieldID)).All(ctx)
 	if err != nil || len(named) > 0 {
 		return named, err
 	}
@@ -128,7 +145,8 @@ func findingsOf(ctx context.Context, tx *ent.Tx, projectID int64, args eventArgs
 	}
 	rows, err := tx.Finding.Query().
 		Where(finding.ProjectID(projectID), store.OneOf(finding.FieldRef, webhook.Refs(args.Host, args.Event.Number)), seen()).
-		Select(finding.FieldID, finding.FieldIssueType, finding.FieldContent).Order(ent.Asc(finding.FieldID)).All(ctx)
+		Select(finding.FieldID, finding.FieldIssueType, finding.FieldTriageState, finding.FieldTriagedAt, finding.FieldContent).
+		Order(ent.Asc(finding.FieldID)).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +164,9 @@ func covers(row *ent.Finding, path string, line int64) bool {
 	return at.GetFilePath() == path && first <= line && line <= max(first, last)
 }
 
-// decide triages as the API does.
-func (w *eventWorker) decide(ctx context.Context, tx *ent.Tx, args eventArgs, wanted command.Command, found []*ent.Finding) error {
+// decide triages as the API does, as of the time at which the comment was written: so it stands against commands that were
+// written before and come later.
+func (w *eventActions) decide(ctx context.Context, tx *ent.Tx, args eventArgs, wanted command.Command, found []*ent.Finding) error {
 	byType := map[string][]int64{}
 	request := &findingsv1.BulkTriageRequest{NewTriageState: wanted.State, NewTriageReason: wanted.Reason, NewNote: wanted.Comment}
 	for _, row := range found {
@@ -156,6 +175,7 @@ func (w *eventWorker) decide(ctx context.Context, tx *ent.Tx, args eventArgs, wa
 	}
 	decision := triage.New(args.DeploymentID, wanted.State, wanted.Reason, wanted.Comment)
 	decision.ActorKind, decision.ActorName = audit.KindHost, args.Event.Comment.Author
+	decision.DecidedAt = store.Micros(args.Event.At)
 	for issueType, ids := range byType {
 		if _, err := decision.Apply(ctx, w.store, tx, issueType, ids); err != nil {
 			return err
@@ -168,17 +188,16 @@ func (w *eventWorker) decide(ctx context.Context, tx *ent.Tx, args eventArgs, wa
 }
 
 // answerText says what was done. It must not begin as a command does.
-func answerText(wanted command.Command, found []*ent.Finding, author string) string {
-	if len(found) == 0 {
+func answerText(wanted command.Command, found, decided []*ent.Finding, author string) string {
+	if len(found)+len(decided) == 0 {
 		return "Nothing was changed: no open finding belongs to this line of the pull request. A newer scan may have moved or fixed it."
 	}
-	ids := make([]string, len(found))
-	for i, row := range found {
-		ids[i] = fmt.Sprint(row.ID)
+	later := ""
+	if len(decided) > 0 {
+		later = names(decided, "has", "have") + " been decided about after this comment was written, and that decision stands."
 	}
-	which := "Finding " + ids[0] + " was "
-	if len(ids) > 1 {
-		which = "Findings " + strings.Join(ids, ", ") + " were "
+	if len(found) == 0 {
+		return "Nothing was changed: " + strings.ToLower(later[:1]) + later[1:]
 	}
 	what := map[string]string{
 		"false_positive": "ignored as false positive", "acceptable_risk": "ignored as acceptable risk", lifecycle.NoTriageReason: "ignored",
@@ -186,7 +205,19 @@ func answerText(wanted command.Command, found []*ent.Finding, author string) str
 	if wanted.State == lifecycle.Reopened {
 		what = "reopened"
 	}
-	return which + what + " at the request of " + author + "."
+	return strings.TrimSpace(names(found, "was", "were") + " " + what + " at the request of " + author + ". " + later)
+}
+
+// names lists findings, with the verb for one or several.
+func names(found []*ent.Finding, one, several string) string {
+	ids := make([]string, len(found))
+	for i, row := range found {
+		ids[i] = fmt.Sprint(row.ID)
+	}
+	if len(ids) == 1 {
+		return "Finding " + ids[0] + " " + one
+	}
+	return "Findings " + strings.Join(ids, ", ") + " " + several
 }
 
 // replyArgs is an answer in a review thread. It is a job of its own, so that sending it again does not triage again.

@@ -202,10 +202,23 @@ func TestApplicationWebhooks(t *testing.T) {
 			}
 		}
 		for _, step := range []struct {
-			action string
-			want   bool
-		}{{"created", true}, {"suspend", false}, {"unsuspend", true}, {"deleted", false}, {"created", true}} {
-			r.gitHub(t, "installation", event(t, "github_installation", `"created",`, `"`+step.action+`",`)+strings.Repeat(" ", r.count(t)), 200, `{"status":"accepted"}`)
+			action  string
+			id      int
+			updated int
+			want    bool
+		}{
+			{"created", 8801, 1777890030, true},
+			{"suspend", 8801, 1777890040, false},
+			{"unsuspend", 8801, 1777890050, true},
+			{"suspend", 8801, 1777890045, true}, // late
+			{"deleted", 8801, 1777890050, false},
+			{"unsuspend", 8801, 1777890050, false}, // late
+			{"created", 8801, 1777890060, true},
+			{"deleted", 8800, 1777890070, true}, // of another
+		} {
+			body := event(t, "github_installation", `"created",`, `"`+step.action+`",`, `"id": 8801`, fmt.Sprintf(`"id": %d`, step.id),
+				`"updated_at": 1777890030`, fmt.Sprintf(`"updated_at": %d`, step.updated))
+			r.gitHub(t, "installation", body+strings.Repeat(" ", r.count(t)), 200, `{"status":"accepted"}`)
 			s.settle(t)
 			check(step.want)
 		}
@@ -221,10 +234,10 @@ func TestApplicationWebhooks(t *testing.T) {
 	})
 }
 
-// count is how many receipts there are: a body that was sent before is not taken.
+// count is how many events there are: a body that was sent before is not taken.
 func (r receiver) count(t testing.TB) int {
 	t.Helper()
-	return r.Store.Reader.WebhookReceipt.Query().CountX(r.System(t))
+	return r.Store.Reader.WebhookEvent.Query().CountX(r.System(t))
 }
 
 // appReceiver gives the only application a webhook, as completing its request does.

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/services/findings/lifecycle"
@@ -33,29 +35,49 @@ func asHost(ctx context.Context, args eventArgs, login string) context.Context {
 
 // closed marks what scans saw on the refs of a pull request that is over as removed, whether it was merged or not: the
 // refs get no more scans, and what was merged is found on the branch (contract facts section 4). What scans saw fixed
-// there stays fixed. A scan of a request that was opened again reopens what it sees. If the request was to fix a finding,
-// the finding learns what became of it; its project may have another name than the repository.
-func (w *eventWorker) closed(ctx context.Context, args eventArgs) error {
+// there stays fixed. A scan of a request that was opened again reopens what it sees, and what was closed before such a scan
+// began closes nothing any more, however late we hear of it. If the request was to fix a finding, the finding learns what became
+// of it; its project may have another name than the repository.
+func (w *eventActions) closed(ctx context.Context, args eventArgs) (step, error) {
 	row, err := w.project(ctx, w.store.Reader, args)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return w.store.Write(asHost(ctx, args, ""), func(ctx context.Context, tx *ent.Tx) error {
+	return func(ctx context.Context, tx *ent.Tx) error {
+		again := false
 		if row != nil {
-			err := w.lockProject(ctx, tx, row.ID)
-			if err == nil {
-				err = w.removeFindings(ctx, tx, args, row)
-			}
+			again, err = w.closeRefs(ctx, tx, args, row)
 			if err := ignoreMissing(err); err != nil { // missing: it was deleted meanwhile, and its findings with it
 				return err
 			}
 		}
+		if again && !args.Event.Merged {
+			return nil
+		}
 		return w.endFix(ctx, tx, args)
-	})
+	}, nil
 }
 
-func (w *eventWorker) removeFindings(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project) error {
-	refs, now := webhook.Refs(args.Host, args.Event.Number), store.Now()
+// closeRefs removes what scans saw on the refs of a pull request, unless a scan says that it was opened again.
+func (w *eventActions) closeRefs(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project) (again bool, err error) {
+	if err := w.lockProject(ctx, tx, project.ID); err != nil {
+		return false, err
+	}
+	refs := webhook.Refs(args.Host, args.Event.Number)
+	if again, err = scannedSince(ctx, tx, project.ID, refs, args.Event.At); err != nil || again {
+		return again, err
+	}
+	return false, w.removeFindings(ctx, tx, args, project, refs)
+}
+
+// scannedSince reports whether a scan of one of the refs began after a time, by seconds: hosts tell no more.
+func scannedSince(ctx context.Context, tx *ent.Tx, projectID int64, refs []string, at time.Time) (bool, error) {
+	next := store.Micros(at.Truncate(time.Second).Add(time.Second))
+	return tx.Scan.Query().Where(scan.ProjectID(projectID), scan.RefIn(refs...), scan.StartedAtGTE(next)).Exist(ctx)
+}
+
+func (w *eventActions) removeFindings(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project, refs []string) error {
+	now := store.Now()
 	reason := "pull request closed"
 	if args.Event.Merged {
 		reason = "pull request merged"
@@ -93,19 +115,24 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// installed notes whether the application is installed in its namespace, for itself and for the connections there.
-func (w *eventWorker) installed(ctx context.Context, args eventArgs) error {
+// installed notes whether the application is installed in its namespace, for itself and for the connections there. What the host
+// told of an earlier state, or of another installation that has ended, changes nothing.
+func (w *eventActions) installed(args eventArgs) step {
 	about := args.Event.Installation
-	return w.store.Write(asHost(ctx, args, ""), func(ctx context.Context, tx *ent.Tx) error {
+	return func(ctx context.Context, tx *ent.Tx) error {
 		before, err := w.lockApp(ctx, tx, scmapp.ID(args.AppID))
-		if err != nil {
-			return ignoreMissing(err)
+		if err != nil || late(before, about) {
+			return err
 		}
 		id := ""
 		if about.Present {
 			id = strconv.FormatInt(about.ID, 10)
 		}
-		after, err := before.Update().SetInstallationID(id).SetSuspended(about.Suspended).Save(ctx)
+		update := before.Update().SetInstallationID(id).SetSuspended(about.Suspended)
+		if !about.UpdatedAt.IsZero() {
+			update.SetInstallationAt(store.Micros(about.UpdatedAt))
+		}
+		after, err := update.Save(ctx)
 		if err != nil {
 			return err
 		}
@@ -113,11 +140,24 @@ func (w *eventWorker) installed(ctx context.Context, args eventArgs) error {
 			audit.Change(ctx, appKind, after.ID, appOfConfig(before), appOfConfig(after))
 		}
 		return w.installedConfigs(ctx, tx, after, about)
-	})
+	}
+}
+
+// late reports whether what the host tells of an installation is older than what is known. Of two that were told of the same
+// second the end counts.
+func late(app *ent.ScmApp, about webhook.Installation) bool {
+	if !about.Present && app.InstallationID != "" && app.InstallationID != strconv.FormatInt(about.ID, 10) {
+		return true
+	}
+	if app.InstallationAt == nil || about.UpdatedAt.IsZero() {
+		return false
+	}
+	at := store.Micros(about.UpdatedAt)
+	return at < *app.InstallationAt || at == *app.InstallationAt && about.Present && app.InstallationID == ""
 }
 
 // installedConfigs are those that use the application or are of its namespace: one or two.
-func (w *eventWorker) installedConfigs(ctx context.Context, tx *ent.Tx, app *ent.ScmApp, about webhook.Installation) error {
+func (w *eventActions) installedConfigs(ctx context.Context, tx *ent.Tx, app *ent.ScmApp, about webhook.Installation) error {
 	configs, err := tx.ScmConfig.Query().Where(
 		scmconfig.Or(
 			scmconfig.ScmAppID(app.ID),

@@ -58,11 +58,17 @@ func sarifOf(t testing.TB, lines ...int) []byte {
 // event reads a recorded webhook that happened just now; changes are old and new texts in turn.
 func event(t testing.TB, name string, changes ...string) string {
 	t.Helper()
+	return eventAt(t, time.Now(), name, changes...)
+}
+
+// eventAt is event for one that happened at a time.
+func eventAt(t testing.TB, at time.Time, name string, changes ...string) string {
+	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("webhook", "testdata", name+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw = bytes.ReplaceAll(raw, []byte("@AT@"), []byte(time.Now().UTC().Format(time.RFC3339)))
+	raw = bytes.ReplaceAll(raw, []byte("@AT@"), []byte(at.UTC().Format(time.RFC3339)))
 	for i := 0; i+1 < len(changes); i += 2 {
 		if !bytes.Contains(raw, []byte(changes[i])) {
 			t.Fatalf("%s has no %s", name, changes[i])
@@ -133,13 +139,14 @@ func (r receiver) answer(t testing.TB, body string, status int, want string, hea
 	}
 }
 
-// settle waits until all jobs that incoming webhooks cause are done.
+// settle waits until all events are acted on, and the jobs that they cause are done.
 func (c configCaller) settle(t testing.TB) {
 	t.Helper()
 	reader, _ := c.Store.DB()
 	apitest.Eventually(t, "the jobs of webhooks", func() bool {
 		var n int
-		err := reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM river_job WHERE kind IN ('scm_webhook', 'scm_reply') AND finalized_at IS NULL").Scan(&n)
+		err := reader.QueryRowContext(t.Context(), "SELECT (SELECT COUNT(*) FROM webhook_events WHERE due_at IS NOT NULL) + "+
+			"(SELECT COUNT(*) FROM river_job WHERE kind = 'scm_reply' AND finalized_at IS NULL)").Scan(&n)
 		if err != nil {
 			t.Fatal(err)
 		}

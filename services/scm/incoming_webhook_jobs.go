@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
@@ -23,19 +24,23 @@ import (
 const (
 	// expiryInterval is how often what is too old is looked for.
 	expiryInterval = time.Hour
-	// webhookAttempts spread over about two hours: an answer that comes much later helps nobody.
+	// webhookAttempts spread over two to three hours: an answer that comes much later helps nobody.
 	webhookAttempts = 9
 )
 
-// IncomingBackground acts on incoming webhooks, and forgets old ones and requests for applications that are over.
+// IncomingBackground acts on what incoming webhooks tell, and forgets old ones and requests for applications that are over.
 func IncomingBackground(c *Connections, log *slog.Logger) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
-			river.AddWorker(workers, &eventWorker{Connections: c, log: log})
-			river.AddWorker(workers, &replyWorker{Connections: c, log: log})
-			river.AddWorker(workers, &expiryWorker{store: c.store})
+			actions := &eventActions{Connections: c, log: log}
+			jobs.AddWorker(workers, &drainWorker{eventActions: actions, running: map[int64]bool{}})
+			jobs.AddWorker(workers, &eventWorker{eventActions: actions})
+			jobs.AddWorker(workers, &replyWorker{Connections: c, log: log})
+			jobs.AddWorker(workers, &sweepWorker{store: c.store})
+			jobs.AddWorker(workers, &expiryWorker{store: c.store})
 		},
-		Periodic: []*river.PeriodicJob{jobs.Every(expiryInterval, expiryArgs{})},
+		Periodic: []*river.PeriodicJob{jobs.Every(expiryInterval, expiryArgs{}), jobs.Every(eventsSweep, sweepArgs{})},
+		Queues:   []jobs.Queue{{Name: eventsQueue, Workers: eventsWorkers, Poll: eventsPoll}},
 	}
 }
 
@@ -55,30 +60,63 @@ func (eventArgs) Kind() string { return "scm_webhook" }
 // InsertOpts bound the tries.
 func (eventArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{MaxAttempts: webhookAttempts} }
 
-type eventWorker struct {
-	river.WorkerDefaults[eventArgs]
+// eventActions do what events ask for.
+type eventActions struct {
 	*Connections
 	log *slog.Logger
 }
 
-// Work does what the event asks for.
-func (w *eventWorker) Work(ctx context.Context, job *river.Job[eventArgs]) error {
-	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
-	switch job.Args.Event.Kind {
+// step is a part of a transaction.
+type step func(ctx context.Context, tx *ent.Tx) error
+
+// act does what an event asks for, and over in the same transaction, first: it locks the event.
+func (w *eventActions) act(ctx context.Context, args eventArgs, over step) error {
+	effect, login, err := w.effect(ctx, args)
+	if err != nil {
+		return err
+	}
+	return w.store.Write(asHost(ctx, args, login), func(ctx context.Context, tx *ent.Tx) error {
+		if err := over(ctx, tx); err != nil || effect == nil {
+			return err
+		}
+		return ignoreMissing(effect(ctx, tx))
+	})
+}
+
+// effect asks the host what is needed, and returns what an event causes, and which person at the host causes it; nil for nothing.
+func (w *eventActions) effect(ctx context.Context, args eventArgs) (effect step, login string, err error) {
+	switch args.Event.Kind {
 	case webhook.Closed:
-		return w.closed(ctx, job.Args)
+		effect, err = w.closed(ctx, args)
 	case webhook.Commented:
-		return retry(w.commented(ctx, job.Args), job.CreatedAt)
+		effect, err = w.commented(ctx, args)
+		login = args.Event.Comment.Author
 	case webhook.Installed:
-		return w.installed(ctx, job.Args)
+		effect = w.installed(args)
 	case webhook.Other:
 	}
-	return nil
+	return effect, login, err
+}
+
+// eventWorker acts on events that nodes of the version before have put into the queue, one by one.
+type eventWorker struct {
+	river.WorkerDefaults[eventArgs]
+	*eventActions
+}
+
+// Work does what the event asks for.
+func (w *eventWorker) Work(ctx context.Context, job *river.Job[eventArgs]) error {
+	args := job.Args
+	if args.Event.At.IsZero() {
+		args.Event.At = job.CreatedAt
+	}
+	nothing := func(context.Context, *ent.Tx) error { return nil }
+	return retry(w.act(tenant.NewContext(ctx, args.DeploymentID), args, nothing), job.CreatedAt)
 }
 
 // project finds the project of the event's repository; nil when there is none. Names of repositories have no case at the
 // hosts. A project that is known to live at another host only has the same name.
-func (w *eventWorker) project(ctx context.Context, db *ent.Client, args eventArgs) (*ent.Project, error) {
+func (w *eventActions) project(ctx context.Context, db *ent.Client, args eventArgs) (*ent.Project, error) {
 	rows, err := db.Project.Query().Where(project.NameKey(strings.ToLower(args.Event.Repository))).Order(ent.Asc(project.FieldID)).All(ctx)
 	if err != nil {
 		return nil, err
@@ -100,7 +138,7 @@ func (w *eventWorker) project(ctx context.Context, db *ent.Client, args eventArg
 }
 
 // lockProject makes imports into a project, triage and this take turns; on SQLite they do anyway.
-func (w *eventWorker) lockProject(ctx context.Context, tx *ent.Tx, id int64) error {
+func (w *eventActions) lockProject(ctx context.Context, tx *ent.Tx, id int64) error {
 	if !w.store.Postgres() {
 		return nil
 	}
@@ -151,10 +189,13 @@ type expiryWorker struct {
 	store *store.Store
 }
 
-// Work deletes old receipts and void requests of all deployments.
+// Work deletes old events, old receipts and void requests of all deployments.
 func (w *expiryWorker) Work(ctx context.Context, _ *river.Job[expiryArgs]) error {
 	return w.store.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		now := time.Now()
+		if _, err := tx.WebhookEvent.Delete().Where(webhookevent.ReceivedAtLT(store.Micros(now.Add(-receiptLife)))).Exec(ctx); err != nil {
+			return err
+		}
 		if _, err := tx.WebhookReceipt.Delete().Where(webhookreceipt.ReceivedAtLT(store.Micros(now.Add(-receiptLife)))).Exec(ctx); err != nil {
 			return err
 		}

@@ -2,26 +2,24 @@ package scm
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 
-	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/tenant"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/jobs"
-	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/quota"
 	"github.com/palisade/palisade/services/scm/webhook"
 )
 
@@ -30,9 +28,9 @@ const (
 	maxWebhookBody = 5 << 20
 	// webhookTimeout is how long a host may take to send the body. Hosts give up after ten seconds themselves.
 	webhookTimeout = 20 * time.Second
-	// webhooksPerSecond and webhookBurst bound the webhooks of one key on one node: a host sends one for each change.
-	webhooksPerSecond = 50
-	webhookBurst      = 500
+	// refusedPerSecond and refusedBurst bound the webhooks of one key on one node that cannot be verified.
+	refusedPerSecond = 50
+	refusedBurst     = 500
 	// webhookKeys bounds the memory of the limiters, 2 MB: keys need not exist to be sent.
 	webhookKeys = 10_000
 	// receiptLife is how long a webhook is remembered. What happened longer ago than that, less a day, is not acted on.
@@ -50,22 +48,25 @@ const (
 type IncomingWebhooks struct {
 	scmv1.UnimplementedIncomingWebhooksServiceServer
 	*Connections
-	jobs   *jobs.Jobs
-	log    *slog.Logger
-	limits *lru.Cache[string, *rate.Limiter]
+	jobs    *jobs.Jobs
+	log     *slog.Logger
+	refused *lru.Cache[string, *rate.Limiter]
+
+	mu      sync.Mutex
+	inboxes map[int64]*inbox // by deployment
 }
 
 // NewIncomingWebhooks takes what hosts send; the jobs of IncomingBackground act on it.
 func NewIncomingWebhooks(c *Connections, j *jobs.Jobs, log *slog.Logger) (*IncomingWebhooks, error) {
-	limits, err := lru.New[string, *rate.Limiter](webhookKeys)
+	refused, err := lru.New[string, *rate.Limiter](webhookKeys)
 	if err != nil {
 		return nil, err
 	}
-	return &IncomingWebhooks{Connections: c, jobs: j, log: log, limits: limits}, nil
+	return &IncomingWebhooks{Connections: c, jobs: j, log: log, refused: refused, inboxes: map[int64]*inbox{}}, nil
 }
 
-// ReceiveWebhook verifies a webhook, and stores that it came together with the job that acts on it. Keys are limited
-// before they are looked up, so that the limit does not tell which ones exist either.
+// ReceiveWebhook verifies a webhook and stores what it tells. Limits hold for what cannot be verified: hosts send as fast as
+// things happen, and do not send again what was refused.
 func (s *IncomingWebhooks) ReceiveWebhook(stream grpc.ClientStreamingServer[scmv1.ReceiveWebhookRequest, scmv1.ReceiveWebhookResponse]) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
@@ -75,8 +76,8 @@ func (s *IncomingWebhooks) ReceiveWebhook(stream grpc.ClientStreamingServer[scmv
 	if err != nil {
 		return err
 	}
-	if wait := s.limit(first.GetWebhookKey()); wait > 0 {
-		return apierr.RateLimited(wait)
+	if err := s.refuseEarly(ctx, first.GetWebhookKey()); err != nil {
+		return err
 	}
 	body, err := readBody(stream, first.GetChunk())
 	if err != nil {
@@ -93,19 +94,30 @@ func (s *IncomingWebhooks) ReceiveWebhook(stream grpc.ClientStreamingServer[scmv
 	return stream.SendAndClose(&scmv1.ReceiveWebhookResponse{Status: status})
 }
 
-// limit counts one webhook of a key and returns 0, or how long its host has to wait.
-func (s *IncomingWebhooks) limit(key string) time.Duration {
-	bucket, ok := s.limits.Get(key)
+// refusals is the bucket of the webhooks of a key that cannot be verified.
+func (s *IncomingWebhooks) refusals(key string) *rate.Limiter {
+	bucket, ok := s.refused.Get(key)
 	if !ok {
-		bucket = rate.NewLimiter(webhooksPerSecond, webhookBurst)
-		if other, exists, _ := s.limits.PeekOrAdd(key, bucket); exists {
+		bucket = rate.NewLimiter(refusedPerSecond, refusedBurst)
+		if other, exists, _ := s.refused.PeekOrAdd(key, bucket); exists {
 			bucket = other // of a call at the same moment
 		}
 	}
-	if bucket.Allow() {
-		return 0
+	return bucket
+}
+
+// refuseEarly refuses a webhook of an unknown key before its body is read, when the limit of the key or of the caller's address
+// is used up: such bodies would be read for nothing. Of a known key the body is read all the same, since its signature may be
+// right. This tells keys that exist from others, but only to a caller who knows them: they have 256 random bits.
+func (s *IncomingWebhooks) refuseEarly(ctx context.Context, key string) error {
+	if !quota.UsedUp(ctx) && s.refusals(key).Tokens() >= 1 {
+		return nil
 	}
-	return time.Second
+	from, err := s.sender(ctx, key)
+	if err == nil && from.key == "" {
+		err = apierr.RateLimited(time.Second)
+	}
+	return err
 }
 
 // readBody reads the body within its limits of size and time.
@@ -151,6 +163,8 @@ type sender struct {
 	host                          webhook.Host
 	baseURL, namespace            string
 	secrets                       []string
+	// signedID says that the signature covers the id of the delivery, too.
+	signedID bool
 }
 
 // verify finds the sender and checks the signature. Nobody is told which of the two was wrong.
@@ -159,12 +173,15 @@ func (s *IncomingWebhooks) verify(ctx context.Context, key string, call *scmv1.W
 	if err != nil {
 		return sender{}, err
 	}
-	err = webhook.Verify(from.host, webhook.Signature{
+	from.signedID, err = webhook.Verify(from.host, webhook.Signature{
 		Digest: call.GetGithubSignature(), Token: call.GetGitlabToken(),
 		ID: call.GetWebhookId(), Timestamp: call.GetWebhookTimestamp(), Signatures: call.GetWebhookSignature(),
 	}, body, from.secrets)
 	if err == nil {
 		return from, nil
+	}
+	if !s.refusals(key).Allow() {
+		return sender{}, apierr.RateLimited(time.Second)
 	}
 	if from.key != "" {
 		s.log.WarnContext(ctx, "a webhook was refused", "config_id", from.configID, "scm_app_id", from.appID, "error", err)
@@ -206,48 +223,8 @@ func webhookHost(kind string) webhook.Host {
 	return ""
 }
 
-// take reads a verified webhook, and stores its receipt and its job in one transaction.
-func (s *IncomingWebhooks) take(ctx context.Context, from sender, call *scmv1.WebhookCall, body []byte) (status string, err error) {
-	name := call.GetGithubEvent()
-	if from.host == webhook.GitLab {
-		name = call.GetGitlabEvent()
-	}
-	event, err := webhook.Parse(from.host, name, body)
-	if err != nil {
-		return "", apierr.InvalidArgument("body", "%v", err)
-	}
-	if !from.concerns(event) {
-		return statusIgnored, nil
-	}
-	ctx = tenant.NewContext(ctx, from.deploymentID)
-	status = statusAccepted
-	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		// The body, not the host's id of the delivery: that is in a header, which no host signs.
-		hash := sha256.Sum256(body)
-		if err := addReceipt(ctx, tx, from.deploymentID, from.key, "sha256:"+hex.EncodeToString(hash[:])); err != nil {
-			return err
-		}
-		if event.Kind == webhook.Commented {
-			on, err := triageViaComment(ctx, tx, from.deploymentID)
-			if err != nil || !on {
-				status = statusIgnored
-				return err
-			}
-		}
-		return s.jobs.Enqueue(ctx, eventArgs{
-			DeploymentID: from.deploymentID, ConfigID: from.configID, AppID: from.appID, Host: from.host, BaseURL: from.baseURL, Event: event,
-		}, nil)
-	})
-	if errors.Is(err, errReceived) {
-		s.log.InfoContext(ctx, "a webhook came again", "config_id", from.configID, "scm_app_id", from.appID,
-			"delivery", orElse(call.GetGithubDelivery(), orElse(call.GetGitlabEventUuid(), call.GetWebhookId())))
-		return statusDuplicate, nil
-	}
-	return status, err
-}
-
 // concerns reports whether an event is one that the sender may cause something by: of its own namespace, and not so old
-// that its receipt may be gone.
+// that what was stored of it may be gone.
 func (f sender) concerns(e webhook.Event) bool {
 	if !e.At.IsZero() && time.Since(e.At) > receiptLife-24*time.Hour {
 		return false
@@ -268,16 +245,4 @@ func (f sender) concerns(e webhook.Event) bool {
 func (f sender) owns(repository string) bool {
 	prefix := f.namespace + "/"
 	return len(repository) > len(prefix) && strings.EqualFold(repository[:len(prefix)], prefix)
-}
-
-// errReceived says that there is a receipt already.
-var errReceived = errors.New("received before")
-
-// addReceipt remembers that something came, so that it is not taken twice; errReceived when it was.
-func addReceipt(ctx context.Context, tx *ent.Tx, deploymentID int64, key, delivery string) error {
-	err := tx.WebhookReceipt.Create().SetDeploymentID(deploymentID).SetWebhookKey(key).SetDeliveryID(delivery).SetReceivedAt(store.Now()).Exec(ctx)
-	if ent.IsConstraintError(err) {
-		return errReceived
-	}
-	return err
 }

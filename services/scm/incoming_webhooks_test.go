@@ -70,8 +70,8 @@ func TestReplayedWebhook(t *testing.T) {
 		r.gitHub(t, "pull_request", old, 200, `{"status":"ignored"}`)
 		s.settle(t)
 		wantList(t, "findings", s.stands(t, s.Tenant), before...)
-		if n := s.Store.Reader.WebhookReceipt.Query().CountX(s.System(t)); n != 1 {
-			t.Errorf("%d receipts", n)
+		if n := s.Store.Reader.WebhookEvent.Query().CountX(s.System(t)); n != 1 {
+			t.Errorf("%d events are stored", n)
 		}
 	})
 }
@@ -99,8 +99,8 @@ func TestRefusedWebhooks(t *testing.T) {
 			"X-Hub-Signature-256", digest(r.secret, `{"action":`))
 		s.settle(t)
 		wantList(t, "findings", s.stands(t, s.Tenant), mainRef+" open", mainRef+" open", pullRef+" open", pullRef+" open")
-		if n := s.Store.Reader.WebhookReceipt.Query().CountX(s.System(t)); n != 0 {
-			t.Errorf("%d receipts", n)
+		if n := s.Store.Reader.WebhookEvent.Query().CountX(s.System(t)); n != 0 {
+			t.Errorf("%d events are stored", n)
 		}
 		r.gitHub(t, "ping", `{"zen":"Design for failure.","hook_id":9001}`, 200, `{"status":"ignored"}`)
 		r.gitHub(t, "pull_request", event(t, "github_pull_request", `"closed",`, `"opened",`), 200, `{"status":"ignored"}`)
@@ -227,21 +227,24 @@ func TestGitLabWebhooks(t *testing.T) {
 		const refused = "there is no webhook with this key and signature"
 		r.answer(t, body, 404, refused, "X-Gitlab-Event", "Merge Request Hook", "X-Gitlab-Token", r.secret+"x")
 		r.answer(t, body, 404, refused, "X-Gitlab-Event", "Merge Request Hook", "X-Hub-Signature-256", digest(r.secret, body))
-		signed := func(at time.Time) []string {
+		signed := func(at time.Time, id string) []string {
 			signer, err := standardwebhooks.NewWebhookRaw([]byte(r.secret))
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := signer.Sign("msg_1", at, []byte(body))
+			text, err := signer.Sign(id, at, []byte(body))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return []string{"X-Gitlab-Event", "Merge Request Hook", "webhook-id", "msg_1", "webhook-timestamp", strconv.FormatInt(at.Unix(), 10), "webhook-signature", text}
+			return []string{"X-Gitlab-Event", "Merge Request Hook", "webhook-id", id, "webhook-timestamp", strconv.FormatInt(at.Unix(), 10), "webhook-signature", text}
 		}
-		r.answer(t, body, 404, refused, signed(time.Now().Add(-6*time.Minute))...)
+		r.answer(t, body, 404, refused, signed(time.Now().Add(-6*time.Minute), "msg_1")...)
 		wantList(t, "before", s.stands(t, s.Tenant), ref+" open")
-		r.answer(t, body, 200, `{"status":"accepted"}`, signed(time.Now())...)
-		r.answer(t, body, 200, `{"status":"duplicate"}`, "X-Gitlab-Event", "Merge Request Hook", "X-Gitlab-Token", r.secret, "X-Gitlab-Event-UUID", "7d3f1f6e")
+		r.answer(t, body, 200, `{"status":"accepted"}`, signed(time.Now(), "msg_1")...)
+		r.answer(t, body, 200, `{"status":"duplicate"}`, signed(time.Now().Add(time.Second), "msg_1")...) // sent again, as GitLab does
+		r.answer(t, body, 200, `{"status":"accepted"}`, signed(time.Now(), "msg_2")...)                   // the ids are signed, so these are two
+		r.answer(t, body, 200, `{"status":"accepted"}`, "X-Gitlab-Event", "Merge Request Hook", "X-Gitlab-Token", r.secret, "X-Gitlab-Event-UUID", "7d3f1f6e")
+		r.answer(t, body, 200, `{"status":"duplicate"}`, "X-Gitlab-Event", "Merge Request Hook", "X-Gitlab-Token", r.secret, "X-Gitlab-Event-UUID", "0a1b2c3d")
 		s.settle(t)
 		wantList(t, "after", s.stands(t, s.Tenant), ref+" removed")
 	})
@@ -257,6 +260,11 @@ func TestOldReceiptsAreForgotten(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			err = tx.WebhookEvent.Create().SetDeploymentID(s.DeploymentID).SetWebhookKey("k").SetDeliveryID(delivery).SetSubject("s").
+				SetHappenedAt(store.Micros(at)).SetReceivedAt(store.Micros(at)).Exec(ctx)
+			if err != nil {
+				return err
+			}
 		}
 		_, err := tx.ExecContext(ctx, "UPDATE river_job SET state = 'available', scheduled_at = '2026-01-01 00:00:00', finalized_at = NULL, unique_key = NULL WHERE kind = 'scm_expiry'")
 		return err
@@ -267,7 +275,8 @@ func TestOldReceiptsAreForgotten(t *testing.T) {
 	apitest.Eventually(t, "the old receipt is deleted", func() bool {
 		return s.Store.Reader.WebhookReceipt.Query().Where(webhookreceipt.DeliveryID("old")).CountX(s.System(t)) == 0
 	})
-	if n := s.Store.Reader.WebhookReceipt.Query().CountX(s.System(t)); n != 1 {
-		t.Errorf("%d receipts are left", n)
+	receipts, events := s.Store.Reader.WebhookReceipt.Query().CountX(s.System(t)), s.Store.Reader.WebhookEvent.Query().CountX(s.System(t))
+	if receipts != 1 || events != 1 {
+		t.Errorf("%d receipts and %d events are left", receipts, events)
 	}
 }

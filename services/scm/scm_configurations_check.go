@@ -88,7 +88,7 @@ func (s *Configurations) storeCheck(ctx context.Context, asked *ent.ScmConfig, f
 			}
 			update.SetScmID(found.account.ID).SetEntityType(string(found.account.Entity)).SetTokenScopes(scopes)
 		}
-		if found.subscriptions != nil {
+		if found.subscriptions != nil && sameReceiver(before, asked) {
 			update.SetSubscriptions(found.subscriptions)
 		}
 		after, err := update.Save(ctx)

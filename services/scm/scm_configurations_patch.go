@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/column"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -90,8 +89,8 @@ func (s *Configurations) move(ctx context.Context, tx *ent.Tx, r *scmv1.PatchScm
 		return false, err
 	}
 	forgetCheck(update)
-	update.SetScmID("").SetEntityType("").ClearLastSuccessfulSyncAt().SetSubscriptions([]column.ScmSubscription{}).
-		SetWebhookKey("").ClearWebhookSecret().ClearPreviousWebhookSecret().ClearWebhookRotatedAt()
+	update.SetScmID("").SetEntityType("").ClearLastSuccessfulSyncAt()
+	endReceiver(update)
 	return len(before.Subscriptions) > 0, nil
 }
 

@@ -161,7 +161,7 @@ func (s *Webhooks) follow(ctx context.Context, row *ent.ScmConfig, subscribe boo
 	if err == nil || text == "" {
 		return after, err
 	}
-	err = s.change(ctx, row, func(update *ent.ScmConfigUpdateOne) {
+	err = s.change(ctx, row, sameConnection, func(update *ent.ScmConfigUpdateOne) {
 		update.SetCheckedAt(store.Now()).SetCheckOk(false).SetCheckError("webhook: " + text)
 	}, &after)
 	return after, err
@@ -189,13 +189,19 @@ func (s *Webhooks) subscribe(ctx context.Context, row *ent.ScmConfig) (after *en
 	if err != nil {
 		return nil, err
 	}
-	err = s.change(ctx, row, func(update *ent.ScmConfigUpdateOne) {
+	err = s.change(ctx, row, sameReceiver, func(update *ent.ScmConfigUpdateOne) {
 		update.SetSubscriptions([]column.ScmSubscription{stored(made)})
 	}, &after)
-	if err == nil && !bytes.Equal(after.WebhookSecret, row.WebhookSecret) {
+	switch {
+	case err != nil:
+		return nil, err
+	case after.WebhookKey != row.WebhookKey: // ended in the meantime: what was made calls nobody
+		_ = h.Unsubscribe(ctx, row.Namespace, made.ID) // one that stays is answered 404
+		return nil, apierr.Conflict("the webhook of SCM config %d was deleted by somebody else at the same time: subscribe again", row.ID)
+	case !bytes.Equal(after.WebhookSecret, row.WebhookSecret):
 		s.restore(ctx, h, row.ID) // rotated in the meantime
 	}
-	return after, err
+	return after, nil
 }
 
 // establish leaves exactly one webhook of ours at the host: two callers at the same time may have made one each.
@@ -234,7 +240,8 @@ func (s *Webhooks) receiver(ctx context.Context, row *ent.ScmConfig) (after *ent
 	return after, secret, err
 }
 
-// unsubscribe deletes the webhooks of a configuration at the host and returns them.
+// unsubscribe deletes the webhooks of a configuration at the host and returns them. Key and secrets end with them, the secret
+// before a rotation too: another subscription gets new ones.
 func (s *Webhooks) unsubscribe(ctx context.Context, row *ent.ScmConfig) (after *ent.ScmConfig, removed []column.ScmSubscription, err error) {
 	if row.WebhookKey == "" {
 		return row, nil, nil // there never was one
@@ -253,8 +260,14 @@ func (s *Webhooks) unsubscribe(ctx context.Context, row *ent.ScmConfig) (after *
 			return nil, nil, err
 		}
 	}
-	err = s.change(ctx, row, func(update *ent.ScmConfigUpdateOne) { update.SetSubscriptions([]column.ScmSubscription{}) }, &after)
+	err = s.change(ctx, row, sameReceiver, endReceiver, &after)
 	return after, removed, err
+}
+
+// endReceiver takes key and secrets from a configuration: no webhook arrives there any more.
+func endReceiver(update *ent.ScmConfigUpdateOne) {
+	update.SetSubscriptions([]column.ScmSubscription{}).
+		SetWebhookKey("").ClearWebhookSecret().ClearPreviousWebhookSecret().ClearWebhookRotatedAt()
 }
 
 // ours lists those webhooks of a namespace that call this configuration's receiver. It is never nil without an error.
@@ -276,15 +289,20 @@ func stored(s host.Subscription) column.ScmSubscription {
 	return column.ScmSubscription{RemoteID: s.ID, URL: s.URL, Events: s.Events}
 }
 
-// change writes what a host brought about, unless the connection was changed since it was read: then it is about another,
-// and the row stays as it is.
-func (s *Webhooks) change(ctx context.Context, asked *ent.ScmConfig, fields func(*ent.ScmConfigUpdateOne), after **ent.ScmConfig) error {
+// sameReceiver reports whether a configuration has the connection and the key for webhooks that it had.
+func sameReceiver(a, b *ent.ScmConfig) bool {
+	return sameConnection(a, b) && a.WebhookKey == b.WebhookKey
+}
+
+// change writes what a host brought about, unless the configuration is not the same any more as when it was read: then it is about
+// another, and the row stays as it is.
+func (s *Webhooks) change(ctx context.Context, asked *ent.ScmConfig, same func(a, b *ent.ScmConfig) bool, fields func(*ent.ScmConfigUpdateOne), after **ent.ScmConfig) error {
 	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		before, err := s.lock(ctx, tx, asked.ID)
 		if err != nil {
 			return err
 		}
-		if !sameConnection(before, asked) {
+		if !same(before, asked) {
 			*after = before
 			return nil
 		}

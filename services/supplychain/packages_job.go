@@ -28,7 +28,7 @@ const (
 // Background is what lists of dependencies need done when nobody calls.
 func Background(st *store.Store) jobs.Work {
 	return jobs.Work{
-		Register: func(workers *river.Workers) { river.AddWorker(workers, &tidyWorker{store: st}) },
+		Register: func(workers *river.Workers) { jobs.AddWorker(workers, &tidyWorker{store: st}) },
 		Queues:   []jobs.Queue{{Name: packagesQueue, Workers: 1, Poll: packagesPoll}},
 		Periodic: []*river.PeriodicJob{jobs.Every(tidyInterval, tidyPackages{})},
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/workflow"
-	"github.com/palisade/palisade/ent/workflowrun"
 	"github.com/palisade/palisade/ent/workflowversion"
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
 	"github.com/palisade/palisade/services/internal/access"
@@ -75,7 +74,7 @@ func (s *Runs) TriggerWorkflowJob(ctx context.Context, r *workflowsv1.TriggerWor
 		create := tx.WorkflowRun.Create().SetWorkflow(version.Name).SetVersionID(version.ID).SetJobName(r.GetJobName()).SetPrID(r.GetPrId()).
 			SetGitRef(r.GetGitRef()).SetInputs(inputs).SetBudgetCredits(budget)
 		if key := r.GetIdempotencyKey(); key != "" {
-			create.SetIdempotencyKey(key)
+			create.SetIdempotencyKey(key).SetRequestedRef(r.GetGitRef())
 		}
 		if err := about(ctx, tx, create, r, entry.GetTargetType()); err != nil {
 			return err
@@ -99,27 +98,8 @@ func triggered(row *ent.WorkflowRun) *workflowsv1.TriggerWorkflowJobResponse {
 	return &workflowsv1.TriggerWorkflowJobResponse{Summary: convertSummary(row)}
 }
 
-// again finds the run that an earlier call with the same key started; nil without one.
-func (s *Runs) again(ctx context.Context, r *workflowsv1.TriggerWorkflowJobRequest) (*ent.WorkflowRun, error) {
-	if r.GetIdempotencyKey() == "" {
-		return nil, nil
-	}
-	row, err := s.store.Reader.WorkflowRun.Query().Where(workflowrun.IdempotencyKey(r.GetIdempotencyKey())).Only(ctx)
-	if ent.IsNotFound(err) {
-		return nil, nil
-	}
-	if err == nil && row.Workflow != r.GetWorkflowType() {
-		return nil, apierr.Conflict("idempotencyKey was used already, for job %d of workflow %q", row.ID, row.Workflow)
-	}
-	return row, err
-}
-
 func checkedInputs(entry *workflowsv1.WorkflowCatalogEntry, r *workflowsv1.TriggerWorkflowJobRequest) ([]byte, error) {
-	given := map[string]any{}
-	if r.GetInputs() != nil {
-		given = r.GetInputs().AsMap()
-	}
-	inputs, err := definition.CheckInputs(entry.GetInputs(), given)
+	inputs, err := definition.CheckInputs(entry.GetInputs(), r.GetInputs().AsMap())
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +176,7 @@ func (s *Runs) CancelWorkflowJob(ctx context.Context, r *workflowsv1.CancelWorkf
 			return err
 		}
 		var before *ent.WorkflowRun
-		if before, after, err = s.engine.Cancel(ctx, tx, row.ID); err != nil {
+		if before, after, err = s.engine.Cancel(ctx, tx, s.jobs, row.ID); err != nil {
 			return err
 		}
 		if !engine.Active(before) {

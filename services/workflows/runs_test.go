@@ -9,6 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
@@ -135,7 +139,54 @@ func TestIdempotencyKey(t *testing.T) {
 		if n := f.Store.Reader.WorkflowRun.Query().CountX(f.System(t)); n != 1 {
 			t.Errorf("%d runs", n)
 		}
-		f.do(t, http.MethodPost, f.path("/jobs"), `{"workflowType":"waiting","repoId":"1","idempotencyKey":"k1"}`, 409)
+	})
+}
+
+// The same key with any other request would give its caller a run that is not its own.
+func TestIdempotencyKeyWithAnotherRequest(t *testing.T) {
+	onEachServer(t, func(t *testing.T, f flow) {
+		f.publish(t, greeting+"budgetCredits: 50\n")
+		f.publish(t, waiting)
+		f.Upload(t, "acme/web", "refs/heads/main", []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t"}},"results":[]}]}`))
+		const first = `"workflowType":"greeting","inputs":{"who":"you"},"repoId":"1","prId":"7","jobName":"nightly","idempotencyKey":"k"`
+		job := f.trigger(t, "{"+first+"}")
+		// A version that came later changes neither what the request was, nor what it is compared with.
+		f.publish(t, strings.Replace(greeting, "default: 2", "default: 9", 1)+"budgetCredits: 60\n")
+		for _, same := range []string{first, strings.Replace(first, `"who"`, `"times":2,"who"`, 1), first + `,"budgetCredits":50`} {
+			if again := f.trigger(t, "{"+same+"}"); again != job {
+				t.Errorf("%s gives job %s, want %s", same, again, job)
+			}
+		}
+		for field, change := range map[string][2]string{
+			"workflowType":  {`"greeting"`, `"waiting"`},
+			"inputs.who":    {`"you"`, `"me"`},
+			"inputs.times":  {`"who"`, `"times":9,"who"`},
+			"inputs.whom":   {`"who"`, `"whom":"x","who"`},
+			"repoId":        {`"repoId":"1"`, `"repoId":"2"`},
+			"gitRef":        {`"prId"`, `"gitRef":"main","prId"`},
+			"prId":          {`"7"`, `"8"`},
+			"jobName":       {`"nightly"`, `"weekly"`},
+			"budgetCredits": {`"prId"`, `"budgetCredits":60,"prId"`},
+		} {
+			body := f.do(t, http.MethodPost, f.path("/jobs"), "{"+strings.Replace(first, change[0], change[1], 1)+"}", http.StatusConflict)
+			if !strings.Contains(body, "job "+job+" of workflow") || !strings.Contains(body, "another "+field+":") {
+				t.Errorf("another %s: %s", field, body)
+			}
+		}
+		client := workflowsv1.NewWorkflowRunsServiceClient(f.Conn)
+		request := &workflowsv1.TriggerWorkflowJobRequest{DeploymentId: f.DeploymentID, WorkflowType: "greeting", IdempotencyKey: "k",
+			RepoId: 1, PrId: "7", JobName: "nightly", Inputs: &structpb.Struct{Fields: map[string]*structpb.Value{"who": structpb.NewStringValue("you")}}}
+		if response, err := client.TriggerWorkflowJob(f.Context(t, f.Token), request); err != nil || response.GetSummary().GetJobId() != job {
+			t.Errorf("the same over gRPC: %v, %v", response, err)
+		}
+		request.GitRef = "release"
+		_, err := client.TriggerWorkflowJob(f.Context(t, f.Token), request)
+		if status.Code(err) != codes.Aborted || !strings.Contains(err.Error(), "job "+job+" of workflow") || !strings.Contains(err.Error(), "another gitRef:") {
+			t.Errorf("another ref over gRPC: %v", err)
+		}
+		if n := f.Store.Reader.WorkflowRun.Query().CountX(f.System(t)); n != 1 {
+			t.Errorf("%d runs", n)
+		}
 	})
 }
 

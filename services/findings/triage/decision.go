@@ -35,6 +35,8 @@ type Decision struct {
 	ActorName string
 	// At is in microseconds since 1970.
 	At int64
+	// DecidedAt is when it was taken, where it is stored later than that; 0: At. In microseconds since 1970.
+	DecidedAt int64
 }
 
 // New returns a decision of now. An ignored finding always has a reason.
@@ -65,13 +67,20 @@ func (d Decision) Apply(ctx context.Context, st *store.Store, tx *ent.Tx, issueT
 	return triaged, d.update(ctx, tx, all)
 }
 
+func (d Decision) decidedAt() int64 {
+	if d.DecidedAt != 0 {
+		return d.DecidedAt
+	}
+	return d.At
+}
+
 func (d Decision) update(ctx context.Context, tx *ent.Tx, all []int64) error {
 	update := tx.Finding.Update().Where(store.WithIDs[predicate.Finding](all))
 	if d.Note != "" {
 		update.SetTriageComment(d.Note)
 	}
 	if d.State != "" {
-		update.SetTriageState(d.State).SetTriagedAt(d.At)
+		update.SetTriageState(d.State).SetTriagedAt(d.decidedAt())
 		if d.Reason == "" {
 			update.ClearTriageReason()
 		} else {

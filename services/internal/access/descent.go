@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -27,7 +28,10 @@ func (t *Tokens) Revoke(ctx context.Context, deploymentID, tokenID int64) error 
 			return err
 		}
 		if len(rows) > 0 {
-			_, err = t.RevokeAll(ctx, tx, rows)
+			ended, err := t.RevokeAll(ctx, tx, rows)
+			for _, row := range ended {
+				audit.Change(ctx, auditToken, row.ID, shownToken(row), nil)
+			}
 			return err
 		}
 		exists, err := tx.Token.Query().Where(token.ID(tokenID)).Exist(ctx)

@@ -10,6 +10,7 @@ import (
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // maxSubject is the longest subject in characters (OpenID Connect Core, 2).
@@ -72,6 +73,21 @@ func Unlink(ctx context.Context, tx *ent.Tx, email string, fallback int64) (*ent
 		return nil, err
 	}
 	return after, auditLink(ctx, tx, row, after, fallback)
+}
+
+// DeploymentsOf are the deployments that the user with an e-mail address is a member of, in the order of their ids.
+func DeploymentsOf(ctx context.Context, st *store.Store, email string) (ids []int64, err error) {
+	ctx = tenant.System(ctx)
+	id, err := st.Reader.User.Query().Where(user.Email(normalEmail(email))).OnlyID(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = st.Reader.Membership.Query().Where(membership.UserID(id)).Order(membership.ByDeploymentID()).
+		Select(membership.FieldDeploymentID).Scan(ctx, &ids)
+	return ids, err
 }
 
 func userByEmail(ctx context.Context, tx *ent.Tx, email string) (*ent.User, error) {

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// oidcTimeout is how long one request to the issuer may take.
-	oidcTimeout = 10 * time.Second
+	// oidcTimeout is how long fetching the issuer's keys may take, which are two requests.
+	oidcTimeout = 20 * time.Second
 	// maxIDTokenLife is the longest time from iat to exp of an ID token. What an issuer takes away from a user holds when
 	// the last token ends that was made before.
 	maxIDTokenLife = 24 * time.Hour
@@ -55,8 +55,8 @@ type OIDCOptions struct {
 	SignIn SignIn
 	// Trail gets an entry for every membership that a sign-in changes; nil means that none is kept.
 	Trail *audit.Trail
-	// Transport carries the requests to the issuer; nil means http.DefaultTransport.
-	Transport http.RoundTripper
+	// Client calls the issuer. It bounds each call.
+	Client *http.Client
 	// Log gets the failures to reach the issuer; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -73,8 +73,7 @@ func NewOIDC(st *store.Store, o OIDCOptions) (*OIDC, error) {
 		o.Log = slog.Default()
 	}
 	p := &OIDC{st: st, issuer: o.Issuer, audience: o.Audience, signIn: o.SignIn, trail: o.Trail, log: o.Log, now: time.Now}
-	client := &http.Client{Timeout: oidcTimeout, Transport: o.Transport}
-	p.keys = newRemoteKeys(o.Issuer, client, o.Log, func() time.Time { return p.now() })
+	p.keys = newRemoteKeys(o.Issuer, o.Client, o.Log, func() time.Time { return p.now() })
 	return p, nil
 }
 

@@ -107,7 +107,7 @@ func (p *provider) sign(t *testing.T, method jwt.SigningMethod, key any, kid str
 // withOIDC lets the server trust the issuer, too, and take in everybody whom it knows.
 func (s *server) withOIDC(t *testing.T, p *provider) *server {
 	t.Helper()
-	o, err := NewOIDC(s.st, OIDCOptions{Issuer: p.URL, Audience: testAudience, SignIn: SignIn{Admission: AdmitAny}, Log: slog.New(slog.DiscardHandler)})
+	o, err := NewOIDC(s.st, OIDCOptions{Issuer: p.URL, Audience: testAudience, Client: http.DefaultClient, SignIn: SignIn{Admission: AdmitAny}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestOIDCCheckNamesWhatIsWrong(t *testing.T) {
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(keys)) })
 	const good = `{"issuer":"URL","jwks_uri":"URL/keys"}`
-	o, err := NewOIDC(nil, OIDCOptions{Issuer: idp.URL, Audience: "x"})
+	o, err := NewOIDC(nil, OIDCOptions{Issuer: idp.URL, Audience: "x", Client: http.DefaultClient})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (r *remoteKeys) known(keyID string) (keys publicKeys, fresh, mayFetch bool,
 
 // refresh outlives the request that caused it: others wait for it, too.
 func (r *remoteKeys) refresh() (any, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*oidcTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), oidcTimeout)
 	defer cancel()
 	keys, err := fetchKeys(ctx, r.issuer, r.client)
 	if err != nil {

@@ -10,12 +10,16 @@ import (
 
 	"entgo.io/ent/dialect/sql"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/token"
+	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -92,7 +96,9 @@ func (t *Tokens) Create(ctx context.Context, spec TokenSpec) (*ent.Token, string
 	value := newTokenValue()
 	var row *ent.Token
 	err := t.st.Write(tenant.NewContext(ctx, spec.DeploymentID), func(ctx context.Context, tx *ent.Tx) (err error) {
-		row, err = insertToken(ctx, tx, spec, value, t.now())
+		if row, err = insertToken(ctx, tx, spec, value, t.now()); err == nil {
+			audit.Change(ctx, auditToken, row.ID, nil, shownToken(row))
+		}
 		return err
 	})
 	if err != nil {
@@ -157,6 +163,20 @@ func (t *Tokens) check(spec TokenSpec) error {
 		}
 	}
 	return nil
+}
+
+// auditToken is what entries call a token.
+const auditToken = "token"
+
+func shownToken(row *ent.Token) *identityv1.Token {
+	out := &identityv1.Token{
+		Id: row.ID, Name: row.Name, Hint: row.Hint, Scopes: row.Scopes, LimitedScopes: row.LimitedScopes, Role: row.Role, CreatedBy: row.UserID,
+		CreatedAt: timestamppb.New(store.Time(row.CreatedAt)),
+	}
+	if row.ExpiresAt != nil {
+		out.ExpiresAt = timestamppb.New(store.Time(*row.ExpiresAt))
+	}
+	return out
 }
 
 func (t *Tokens) firstAdmin(ctx context.Context, deploymentID int64) (int64, error) {

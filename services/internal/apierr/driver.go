@@ -1,11 +1,14 @@
 package apierr
 
 import (
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,6 +23,8 @@ const (
 	textFull     = "the server's disk has no room for this change: its administrator has to make room"
 	textBusy     = "the database is busy: try again"
 	textDown     = "the database cannot be reached: try again"
+	textReadOnly = "the database takes no changes now: try again"
+	textBroken   = "the database cannot read or write its files now: try again"
 	textTaken    = "a thing of this name exists"
 	textDangling = "the change names a thing that does not exist, or removes one that is in use"
 )
@@ -36,13 +41,12 @@ func mapDriver(err error) *Error {
 	if errors.As(err, &lite) {
 		return mapSQLite(lite, err)
 	}
-	var post *pgconn.PgError
-	if errors.As(err, &post) {
-		return mapPostgres(post.Code, err)
-	}
-	var connect *pgconn.ConnectError
-	if errors.As(err, &connect) {
+	// Before what the server said of it: it may refuse a password, or the name of the database, and that is no fault of the call.
+	if connecting(err) {
 		return unavailable(err, textDown)
+	}
+	if state := SQLState(err); state != "" {
+		return mapPostgres(state, err)
 	}
 	if lostConnection(err) {
 		return unavailable(err, textDown)
@@ -50,18 +54,55 @@ func mapDriver(err error) *Error {
 	return nil
 }
 
-// lostConnection reports whether a connection ended in the middle of a question, as when PostgreSQL restarts: its driver passes on
-// what the network said. What talks to other machines has errors of its own.
+// SQLState is the code of five characters with which PostgreSQL, or a pooler before it, refused a statement; "" for any other error.
+func SQLState(err error) string {
+	var post *pgconn.PgError
+	if errors.As(err, &post) {
+		return post.Code
+	}
+	return ""
+}
+
+// connecting reports whether there was no connection to PostgreSQL yet.
+func connecting(err error) bool {
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect)
+}
+
+// lostConnection reports whether a connection ended in the middle of a question, as when PostgreSQL or a pooler restarts: their driver
+// passes on what the network said. What talks to other machines has errors of its own.
 func lostConnection(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, pgconn.ErrConnClosed) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || chainHas(err, "*pgconn.connLockError") {
+		return true
+	}
 	var network *net.OpError
-	return errors.As(err, &network) && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNREFUSED)) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || chainHas(err, "*pgconn.connLockError")
+	if !errors.As(err, &network) {
+		return false
+	}
+	var number syscall.Errno
+	return network.Op == "read" || network.Op == "write" || errors.As(err, &number)
 }
 
 // IsCorrupt reports an error of a SQLite file that is damaged, or is no database at all.
 func IsCorrupt(err error) bool {
 	var lite sqlite3.Error
 	return errors.As(err, &lite) && (lite.Code == sqlite3.ErrCorrupt || lite.Code == sqlite3.ErrNotADB)
+}
+
+// IsBusy reports an error of a database that others use just now: a SQLite file that somebody has locked, or a row, or all connections.
+func IsBusy(err error) bool {
+	var lite sqlite3.Error
+	if errors.As(err, &lite) {
+		return lite.Code == sqlite3.ErrBusy || lite.Code == sqlite3.ErrLocked
+	}
+	return slices.Contains([]string{"40001", "40P01", "53300", "55P03"}, SQLState(err))
+}
+
+// IsReadOnly reports an error of a database that takes no changes: a standby, a setting, or a file that cannot be written.
+func IsReadOnly(err error) bool {
+	var lite sqlite3.Error
+	return errors.As(err, &lite) && lite.Code == sqlite3.ErrReadonly || SQLState(err) == StateReadOnly
 }
 
 func mapSQLite(lite sqlite3.Error, err error) *Error {
@@ -71,8 +112,12 @@ func mapSQLite(lite sqlite3.Error, err error) *Error {
 	switch lite.Code {
 	case sqlite3.ErrFull:
 		return full(err)
-	case sqlite3.ErrBusy, sqlite3.ErrLocked:
+	case sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrProtocol:
 		return unavailable(err, textBusy)
+	case sqlite3.ErrReadonly:
+		return unavailable(err, textReadOnly)
+	case sqlite3.ErrIoErr, sqlite3.ErrCantOpen, sqlite3.ErrNomem:
+		return unavailable(err, textBroken)
 	case sqlite3.ErrInterrupt:
 		return DeadlineExceeded(err).(*Error)
 	case sqlite3.ErrConstraint:
@@ -86,7 +131,18 @@ func mapSQLite(lite sqlite3.Error, err error) *Error {
 	return nil
 }
 
-// mapPostgres reads the SQLSTATE, see appendix A of the PostgreSQL manual.
+// The SQLSTATEs that others ask for, see appendix A of the PostgreSQL manual.
+const (
+	StateReadOnly      = "25006" // read_only_sql_transaction
+	StateNoPrivilege   = "42501" // insufficient_privilege
+	StateDiskFull      = "53100" // disk_full
+	StateQueryCanceled = "57014" // query_canceled
+	// StateProtocol is protocol_violation, the one code of nearly all that PgBouncer says by itself: that it lost the database, that the
+	// wait for it was too long, or that it knows no such setting.
+	StateProtocol = "08P01"
+)
+
+// mapPostgres reads the SQLSTATE.
 func mapPostgres(state string, err error) *Error {
 	switch state {
 	case "23505": // unique_violation
@@ -95,19 +151,48 @@ func mapPostgres(state string, err error) *Error {
 		return dangling(err)
 	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
 		return unavailable(err, textBusy)
-	case "53100": // disk_full
+	case StateDiskFull:
 		return full(err)
-	case "57014": // query_canceled: only our deadline cancels queries
-		return DeadlineExceeded(err).(*Error)
+	case StateReadOnly:
+		return unavailable(err, textReadOnly)
+	case StateQueryCanceled:
+		return mapCanceled(err)
 	case "22021", "22P05": // character_not_in_repertoire, untranslatable_character
 		return newf(codes.InvalidArgument, errorsv1.Reason_REASON_INVALID_ARGUMENT,
 			"a text has a character that cannot be stored").WithCause(err)
-	}
-	// connection exceptions, insufficient resources, operator intervention
-	if len(state) == 5 && slices.Contains([]string{"08", "53", "57"}, state[:2]) {
+	case "0A000", "55000": // feature_not_supported, object_not_in_prerequisite_state: a standby has no tables that are not logged
+		if serverSays(err, "recovery") {
+			return unavailable(err, textReadOnly)
+		}
+		return nil
+	case "25P03", "25P04", "40003": // idle_in_transaction_session_timeout, transaction_timeout, statement_completion_unknown
 		return unavailable(err, textDown)
 	}
+	if len(state) != 5 {
+		return nil
+	}
+	switch state[:2] {
+	case "08", "53", "57": // connection exceptions, insufficient resources, operator intervention
+		return unavailable(err, textDown)
+	case "58": // system errors, outside of PostgreSQL itself
+		return unavailable(err, textBroken)
+	}
 	return nil
+}
+
+// mapCanceled tells a statement that took too long from one that an administrator ended (pg_cancel_backend). Our own deadlines end the
+// connection instead, and are errors of a context. The text is that of PostgreSQL in English; in another language it is the deadline.
+func mapCanceled(err error) *Error {
+	if serverSays(err, "due to user request") {
+		return unavailable(err, textBusy)
+	}
+	return DeadlineExceeded(err).(*Error)
+}
+
+// serverSays looks for words in what PostgreSQL said, where one code stands for many things.
+func serverSays(err error, words string) bool {
+	var post *pgconn.PgError
+	return errors.As(err, &post) && strings.Contains(post.Message, words)
 }
 
 func full(err error) *Error { return StorageFull(fullRetry, textFull).(*Error).WithCause(err) }

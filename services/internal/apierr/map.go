@@ -3,7 +3,6 @@ package apierr
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"net/http"
 	"strings"
@@ -44,7 +43,7 @@ func Map(err error) error {
 
 func mapContext(err error) *Error {
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded) && !connecting(err): // a server that does not even take a connection is away
 		return DeadlineExceeded(err).(*Error)
 	case errors.Is(err, context.Canceled):
 		return Cancelled(err).(*Error)
@@ -132,8 +131,6 @@ func mapEnt(err error) *Error {
 	case errors.Is(err, privacy.Deny):
 		return newf(codes.PermissionDenied, errorsv1.Reason_REASON_PERMISSION_DENIED,
 			"this is not allowed").WithCause(err)
-	case errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone):
-		return unavailable(err, "the database cannot be reached: try again")
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
@@ -104,9 +106,19 @@ func isFresh(ctx context.Context, st *store.Store) (bool, error) {
 	return true, nil
 }
 
+// BeginTrails is Establish for an operator: each chain that it begins has an entry of the call, as its first.
+func BeginTrails(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *slog.Logger, call Call) (adopted []int64, err error) {
+	_, adopted, err = establish(ctx, st, keyring, log, &call)
+	return adopted, err
+}
+
 // Establish makes the key of the chains where there is none, gives every deployment an origin that has none, and returns the
 // ids of those. It is for who knows that nothing was removed: the upgrade of a store, and operators.
 func Establish(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *slog.Logger) (t *Trail, adopted []int64, err error) {
+	return establish(ctx, st, keyring, log, nil)
+}
+
+func establish(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *slog.Logger, by *Call) (t *Trail, adopted []int64, err error) {
 	random := make([]byte, 0, markedSize)
 	random = append(random, secret.RandomKey()...)
 	fresh, err := keyring.Seal(mark(random), []byte(keyName))
@@ -139,8 +151,15 @@ func Establish(ctx context.Context, st *store.Store, keyring *secret.Keyring, lo
 				return err
 			}
 		}
-		adopted, err = t.adopt(ctx, tx)
-		return err
+		if adopted, err = t.adopt(ctx, tx); err != nil || by == nil {
+			return err
+		}
+		for _, id := range adopted {
+			if err := t.append(ctx, tx, *by, id, codes.OK, nil); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("begin the audit trail: %w", err)

@@ -52,6 +52,14 @@ func (t *Trail) Owe(ctx context.Context, call Call, deploymentID int64, code cod
 	return kept
 }
 
+// Full reports whether so many entries wait that none can be owed any more. Whoever is about to do something that has to leave an entry
+// refuses it then: what Append could not write would be in the log only.
+func (t *Trail) Full() bool {
+	t.owed.mu.Lock()
+	defer t.owed.mu.Unlock()
+	return len(t.owed.entries) >= maxOwed
+}
+
 // logEntry tells all of an entry that is not in the database.
 func (t *Trail) logEntry(ctx context.Context, text string, e *ent.AuditEntry, cause error) {
 	t.log.ErrorContext(ctx, text, "deployment_id", e.DeploymentID, "actor_kind", e.ActorKind, "actor_id", e.ActorID, "actor", e.ActorName,

@@ -70,6 +70,17 @@ func (r *Recorder) note(ctx context.Context, kind string, id any, before, after 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	p := r.pending(current)
+	list := p.changes[deploymentID]
+	if list == nil {
+		list = &changeList{}
+		p.changes[deploymentID] = list
+	}
+	list.add(kind, id, before, after)
+}
+
+// pending returns what the transaction changes. r.mu is held.
+func (r *Recorder) pending(current *store.Transaction) *pending {
 	p := r.open[current]
 	if p == nil {
 		p = &pending{changes: map[int64]*changeList{}}
@@ -80,12 +91,24 @@ func (r *Recorder) note(ctx context.Context, kind string, id any, before, after 
 		current.BeforeCommit(func(ctx context.Context, tx *ent.Tx) error { return r.write(ctx, tx, p) })
 		current.OnEnd(func(committed bool) { r.end(current, p, committed) })
 	}
-	list := p.changes[deploymentID]
-	if list == nil {
-		list = &changeList{}
-		p.changes[deploymentID] = list
+	return p
+}
+
+// Ensure lets the transaction of ctx have an entry in each of the deployments, without changes, unless Change has noted some already.
+func (r *Recorder) Ensure(ctx context.Context, deployments []int64) {
+	current, ok := store.CurrentTransaction(ctx)
+	if !ok {
+		panic("audit: Ensure was called outside of store.Write")
 	}
-	list.add(kind, id, before, after)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.pending(current)
+	if len(p.changes) > 0 {
+		return
+	}
+	for _, id := range deployments {
+		p.changes[id] = &changeList{}
+	}
 }
 
 // write adds the entries of a transaction that is about to be committed, in the order of deployments: two that lock the

@@ -71,12 +71,17 @@ func (a *auditor) link() Link {
 // around lets handle write its entries together with its changes (audit.Change), and writes one afterwards where that
 // left something untold: about a call that failed or changed nothing. That one is not part of a transaction; when it
 // cannot be written, the call has ended, and an error would make the caller repeat it. So a success stays one, and the
-// entry is logged as a whole, and written later if that may help.
+// entry is logged as a whole, and written later if that may help. As many wait in memory as there is room for; then calls are refused
+// before they do anything.
 func (a *auditor) around(ctx context.Context, handle func(context.Context) error) error {
 	c := callFrom(ctx)
 	ctx, recorder := a.trail.Record(ctx, c.audit())
 	if !audited(c.rule) {
 		return handle(ctx)
+	}
+	if a.trail.Full() {
+		a.metrics.AuditFailures.WithLabelValues("full").Inc()
+		return apierr.Unavailable(nil, "the audit trail takes no entries now, so nothing may be changed: try again")
 	}
 	returned := false
 	defer func() {

@@ -83,6 +83,7 @@ func New(d Deps) ([]Link, error) {
 		resolveTenant(d, auditor),
 		applyRule(auditor),
 		limitRate(limits, newUploadGate(d.Uploads, d.Metrics.RateLimited.Inc)),
+		shareReads(newReadGate(d.Store)),
 		auditor.link(),
 		validate(d.Validator),
 	}, nil

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/mattn/go-sqlite3"
 
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -191,8 +191,7 @@ func RefuseOpen(ctx context.Context, path string) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	// In this mode SQLite wants the file for itself, and whoever has it open with a write-ahead log holds a share of it.
 	_, err = db.ExecContext(ctx, "BEGIN EXCLUSIVE; ROLLBACK")
-	var refused sqlite3.Error
-	if errors.As(err, &refused) && (refused.Code == sqlite3.ErrBusy || refused.Code == sqlite3.ErrLocked) {
+	if apierr.IsBusy(err) {
 		return fmt.Errorf("%s %w: a server or another command has it open; stop it, then run this again", path, ErrInUse)
 	}
 	if err != nil {

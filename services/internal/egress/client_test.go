@@ -62,7 +62,7 @@ func TestPrivateAddressIsRefusedAndLogged(t *testing.T) {
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
 	for _, host := range []string{"localhost", "127.0.0.1", "::ffff:127.0.0.1", "0.0.0.0", "::"} {
 		log.Reset()
-		conn, err := g.DialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
+		conn, err := g.dial(t.Context(), "tcp", net.JoinHostPort(host, port))
 		if err == nil {
 			_ = conn.Close()
 			t.Fatalf("%s: connected", host)
@@ -80,12 +80,12 @@ func TestPrivateAddressIsRefusedAndLogged(t *testing.T) {
 		}
 	}
 	for _, network := range []string{"udp", "unix", "ip4:icmp"} {
-		if _, err := g.DialContext(t.Context(), network, "127.0.0.1:1"); !errors.Is(err, ErrRefused) {
+		if _, err := g.dial(t.Context(), network, "127.0.0.1:1"); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: got %v", network, err)
 		}
 	}
 	for _, address := range []string{"127.0.0.1", "127.0.0.1:http", "127.0.0.1:0", "127.0.0.1:99999"} {
-		if _, err := g.DialContext(t.Context(), "tcp", address); err == nil {
+		if _, err := g.dial(t.Context(), "tcp", address); err == nil {
 			t.Errorf("%s was accepted", address)
 		}
 	}
@@ -271,7 +271,7 @@ func TestTimeouts(t *testing.T) {
 			t.Errorf("%s: got %v, which reads %q", path, err, Describe(err))
 		}
 	}
-	if newGuard(t, "").Client(Limits{}).Timeout != defaultTimeout {
+	if newGuard(t, "").Client(Limits{}).Transport.(*guarded).timeout != defaultTimeout {
 		t.Error("no limit must mean the default")
 	}
 }

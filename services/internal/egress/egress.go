@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/egress/internal/shortened"
 )
 
 // Config says what a Guard lets out.
@@ -45,7 +47,7 @@ func New(c Config) (*Guard, error) {
 		return nil, err
 	}
 	g := &Guard{config: c, allow: allow}
-	g.transport = newTransport(g.DialContext)
+	g.transport = newTransport(g.dial)
 	return g, nil
 }
 
@@ -63,11 +65,11 @@ func (g *Guard) Listed(host string, port uint16) bool {
 	return g.allow.hostListed(normalHost(host), port) || g.allow.literalListed(host, port)
 }
 
-// DialContext connects over TCP, for protocols other than HTTP. The address is checked after it was resolved and before
-// the first packet is sent, so a name that resolves differently each time gains nothing. A refused address gives an
-// error that is [ErrRefused].
-func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	if network != "tcp" && network != "tcp4" && network != "tcp6" {
+// dial connects. The address is checked after it was resolved and before the first packet is sent, so a name that
+// resolves differently each time gains nothing. A refused address gives an error that is [ErrRefused]. UDP, which asks
+// nobody before it sends, is for hosts of the allow list.
+func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if network != "tcp" && network != "tcp4" && network != "tcp6" && network != "udp" {
 		return nil, g.refuse(ctx, &RefusedError{Host: address, Reason: "network " + network + " is not TCP"})
 	}
 	host, portText, err := net.SplitHostPort(address)
@@ -79,8 +81,11 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 		return nil, &net.AddrError{Err: "invalid port", Addr: address}
 	}
 	listed := g.allow.hostListed(normalHost(host), port)
+	if network == "udp" && !listed && !g.allow.literalListed(host, port) {
+		return nil, g.refuse(ctx, &RefusedError{Host: address, Reason: "UDP is for hosts of the allow list"})
+	}
 	d := net.Dialer{
-		Timeout:  connectTimeout,
+		Timeout:  shortened.Most(connectTimeout),
 		Resolver: g.config.resolver,
 		ControlContext: func(ctx context.Context, _, resolved string, _ syscall.RawConn) error {
 			if listed {

@@ -12,6 +12,10 @@ var ErrRefused = errors.New("egress: refused")
 // ErrTooManyRedirects is (by errors.Is) the error of a call whose host redirected more often than Limits.MaxRedirects.
 var ErrTooManyRedirects = errors.New("egress: too many redirects")
 
+// ErrUpgrade is (by errors.Is) the error of a call whose host answered 101: it wants to go on in another protocol, on a
+// connection that nobody would close.
+var ErrUpgrade = errors.New("egress: the host wants to switch to another protocol (HTTP 101)")
+
 // RefusedError is a call that the guard did not let out. Its text is for the operator: it holds addresses of the inner
 // network. What the tenant may read is [Describe].
 type RefusedError struct {
@@ -51,6 +55,7 @@ const (
 	textTooLarge     = "the host's answer was too large"
 	textBroken       = "the host's answer broke off"
 	textTooManyHops  = "the host redirected too often"
+	textUpgrade      = "the host answered HTTP 101 Switching Protocols, which no call accepts"
 	textBadRedirects = "the host redirected to where the call must not follow"
 )
 
@@ -69,6 +74,8 @@ func Describe(err error) string {
 		return textTooLarge
 	case errors.Is(err, ErrTooManyRedirects):
 		return textTooManyHops
+	case errors.Is(err, ErrUpgrade):
+		return textUpgrade
 	case errors.Is(err, errRedirect):
 		return textBadRedirects
 	case errors.Is(err, ErrRefused):

@@ -60,13 +60,13 @@ func TestRebindingBetweenCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := "rebind.test:" + port(inner.Listener)
-	conn, err := g.DialContext(t.Context(), "tcp4", address)
+	conn, err := g.dial(t.Context(), "tcp4", address)
 	if err != nil {
 		t.Fatalf("the first call: %v", err)
 	}
 	_ = conn.Close()
 	var refused *RefusedError
-	if _, err := g.DialContext(t.Context(), "tcp4", address); !errors.As(err, &refused) || refused.Address != "127.0.0.1:"+port(inner.Listener) {
+	if _, err := g.dial(t.Context(), "tcp4", address); !errors.As(err, &refused) || refused.Address != "127.0.0.1:"+port(inner.Listener) {
 		t.Errorf("the second call: %v", err)
 	}
 }
@@ -78,7 +78,7 @@ func TestEveryAddressOfANameIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.DialContext(t.Context(), "tcp4", "many.test:"+port(inner.Listener)); err == nil {
+	if _, err := g.dial(t.Context(), "tcp4", "many.test:"+port(inner.Listener)); err == nil {
 		t.Error("connected")
 	}
 }

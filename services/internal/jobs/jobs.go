@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -34,7 +35,7 @@ const (
 
 // Work is what one domain does in the background.
 type Work struct {
-	// Register adds the domain's workers (river.AddWorker).
+	// Register adds the domain's workers, each by AddWorker.
 	Register func(*river.Workers)
 	// Periodic are the jobs that no request causes; see Every and Nightly.
 	Periodic []*river.PeriodicJob
@@ -90,6 +91,9 @@ type Jobs struct {
 	client *river.Client[*sql.Tx]
 	queues map[string]*turns
 	trail  *audit.Trail // nil: what jobs change is not audited
+	// stopping is closed when Stop begins.
+	stopping chan struct{}
+	stop     sync.Once
 	// worked is closed when no job runs any more and how each ended is written down.
 	worked chan struct{}
 }
@@ -110,7 +114,7 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 		}
 		periodic = append(periodic, w.Periodic...)
 	}
-	j := &Jobs{store: st, log: log, queues: turns, worked: make(chan struct{})}
+	j := &Jobs{store: st, log: log, queues: turns, worked: make(chan struct{}), stopping: make(chan struct{})}
 	config := &river.Config{
 		FetchPollInterval: riverPoll,
 		JobTimeout:        jobTimeout,

@@ -11,6 +11,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
@@ -53,7 +54,7 @@ func (j *Jobs) Audited(trail *audit.Trail) { j.trail = trail }
 // Work lets the next job of OnceWaiting in, gives the place of this one back at its end, and gives what the job logs and changes the job's name.
 func (r *runner) Work(ctx context.Context, job *rivertype.JobRow, doInner func(context.Context) error) error {
 	defer r.jobs.queues[job.Queue].end(job.ID)
-	ctx = context.WithValue(ctx, jobsKey{}, r.jobs)
+	ctx = context.WithValue(store.ForJob(ctx), jobsKey{}, r.jobs)
 	if r.jobs.trail != nil {
 		ctx, _ = r.jobs.trail.Record(ctx, audit.Call{
 			Actor:  audit.Actor{Kind: audit.KindJob, ID: job.ID, Name: job.Kind},
@@ -63,7 +64,9 @@ func (r *runner) Work(ctx context.Context, job *rivertype.JobRow, doInner func(c
 	ctx = telemetry.WithAttrs(ctx, slog.String("job", job.Kind), slog.Int64("job_id", job.ID))
 	if slices.Contains(job.Tags, onceTag) {
 		_, writer := r.jobs.store.DB()
-		if _, err := writer.ExecContext(ctx, "UPDATE river_job SET unique_key = NULL WHERE id = "+strconv.FormatInt(job.ID, 10)); err != nil {
+		short, cancel := context.WithTimeout(ctx, lateTime) // the job's own time has not begun
+		defer cancel()
+		if _, err := writer.ExecContext(short, "UPDATE river_job SET unique_key = NULL WHERE id = "+strconv.FormatInt(job.ID, 10)); err != nil {
 			return fmt.Errorf("give up being the only %s: %w", job.Kind, err)
 		}
 	}

@@ -25,9 +25,13 @@ func (j *Jobs) Start(ctx context.Context) error {
 	return nil
 }
 
+// Stopping is closed when Stop begins: a job that works as long as there is something to do ends soon then.
+func (j *Jobs) Stopping() <-chan struct{} { return j.stopping }
+
 // Stop takes up no more jobs and waits for those that run. When ctx is done they are cancelled, to be tried again after
 // the next start; an error says that some did not even end then. Without Start it does nothing.
 func (j *Jobs) Stop(ctx context.Context) error {
+	j.stop.Do(func() { close(j.stopping) })
 	if err := j.end(ctx, j.client.Stop); err == nil {
 		return nil
 	}

@@ -48,8 +48,10 @@ func explain(ctx context.Context, status int, err error) error {
 		return permanent("the model's answer is larger than %d bytes: ask for less, or bound it with maxTokens", maxAnswer)
 	case errors.Is(err, egress.ErrRefused):
 		return permanent("the address of ai-url may not be called: the operator can name its host in egress-allow")
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return retryable("the model did not answer in time: see ai-timeout")
+	case errors.Is(err, egress.ErrUpgrade):
+		return permanent("%s: check ai-url", egress.Describe(err))
 	case status == 0:
 		return retryable("the model could not be reached: check ai-url, or try again later")
 	case status < 300:

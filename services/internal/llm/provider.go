@@ -3,7 +3,6 @@ package llm
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -65,7 +64,8 @@ func New(c Config, guard *egress.Guard) *Provider {
 	// Not openai.NewClient: that reads keys and addresses from the environment, and would send them to this URL.
 	options := []option.RequestOption{
 		option.WithBaseURL(c.URL),
-		option.WithHTTPClient(&http.Client{Transport: guard.Client(egress.Limits{MaxResponse: maxAnswer}).Transport, CheckRedirect: noRedirect}),
+		// No redirects: prompt and key stay where the operator sent them.
+		option.WithHTTPClient(guard.Client(egress.Limits{Timeout: c.Timeout, MaxResponse: maxAnswer})),
 		option.WithMaxRetries(maxRetries),
 		option.WithMaxRetryDelay(maxRetryDelay),
 	}
@@ -78,9 +78,6 @@ func New(c Config, guard *egress.Guard) *Provider {
 	}
 	return p
 }
-
-// noRedirect keeps prompt and key where the operator sent them.
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Configured reports whether there is a model to ask.
 func (p *Provider) Configured() bool { return p.config.URL != "" && p.config.Model != "" }

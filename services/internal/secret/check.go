@@ -63,11 +63,11 @@ func OpenFor(ctx context.Context, st *store.Store, path string) (*Keyring, error
 	if err != nil {
 		return nil, err
 	}
-	k, err := Open(path, stored == nil)
+	if stored != nil {
+		return OpenExisting(ctx, st, path)
+	}
+	k, err := Open(path, true)
 	if err != nil {
-		if stored != nil {
-			err = fmt.Errorf("%w; the credentials in the database are sealed with that key: restore the file, or name it with --key-file or PALISADE_KEY_FILE", err)
-		}
 		return nil, err
 	}
 	if err := EnsureKey(ctx, st, k); err != nil {

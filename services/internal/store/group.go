@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/palisade/palisade/ent/tenant"
 )
 
 const (
@@ -15,24 +17,50 @@ const (
 	groupSize = 64
 	// groupPatience is for how long Writes may keep those waiting that have run before them in the same transaction.
 	groupPatience = 20 * time.Millisecond
+	// guestPatience is the same where it is not their own fault: Writes of several deployments, or of jobs, which others than
+	// their deployment wait for.
+	guestPatience = groupPatience / 4
 )
 
 // group lets the Writes that wait for the one writer of SQLite share a transaction, so that one sync of the disk stores
-// them all: each is a savepoint of its own, and none returns before the commit. They run one after the other, in order of
-// arrival, each on the goroutine of its caller. One that takes long has its transaction for itself.
+// them all: each is a savepoint of its own, and none returns before the commit. They run one after the other, each on the
+// goroutine of its caller: deployments take turns, and those of one run in order of arrival. One that takes long has its
+// transaction for itself.
 type group struct {
 	db       *sql.DB
 	patience time.Duration // groupPatience, but for tests that a slow machine must not disturb
+	guest    time.Duration // guestPatience, likewise
 
 	mu      sync.Mutex
 	queue   []*turn
 	arrived uint64 // the number of the last one that came
 	leading bool   // a goroutine works on the queue
 	took    map[uintptr]time.Duration
+	// served is when each deployment had its last turn, counted in turns.
+	served map[int64]uint64
+	turns  uint64
+}
+
+// party is who a Write is of.
+type party struct {
+	deployment int64 // 0: no single one
+	job        bool
+}
+
+type jobKey struct{}
+
+// ForJob marks what a job writes: on SQLite it shares transactions for a shorter time than what callers wait for.
+func ForJob(ctx context.Context) context.Context { return context.WithValue(ctx, jobKey{}, true) }
+
+func partyOf(ctx context.Context) (p party) {
+	p.deployment, _ = tenant.FromContext(ctx)
+	p.job, _ = ctx.Value(jobKey{}).(bool)
+	return p
 }
 
 // turn is one Write that waits.
 type turn struct {
+	party
 	number uint64
 	kind   uintptr        // the code of its function
 	begin  chan beginning // one: its turn has come
@@ -52,7 +80,7 @@ type ending struct {
 }
 
 func newGroup(db *sql.DB) *group {
-	return &group{db: db, patience: groupPatience, took: map[uintptr]time.Duration{}}
+	return &group{db: db, patience: groupPatience, guest: guestPatience, took: map[uintptr]time.Duration{}, served: map[int64]uint64{}}
 }
 
 // kindOf tells functions apart by where they are written: how long one took says how long the next will take.
@@ -61,7 +89,7 @@ func kindOf(fn any) uintptr { return reflect.ValueOf(fn).Pointer() }
 // write waits for a turn, lets run use its part of a transaction, and returns when that is stored: with an error when run
 // had one, or when there is no transaction. It leaves the queue when ctx ends.
 func (g *group) write(ctx context.Context, kind uintptr, run func(*part) error) error {
-	t := g.enter(kind)
+	t := g.enter(partyOf(ctx), kind)
 	var b beginning
 	select {
 	case b = <-t.begin:
@@ -90,8 +118,8 @@ func (t *turn) run(p *part, run func(*part) error) (err error) {
 	return run(p)
 }
 
-func (g *group) enter(kind uintptr) *turn {
-	t := &turn{kind: kind, begin: make(chan beginning, 1), ended: make(chan ending, 1), over: make(chan error, 1)}
+func (g *group) enter(of party, kind uintptr) *turn {
+	t := &turn{party: of, kind: kind, begin: make(chan beginning, 1), ended: make(chan ending, 1), over: make(chan error, 1)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.arrived++
@@ -140,8 +168,8 @@ func (g *group) lead() {
 func (g *group) refuse(last uint64, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for len(g.queue) > 0 && g.queue[0].number <= last {
-		g.pop().begin <- beginning{err: err}
+	for i := g.first(last); i >= 0; i = g.first(last) {
+		g.take(i).begin <- beginning{err: err}
 	}
 }
 
@@ -154,7 +182,7 @@ func (g *group) round(tx *sql.Tx) {
 	var err error
 	start, keep := time.Now(), false
 	for len(took) < groupSize && err == nil {
-		t, alone := g.next(last, len(took), time.Since(start))
+		t, alone := g.next(last, took, time.Since(start))
 		if t == nil {
 			break
 		}
@@ -177,29 +205,58 @@ func (g *group) round(tx *sql.Tx) {
 	}
 }
 
-// next returns the first in the queue that came no later than last, unless it would keep those before it in the
+// next returns whose turn it is of those that came no later than last, unless it would keep those before it in the
 // transaction waiting for too long. Alone: no other will share the transaction.
-func (g *group) next(last uint64, before int, elapsed time.Duration) (t *turn, alone bool) {
+func (g *group) next(last uint64, before []*turn, elapsed time.Duration) (t *turn, alone bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.queue) == 0 || g.queue[0].number > last {
+	i := g.first(last)
+	if i < 0 {
 		return nil, false
 	}
-	expected, known := g.took[g.queue[0].kind]
+	t = g.queue[i]
+	expected, known := g.took[t.kind]
 	if !known {
 		expected = g.patience
 	}
-	if before > 0 && elapsed+expected >= g.patience {
+	if len(before) > 0 && elapsed+expected >= g.patienceOf(before, t) {
 		return nil, false
 	}
-	t = g.pop()
-	return t, before == 0 && (expected >= g.patience || len(g.queue) == 0 || g.queue[0].number > last)
+	g.take(i)
+	return t, len(before) == 0 && (expected >= g.patience || g.first(last) < 0)
 }
 
-func (g *group) pop() *turn {
-	t := g.queue[0]
-	g.queue[0] = nil
-	g.queue = g.queue[1:]
+// patienceOf is how long the transaction of some turns may take when one more is among them.
+func (g *group) patienceOf(before []*turn, t *turn) time.Duration {
+	for _, other := range before {
+		if other.job || t.job || other.deployment != t.deployment {
+			return g.guest
+		}
+	}
+	return g.patience
+}
+
+// first is the place in the queue of the deployment whose last turn is longest ago, of those that came no later than last;
+// -1 without any.
+func (g *group) first(last uint64) int {
+	best := -1
+	for i, t := range g.queue {
+		if t.number > last {
+			break
+		}
+		if best < 0 || g.served[t.deployment] < g.served[g.queue[best].deployment] {
+			best = i
+		}
+	}
+	return best
+}
+
+// take takes a turn out of the queue.
+func (g *group) take(i int) *turn {
+	t := g.queue[i]
+	g.queue = slices.Delete(g.queue, i, i+1)
+	g.turns++
+	g.served[t.deployment] = g.turns
 	return t
 }
 

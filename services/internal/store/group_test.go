@@ -156,7 +156,7 @@ func queued(st *Store, n int) {
 func sqliteStore(t *testing.T) (context.Context, *Store) {
 	t.Helper()
 	st := openMigrated(t, Options{DataDir: t.TempDir()})
-	st.group.patience = time.Minute
+	st.group.patience, st.group.guest = time.Minute, time.Minute
 	return tenant.System(t.Context()), st
 }
 
@@ -176,7 +176,7 @@ func (s sharer) note(ctx context.Context, tx *ent.Tx) error {
 	if s.more != nil {
 		s.more()
 	}
-	return insert(ctx, tx, s.name)
+	return insert(tenant.System(ctx), tx, s.name)
 }
 
 func (s sharer) short(ctx context.Context, tx *ent.Tx) error   { return s.note(ctx, tx) }
@@ -224,6 +224,45 @@ func TestOneTransactionForThoseWhoWait(t *testing.T) {
 	}{
 		{"a", "unknown", false}, {"unknown", "b", false}, {"b", "c", true}, {"c", "long", false}, {"long", "d", false}, {"d", "e", true}, {"e", "late", false},
 	} {
+		if (in[c.one] == in[c.other]) != c.together {
+			t.Errorf("%s and %s share a transaction: %v, want %v", c.one, c.other, !c.together, c.together)
+		}
+	}
+}
+
+// TestDeploymentsTakeTurns: the one Write of a deployment does not wait behind the many of another one, and has to wait less
+// for what shares its transaction; neither do callers wait long for jobs.
+func TestDeploymentsTakeTurns(t *testing.T) {
+	t.Parallel()
+	ctx, st := sqliteStore(t)
+	st.group.guest = time.Nanosecond // no guests at all
+	var ran []string
+	in := map[string]any{}
+	named := func(name string) sharer { return sharer{name: name, st: st, in: in, ran: &ran} }
+	st.group.took[kindOf(named("").short)] = time.Nanosecond
+	busy, quiet := tenant.NewContext(ctx, 1), tenant.NewContext(ctx, 2)
+	var all sync.WaitGroup
+	release := held(busy, t, st, &all)
+	for i, w := range []struct {
+		ctx  context.Context
+		name string
+	}{{busy, "a"}, {busy, "b"}, {busy, "c"}, {quiet, "own"}, {ForJob(busy), "job"}, {busy, "d"}} {
+		all.Go(func() {
+			if err := st.Write(w.ctx, named(w.name).short); err != nil {
+				t.Error(err)
+			}
+		})
+		queued(st, i+1)
+	}
+	release()
+	all.Wait()
+	if want := []string{"own", "a", "b", "c", "job", "d"}; !slices.Equal(ran, want) {
+		t.Errorf("they ran in the order %v, want %v", ran, want)
+	}
+	for _, c := range []struct {
+		one, other string
+		together   bool
+	}{{"own", "a", false}, {"a", "b", true}, {"b", "c", true}, {"c", "job", false}, {"job", "d", false}} {
 		if (in[c.one] == in[c.other]) != c.together {
 			t.Errorf("%s and %s share a transaction: %v, want %v", c.one, c.other, !c.together, c.together)
 		}

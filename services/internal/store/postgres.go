@@ -17,7 +17,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
-	"golang.org/x/sync/semaphore"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/gate"
 )
 
 const (
@@ -29,6 +31,8 @@ const (
 	// forReads are the connections that transactions of Write leave to reads: without any, transactions that read beside
 	// themselves could wait for each other.
 	forReads = 2
+	// writeShare lets the transactions of one deployment have two thirds of the others.
+	writeShare = 2
 )
 
 // SessionName begins the application_name of all sessions on PostgreSQL, whatever the URL calls them: by it a copy of the
@@ -46,10 +50,13 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	if name := config.RuntimeParams["application_name"]; !strings.HasPrefix(name, SessionName) {
 		config.RuntimeParams["application_name"] = strings.TrimSpace(SessionName + " " + name)
 	}
+	generation := &generation{}
+	generation.watch(config)
 	patient := config.Copy()
 	settle(config, statementTimeout, idleTimeout)
 	settle(patient, 0, 0)
-	db, patientDB := openPool(ctx, postgresConnector{stdlib.GetConnector(*config)}), openPool(ctx, postgresConnector{stdlib.GetConnector(*patient)})
+	db := openPool(ctx, postgresConnector{stdlib.GetConnector(*config, generation.options()...)})
+	patientDB := openPool(ctx, postgresConnector{stdlib.GetConnector(*patient, generation.options()...)})
 	connections := postgresConnections(o)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
@@ -61,15 +68,12 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	}
 	return &Store{
 		dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB,
-		turns: semaphore.NewWeighted(int64(max(1, connections-forReads))), location: PostgresLocation(config),
+		gate: gate.New(max(1, connections-forReads), writeShare), location: PostgresLocation(config),
 	}, nil
 }
 
 // ErrPooler says that a pooler refuses what settle sets, because nobody said that it is there.
 var ErrPooler = errors.New("a pooler such as PgBouncer refuses the settings of a session")
-
-// protocolViolation is the SQLSTATE with which PgBouncer does.
-const protocolViolation = "08P01"
 
 // postgresConnector opens connections to one database.
 type postgresConnector struct{ driver.Connector }
@@ -77,7 +81,7 @@ type postgresConnector struct{ driver.Connector }
 func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.Code == protocolViolation && strings.Contains(refused.Message, "startup parameter") {
+	if errors.As(err, &refused) && refused.Code == apierr.StateProtocol && strings.Contains(refused.Message, "startup parameter") {
 		err = fmt.Errorf("%w; add ?default_query_exec_mode=cache_describe to the URL of the database, as docs/scale.md says: %w", ErrPooler, err)
 	}
 	return conn, err

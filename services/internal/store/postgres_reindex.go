@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/palisade/palisade/ent/migrate"
+	"github.com/palisade/palisade/services/internal/apierr"
 )
 
 // An import appends to the end of many groups inside an index (deployment, status, time, id). PostgreSQL fills up only the last
@@ -120,13 +120,13 @@ func (s *Store) rebuild(ctx context.Context, index *indexSize) (size int64, err 
 
 // rebuildAdvice says what to do about an error.
 func rebuildAdvice(ctx context.Context, err error, statement string) string {
-	var refused *pgconn.PgError
+	state := apierr.SQLState(err)
 	switch {
-	case errors.As(err, &refused) && refused.Code == "42501": // insufficient_privilege
+	case state == apierr.StateNoPrivilege:
 		return "give the table to the role of the server (ALTER TABLE … OWNER TO), or let its owner run: " + statement
-	case errors.As(err, &refused) && refused.Code == "53100": // disk_full
+	case state == apierr.StateDiskFull:
 		return "a rebuild needs as much free space as the index will have"
-	case errors.As(err, &refused) && refused.Code == "57014" && ctx.Err() == nil: // query_canceled
+	case state == apierr.StateQueryCanceled && ctx.Err() == nil:
 		return "a statement_timeout of the role or of the database's URL may end it; without one, run: " + statement
 	case ctx.Err() != nil:
 		return "it is tried again the next night"

@@ -84,9 +84,8 @@ var acrossTenants = map[string]string{
 	"memberships_of_user":  "which deployments a user may enter",
 	"invitations_of_email": "which deployments a new user was invited to",
 	// Background work takes what is due, whoever's it is.
-	"deliveries_due":           "the next deliveries to send",
 	"deliveries_finished":      "old deliveries to delete",
-	"notification_events_due":  "the next events to turn into messages",
+	"webhook_events_by_time":   "old events to delete",
 	"webhook_receipts_by_time": "old receipts to delete",
 	"workflow_attempts_leased": "attempts whose worker has died",
 	"workflow_runs_finished":   "old runs to delete",

@@ -11,11 +11,12 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/catalog"
 	_ "github.com/palisade/palisade/ent/runtime" // the policies and hooks of the schema
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/gate"
 )
 
 // Options say which database to open.
@@ -41,9 +42,9 @@ type Store struct {
 	primary *Store
 	// patientDB is for statements that may take long: no timeout ends them. On SQLite it is writerDB.
 	patientDB *sql.DB
-	// turns are given to the transactions of Write on PostgreSQL, first come, first served: database/sql gives a connection to any of
-	// those that wait for one, and lets some wait long. There are fewer than connections (see forReads).
-	turns *semaphore.Weighted
+	// gate lets the transactions of Write in on PostgreSQL: database/sql gives a connection to any of those that wait for one, and
+	// lets some wait long. There are fewer places than connections (see forReads).
+	gate *gate.Gate
 	// waiting are the transactions that wait for their turn.
 	waiting atomic.Int64
 	// group and checkpoints are nil on PostgreSQL, which syncs the commits of many connections together by itself, and moves
@@ -51,6 +52,7 @@ type Store struct {
 	group       *group
 	checkpoints *checkpoints
 	location    string
+	guard       func(ctx context.Context) error
 }
 
 // Open opens the database without touching its schema; see MigrateOnStart.
@@ -105,6 +107,9 @@ func (s *Store) DB() (reader, writer *sql.DB) { return s.readerDB, s.writerDB }
 
 // OnDeployment adds a hook to what makes and changes deployments. It is called before anybody writes.
 func (s *Store) OnDeployment(hook ent.Hook) { s.writer.Deployment.Use(hook) }
+
+// Guard is asked before each commit of Write, in its transaction: an error rolls that back. It is set before anybody writes.
+func (s *Store) Guard(guard func(ctx context.Context) error) { s.guard = guard }
 
 // Ping asks the database for an answer.
 func (s *Store) Ping(ctx context.Context) error {
@@ -162,13 +167,14 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.
 
 // inTurn runs fn when it has its turn.
 func (s *Store) inTurn(ctx context.Context, fn func() error) error {
+	deployment, _ := tenant.FromContext(ctx)
 	s.waiting.Add(1)
-	err := s.turns.Acquire(ctx, 1)
+	err := s.gate.Enter(ctx, deployment)
 	s.waiting.Add(-1)
 	if err != nil {
 		return fmt.Errorf("wait for a connection: %w", err)
 	}
-	defer s.turns.Release(1)
+	defer s.gate.Leave(deployment)
 	return fn()
 }
 
@@ -184,7 +190,10 @@ func (s *Store) transact(ctx context.Context, current *Transaction, fn func(ctx 
 			_ = tx.Rollback() // a panic is on its way; it is the error that counts
 		}
 	}()
-	if err = fn(ctx, tx); err == nil {
+	if err = fn(ctx, tx); err == nil && s.guard != nil {
+		err = s.guard(ctx)
+	}
+	if err == nil {
 		err = current.beforeCommit(ctx, tx)
 	}
 	done = true

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/mattn/go-sqlite3"
+
+	"github.com/palisade/palisade/services/internal/apierr"
 )
 
 // errRolledBack says that SQLite has ended a transaction by itself. A statement after that would be stored alone.
-var errRolledBack = errors.New("SQLite has rolled the transaction back after an earlier error")
+var errRolledBack = apierr.Unavailable(errors.New("SQLite has rolled the transaction back after an earlier error"), "the database took back the change: try again")
 
 // writerConnector opens the connection that writes. Inside a transaction, a context that ends stops it between statements
 // and not within one: a statement that SQLite is told to interrupt takes the whole transaction with it, and so the work of

@@ -29,7 +29,7 @@ type Metrics struct {
 	RateLimited prometheus.Counter
 	// AuditFailures counts audit entries that were not written with their call, by reason (write: the database refused it;
 	// later: it could not take it then, and gets it as soon as it can; throttled: a caller was denied too often for each
-	// attempt to be recorded; unowned: the caller belongs to no deployment).
+	// attempt to be recorded; unowned: the caller belongs to no deployment; full: so many wait that the call was refused).
 	AuditFailures *prometheus.CounterVec
 	// FindingsIngested counts results of uploaded reports, by product and outcome (created, updated, unchanged,
 	// reopened, fixed, skipped).

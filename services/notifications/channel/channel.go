@@ -31,6 +31,8 @@ type Message struct {
 	At time.Time
 	// ObjectKey is the object's name below the prefix of a bucket; empty: the date of At, a slash, EventID and ".json".
 	ObjectKey string
+	// DeliveredTo are the recipients of an e-mail that have it already.
+	DeliveredTo []string
 }
 
 // Sender sends messages to one receiver. It is safe for use by several goroutines.

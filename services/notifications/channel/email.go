@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,9 @@ import (
 
 	"github.com/palisade/palisade/services/internal/egress"
 )
+
+// mailTimeout is for all commands of one sending: a mail server may look things up before it answers.
+const mailTimeout = 2 * sendTimeout
 
 // email sends the text for people over the operator's mail server.
 type email struct {
@@ -49,23 +53,28 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// Send implements Sender. The Message-ID is made of the event, so that mail clients show a repeated message once.
+// Send implements Sender. The Message-ID is made of the event, so that mail clients show a repeated message once. Recipients are
+// asked for one by one: those that the server accepts get the message, whatever it says of the others.
 func (e *email) Send(ctx context.Context, m Message) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*sendTimeout) // a mail server may look things up before it answers
+	ctx, cancel := context.WithTimeout(ctx, mailTimeout) // and its end closes the connection, also where the library gave up half-way
 	defer cancel()
 	message, err := e.compose(m)
 	if err != nil {
 		return 0, &Error{Public: "the message cannot be written as e-mail", Permanent: true, cause: err}
 	}
-	client, err := e.client()
-	if err != nil {
-		return 0, &Error{Public: "the mail server of this Palisade is not configured as it must be", cause: err}
+	var left []string
+	for _, address := range e.to {
+		if !slices.Contains(m.DeliveredTo, address) {
+			left = append(left, address)
+		}
 	}
-	err = client.DialAndSendWithContext(ctx, message)
-	if err == nil || message.IsDelivered() { // what fails after the message was taken is only the goodbye
+	if len(left) == 0 {
 		return 0, nil
 	}
-	return 0, mailError(err)
+	if failed := e.exchange(ctx, message, left); failed != nil {
+		return 0, failed
+	}
+	return 0, nil
 }
 
 func (e *email) compose(m Message) (*mail.Msg, error) {
@@ -86,7 +95,7 @@ func (e *email) compose(m Message) (*mail.Msg, error) {
 	return message, nil
 }
 
-func (e *email) client() (*mail.Client, error) {
+func (e *email) client(ctx context.Context) (*mail.Client, error) {
 	port, err := strconv.Atoi(e.server.port)
 	if err != nil {
 		return nil, err
@@ -96,7 +105,7 @@ func (e *email) client() (*mail.Client, error) {
 		mail.WithPort(port),
 		mail.WithTimeout(sendTimeout),
 		mail.WithTLSConfig(config),
-		mail.WithDialContextFunc(e.dial(config)),
+		mail.WithDialContextFunc(e.dial(ctx, config)),
 	}
 	switch {
 	case e.server.implicitTLS:
@@ -114,10 +123,11 @@ func (e *email) client() (*mail.Client, error) {
 	return mail.NewClient(e.server.host, options...)
 }
 
-// dial connects through the guard; the library leaves TLS from the first byte on (smtps) to whoever dials.
-func (e *email) dial(config *tls.Config) mail.DialContextFunc {
+// dial connects through the guard, for as long as the whole sending may take: the library gives each command a time of
+// its own. It leaves TLS from the first byte on (smtps) to whoever dials.
+func (e *email) dial(sending context.Context, config *tls.Config) mail.DialContextFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := e.guard.DialContext(ctx, network, address)
+		conn, err := e.guard.Connect(sending, network, address, mailTimeout)
 		if err != nil || !e.server.implicitTLS {
 			return conn, err
 		}
@@ -128,18 +138,4 @@ func (e *email) dial(config *tls.Config) mail.DialContextFunc {
 		}
 		return secured, nil
 	}
-}
-
-// mailError tells what the mail server said by its code alone: its texts name machines and accounts of the operator.
-func mailError(err error) *Error {
-	var sent *mail.SendError
-	if !errors.As(err, &sent) || sent.ErrorCode() == 0 {
-		return &Error{Public: "the mail server of this Palisade could not be used", cause: err}
-	}
-	e := &Error{Public: fmt.Sprintf("the mail server refused the message with code %d", sent.ErrorCode()), cause: err}
-	if sent.Reason == mail.ErrSMTPRcptTo {
-		e.Public = fmt.Sprintf("the mail server refused an address of config.to with code %d", sent.ErrorCode())
-	}
-	e.Permanent = sent.ErrorCode() >= 500
-	return e
 }

@@ -224,7 +224,7 @@ func TestMailToOtherMachinesNeedsTLS(t *testing.T) {
 		if err != nil || sender.plain != plain {
 			t.Errorf("%q: %v", allow, err)
 		}
-		client, err := sender.client()
+		client, err := sender.client(t.Context())
 		if want := map[bool]string{false: "TLSMandatory", true: "TLSOpportunistic"}[plain]; err != nil || client.TLSPolicy() != want {
 			t.Errorf("%q: policy %s, %v", allow, client.TLSPolicy(), err)
 		}
@@ -251,8 +251,8 @@ func TestMailRefused(t *testing.T) {
 		text      string
 	}{
 		"sender":          {map[string]string{"MAIL": "550 5.7.1 relay of 10.1.2.3 denied"}, true, "the mail server refused the message with code 550"},
-		"recipient":       {map[string]string{"RCPT": "550 5.1.1 no such user"}, true, "refused an address of config.to with code 550"},
-		"greylisting":     {map[string]string{"RCPT": "451 4.7.1 try later"}, false, "with code 451"},
+		"recipient":       {map[string]string{"RCPT": "550 5.1.1 no such user"}, true, "refused ada@example.com (550 5.1.1 no such user), security@example.com (550 5.1.1 no such user); 0 of 2 recipients have it"},
+		"greylisting":     {map[string]string{"RCPT": "451 4.7.1 try later"}, false, "did not take the message yet for ada@example.com (451 4.7.1 try later), security"},
 		"content":         {map[string]string{"DATA": "554 no"}, true, "with code 554"},
 		"full":            {map[string]string{"DATA": "452 full"}, false, "with code 452"},
 		"wrong password":  {map[string]string{"AUTH": "535 no"}, false, "could not be used"},

@@ -37,7 +37,7 @@ func newBucket(config map[string]string, guard *egress.Guard) (*bucket, error) {
 		Secure:       u.Scheme == "https",
 		Region:       config["region"],
 		BucketLookup: lookup,
-		Transport:    noting{guard.Client(egress.Limits{MaxResponse: maxAnswer}).Transport},
+		Transport:    noting{guard.Client(egress.Limits{Timeout: sendTimeout, MaxResponse: maxAnswer}).Transport},
 		MaxRetries:   1, // the ledger retries
 	})
 	if err != nil {

@@ -29,8 +29,15 @@ const (
 // Kind is the name in the queue.
 func (Deliver) Kind() string { return "deliver_notifications" }
 
-// InsertOpts make one run of many that are asked for.
-func (Deliver) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
+// Queue is where the jobs wait: no other work keeps them waiting, and none waits for them.
+const Queue = "notifications"
+
+// InsertOpts make one run of many that are asked for. One that waits in the queue of an earlier version does not count.
+func (Deliver) InsertOpts() river.InsertOpts {
+	opts := jobs.OnceWaiting()
+	opts.Queue, opts.UniqueOpts.ByQueue = Queue, true
+	return opts
+}
 
 // ScanFinished notes that a scan of the context's deployment has ended; its findings are stored already. A deployment
 // without an enabled rule pays one query. Call it as the last thing of a transaction: another one that asks for the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +54,8 @@ const (
 	defaultRefs     = 64 << 20
 	defaultInflated = 2 << 30
 	defaultObject   = 128 << 20
+	// maxRedirects are those of one request; they stay at the host.
+	maxRedirects = 5
 	// cacheSize is what reading a pack keeps of it in memory.
 	cacheSize = 32 * cache.MiByte
 	// staleAfter is when the directory of a fetch that a dying process left behind is removed.
@@ -128,16 +129,17 @@ func Fetch(ctx context.Context, guard *egress.Guard, source Source, ref, dir str
 
 // open prepares a session that calls the source alone. Nothing is installed for the whole process.
 func open(guard *egress.Guard, source Source, limits Limits) (transport.UploadPackSession, *confined, error) {
+	client := guard.Client(egress.Limits{Timeout: limits.Timeout, MaxResponse: limits.Pack, MaxRedirects: maxRedirects})
 	connection := &confined{
-		host: hostOf(source.URL), next: guard.Client(egress.Limits{MaxResponse: limits.Pack}).Transport,
-		list: guard.Client(egress.Limits{MaxResponse: limits.Refs}).Transport,
+		host: hostOf(source.URL), next: client.Transport,
+		list: guard.Client(egress.Limits{Timeout: limits.Timeout, MaxResponse: limits.Refs}).Transport,
 	}
+	client.Transport = connection
 	endpoint, err := transport.NewEndpoint(source.URL)
 	if err != nil || endpoint.Protocol != "https" && endpoint.Protocol != "http" {
 		return nil, connection, &Error{Text: "the repository's address is no https:// URL", Permanent: true}
 	}
 	connection.scheme = endpoint.Protocol
-	client := &http.Client{Transport: connection, Timeout: limits.Timeout}
 	var auth transport.AuthMethod
 	if source.Username != "" || source.Password != "" {
 		auth = &githttp.BasicAuth{Username: source.Username, Password: source.Password}

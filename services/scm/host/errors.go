@@ -73,7 +73,7 @@ func connection(err error) *Error {
 	switch {
 	case errors.Is(err, errForeign):
 		return malformed("the host redirects to another address: set baseUrl to the address where it really is", err)
-	case errors.As(err, &tooLarge):
+	case errors.As(err, &tooLarge), errors.Is(err, egress.ErrUpgrade):
 		return malformed(egress.Describe(err)+": check baseUrl", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return &Error{Kind: TimedOut, Text: egress.Describe(err) + unreachableAdvice, cause: err}

@@ -19,14 +19,11 @@ type confined struct {
 	next   http.RoundTripper
 }
 
-// confine returns a client that calls one API with a credential and is otherwise like client.
+// confine returns a client that calls one API with a credential and is otherwise like client,
+// whose transport is that of the egress guard.
 func confine(client *http.Client, api *url.URL, token string) *http.Client {
 	out := *client
-	next := out.Transport
-	if next == nil {
-		next = http.DefaultTransport
-	}
-	out.Transport = confined{origin: api, token: token, next: next}
+	out.Transport = confined{origin: api, token: token, next: client.Transport}
 	return &out
 }
 

@@ -65,6 +65,9 @@ type Installation struct {
 	// Present is false after it was deleted.
 	Present   bool
 	Suspended bool
+	// UpdatedAt is when the host changed it last, to the second; zero when the body does not say. It orders what the host tells of
+	// installations, but is not when an event happened: a deletion shows the time of the change before.
+	UpdatedAt time.Time
 }
 
 // Refs are the refs under which scanners report a pull request: its head, and its merge with the base.

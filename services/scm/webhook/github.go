@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 )
@@ -81,18 +82,37 @@ func gitHubComment(body []byte) (Event, error) {
 	}, nil
 }
 
+// maxSeconds is the year 10000, which has no text as JSON writes it.
+const maxSeconds = 253_402_300_800
+
+// gitHubTime reads the two forms in which GitHub writes the times of installations: text, and seconds since 1970. Zero for others.
+func gitHubTime(raw json.RawMessage) time.Time {
+	var seconds int64
+	if err := json.Unmarshal(raw, &seconds); err == nil && 0 < seconds && seconds < maxSeconds {
+		return time.Unix(seconds, 0).UTC()
+	}
+	var at time.Time
+	if err := json.Unmarshal(raw, &at); err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
 func gitHubInstallation(body []byte) (Event, error) {
 	p, err := decode[struct {
 		Action       string `json:"action"`
 		Installation struct {
-			ID      int64      `json:"id"`
-			Account gitHubUser `json:"account"`
+			ID        int64           `json:"id"`
+			Account   gitHubUser      `json:"account"`
+			UpdatedAt json.RawMessage `json:"updated_at"`
 		} `json:"installation"`
 	}](body)
 	if err != nil {
 		return Event{}, err
 	}
-	e := Event{Kind: Installed, Installation: Installation{ID: p.Installation.ID, Namespace: p.Installation.Account.Login, Present: true}}
+	e := Event{Kind: Installed, Installation: Installation{
+		ID: p.Installation.ID, Namespace: p.Installation.Account.Login, Present: true, UpdatedAt: gitHubTime(p.Installation.UpdatedAt),
+	}}
 	switch p.Action {
 	case "created", "unsuspend", "new_permissions_accepted":
 	case "suspend":

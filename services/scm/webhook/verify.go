@@ -47,8 +47,9 @@ const decoy = "no receiver has this secret"
 
 // Verify checks that a body was signed with one of at most two secrets. Whichever host is expected and however many secrets
 // there are, all signatures are computed, and compared in constant time: how long it takes depends on what the caller sent
-// alone. GitLab may send both the secret and a signature; one of them must be right.
-func Verify(host Host, s Signature, body []byte, secrets []string) error {
+// alone. GitLab may send both the secret and a signature; one of them must be right. signedID reports that a right signature covers
+// the id of the delivery, too.
+func Verify(host Host, s Signature, body []byte, secrets []string) (signedID bool, err error) {
 	var digest, token, standard error = ErrSignature, ErrSignature, ErrSignature
 	for i := range maxSecrets {
 		secret := decoy
@@ -62,13 +63,13 @@ func Verify(host Host, s Signature, body []byte, secrets []string) error {
 	}
 	switch {
 	case host == GitHub && s.Digest != "":
-		return digest
+		return false, digest
 	case host == GitLab && s.Signatures != "" && (s.Token == "" || token != nil || errors.Is(standard, ErrTimestamp)):
-		return standard
+		return standard == nil, standard
 	case host == GitLab && s.Token != "":
-		return token
+		return token == nil && standard == nil, token
 	}
-	return ErrUnsigned
+	return false, ErrUnsigned
 }
 
 // better returns the less wrong of two errors.

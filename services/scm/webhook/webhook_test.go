@@ -89,8 +89,32 @@ func TestVerify(t *testing.T) {
 		"no secret, decoy's signature":     {GitLab, standard(t, body, decoy, now), nil, ErrSignature},
 		"one secret, decoy's token":        {GitLab, Signature{Token: decoy}, []string{secret}, ErrSignature},
 	} {
-		if err := Verify(test.host, test.s, []byte(body), test.secrets); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+		if _, err := Verify(test.host, test.s, []byte(body), test.secrets); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
 			t.Errorf("%s: %v, want %v", name, err, test.want)
+		}
+	}
+}
+
+// TestSignedID: only Standard Webhooks sign the id of a delivery.
+func TestSignedID(t *testing.T) {
+	const body, secret = `{}`, "kX3-new-secret"
+	both := standard(t, body, secret, time.Now())
+	both.Token = secret
+	foreign := standard(t, body, "another secret", time.Now())
+	foreign.Token = secret
+	for name, test := range map[string]struct {
+		host Host
+		s    Signature
+		want bool
+	}{
+		"digest":                      {GitHub, Signature{ID: "msg_1", Digest: digest(body, secret)}, false},
+		"token":                       {GitLab, Signature{ID: "msg_1", Token: secret}, false},
+		"signature":                   {GitLab, standard(t, body, secret, time.Now()), true},
+		"token and signature":         {GitLab, both, true},
+		"token and foreign signature": {GitLab, foreign, false},
+	} {
+		if got, err := Verify(test.host, test.s, []byte(body), []string{secret}); err != nil || got != test.want {
+			t.Errorf("%s: %t, %v", name, got, err)
 		}
 	}
 }
@@ -123,8 +147,11 @@ func TestParse(t *testing.T) {
 	outdated, bot, fromApp, cleaned := comment, comment, comment, comment
 	bot.Comment.Bot, fromApp.Installation.ID = true, 8801
 	cleaned.Comment.Body = "/fp zero"
-	installed := Event{Kind: Installed, Installation: Installation{ID: 8801, Namespace: "acme", Present: true}}
-	suspended, deleted := installed, installed
+	installed := Event{Kind: Installed, Installation: Installation{
+		ID: 8801, Namespace: "acme", Present: true, UpdatedAt: time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC),
+	}}
+	suspended, deleted, timeless := installed, installed, installed
+	timeless.Installation.UpdatedAt = time.Time{}
 	suspended.Installation.Suspended, deleted.Installation.Present = true, false
 	request := Event{Kind: Closed, At: at, Repository: "acme/platform/api", RepositoryURL: "https://git.acme.test/acme/platform/api", Number: 17}
 	requestMerged := request
@@ -155,6 +182,9 @@ func TestParse(t *testing.T) {
 		"from an app":       {GitHub, "pull_request_review_comment", payload(t, "github_comment", `"organization"`, `"installation": {"id": 8801}, "organization"`), fromApp},
 		"zero characters":   {GitHub, "pull_request_review_comment", payload(t, "github_comment", `/fp the input is a constant`, `/fp \u0000zero`), cleaned},
 		"installed":         {GitHub, "installation", payload(t, "github_installation"), installed},
+		"time as text":      {GitHub, "installation", payload(t, "github_installation", `"updated_at": 1777890030`, `"updated_at": "2026-05-04T10:20:30Z"`), installed},
+		"no time":           {GitHub, "installation", payload(t, "github_installation", `"updated_at": 1777890030`, `"updated_at": null`), timeless},
+		"far future":        {GitHub, "installation", payload(t, "github_installation", `"updated_at": 1777890030`, `"updated_at": 900000000000000`), timeless},
 		"suspended":         {GitHub, "installation", payload(t, "github_installation", `"created",`, `"suspend",`), suspended},
 		"uninstalled":       {GitHub, "installation", payload(t, "github_installation", `"created",`, `"deleted",`), deleted},
 		"ping":              {GitHub, "ping", []byte(`{"zen":"Design for failure.","hook_id":9001}`), Event{}},

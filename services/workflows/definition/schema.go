@@ -55,15 +55,21 @@ func explain(e *jsonschema.ValidationError) string {
 // CheckInputs fills in the defaults of inputs that are not given and checks all of them against the JSON Schema of a
 // published version. Given values are JSON-like. The error is an apierr of INVALID_ARGUMENT that names the input.
 func CheckInputs(in *workflowsv1.WorkflowInputs, given map[string]any) (withDefaults map[string]any, err error) {
-	withDefaults = map[string]any{}
-	maps.Copy(withDefaults, given)
-	for _, field := range in.GetFields() {
-		if _, isGiven := given[field.GetName()]; !isGiven && field.GetDefaultValue() != nil {
-			withDefaults[field.GetName()] = field.GetDefaultValue().AsInterface()
-		}
-	}
+	withDefaults = WithDefaults(in, given)
 	if err := validate(in.GetJsonSchema().AsMap(), withDefaults); err != nil {
 		return nil, apierr.InvalidArgument("inputs", "inputs: %s", err)
 	}
 	return withDefaults, nil
+}
+
+// WithDefaults returns the inputs that a run gets, unchecked.
+func WithDefaults(in *workflowsv1.WorkflowInputs, given map[string]any) map[string]any {
+	all := map[string]any{}
+	maps.Copy(all, given)
+	for _, field := range in.GetFields() {
+		if _, isGiven := given[field.GetName()]; !isGiven && field.GetDefaultValue() != nil {
+			all[field.GetName()] = field.GetDefaultValue().AsInterface()
+		}
+	}
+	return all
 }

@@ -9,7 +9,10 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/workflowattempt"
 	"github.com/palisade/palisade/ent/workflowtask"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/workflows/schedule"
@@ -22,6 +25,14 @@ func (e *Engine) Begin(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, run *e
 		return err
 	}
 	if err := e.ready(p); err != nil {
+		return err
+	}
+	needs := p.graph.Needs()
+	if needs > e.maxTasks {
+		return apierr.FailedPrecondition("workflow %q needs at least %d tasks, want at most %d (workflow-max-tasks): do the work in several runs",
+			run.Workflow, needs, e.maxTasks)
+	}
+	if err := tx.WorkflowRun.UpdateOneID(run.ID).SetPlannedTasks(needs).Exec(ctx); err != nil {
 		return err
 	}
 	w := &writing{engine: e, tx: tx, queue: queueOf(ctx, queue), held: &held{program: p}, run: run}
@@ -60,9 +71,9 @@ type newTask struct {
 // advance makes what follows the task that was done.
 func (w *writing) advance(ctx context.Context, done outcome) error {
 	ended := schedule.Ended{Step: w.task.Step, Path: w.task.Path, Items: len(done.items), Value: done.value}
+	var err error
 	var fork *ent.WorkflowFork
 	if w.task.ForkID != 0 {
-		var err error
 		if fork, err = w.tx.WorkflowFork.Get(ctx, w.task.ForkID); err != nil {
 			return err
 		}
@@ -70,12 +81,22 @@ func (w *writing) advance(ctx context.Context, done outcome) error {
 			Step: fork.Step, Join: fork.JoinStep, Branches: int(fork.Branches), Started: int(fork.Started), Arrived: int(fork.Arrived),
 		}
 	}
+	if w.graph.Begins(ended.Step, ended.Fork) {
+		if ended.Room, err = w.room(ctx); err != nil {
+			return err
+		}
+	}
 	moves, err := w.graph.After(ended)
 	if err != nil {
-		return w.engine.end(ctx, w.tx, w.run, Failed, oneLine(fmt.Sprintf("step %s: %s", w.label(), err)))
+		return w.end(ctx, Failed, oneLine(fmt.Sprintf("step %s: %s", w.label(), err)))
 	}
 	if moves.Completed {
-		return w.engine.end(ctx, w.tx, w.run, Completed, "")
+		return w.end(ctx, Completed, "")
+	}
+	if tooMany, err := w.plan(ctx, moves); err != nil {
+		return err
+	} else if tooMany != "" {
+		return w.end(ctx, Failed, tooMany)
 	}
 	if u := moves.Update; u != nil {
 		if err := fork.Update().SetArrived(int32(u.Arrived)).SetStarted(int32(u.Started)).Exec(ctx); err != nil {
@@ -96,6 +117,34 @@ func (w *writing) advance(ctx context.Context, done outcome) error {
 		return err
 	}
 	return w.begin(ctx, tasks)
+}
+
+// room is how many more attempts of the run may wait or run. The one that ended does neither any more.
+func (w *writing) room(ctx context.Context) (int, error) {
+	active, err := w.tx.WorkflowAttempt.Query().Where(activeOf(w.run.ID)...).Limit(schedule.MaxActive).IDs(ctx)
+	return schedule.MaxActive - len(active), err
+}
+
+// plan adds what the run needs now to what was known before; a text says why that is too much.
+func (w *writing) plan(ctx context.Context, moves schedule.Moves) (tooMany string, err error) {
+	if moves.Needs == 0 {
+		return "", nil
+	}
+	needs := w.run.PlannedTasks + moves.Needs
+	if needs <= w.engine.maxTasks {
+		return "", w.run.Update().SetPlannedTasks(needs).Exec(ctx)
+	}
+	what := "the way that its condition chose needs"
+	if moves.Open != nil {
+		what = fmt.Sprintf("its %d branches need at least", moves.Open.Branches)
+	}
+	return oneLine(fmt.Sprintf("step %s: %s %d more tasks, which makes %d for the run, want at most %d (workflow-max-tasks): do the work in several runs",
+		w.label(), what, moves.Needs, needs, w.engine.maxTasks)), nil
+}
+
+// activeOf are the conditions for the attempts of a run that have not ended, as in their index.
+func activeOf(runID int64) []predicate.WorkflowAttempt {
+	return []predicate.WorkflowAttempt{workflowattempt.RunID(runID), workflowattempt.FinishedAtIsNil()}
 }
 
 // follow places the tasks that begin.

@@ -8,37 +8,26 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/workflowattempt"
 	"github.com/palisade/palisade/ent/workflowtask"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/workflows/issues"
 )
 
-// end ends a run: what has not begun is skipped, what works is an error, and the report is written, also of a run that did
-// not get to its end.
-func (e *Engine) end(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun, status, reason string) error {
-	now := store.Now()
-	stopped := "the run has ended before"
-	switch status {
-	case Cancelled:
-		stopped = "the run was cancelled"
-	case Failed:
-		stopped = "the run has failed before"
-	}
-	of := workflowattempt.RunID(run.ID)
-	err := tx.WorkflowAttempt.Update().Where(of, workflowattempt.Status(Pending)).SetStatus(Skipped).SetFinishedAt(now).Exec(ctx)
-	if err != nil {
+// end ends the run of an attempt.
+func (w *writing) end(ctx context.Context, status, reason string) error {
+	return w.engine.end(ctx, w.tx, w.queue, w.run, status, reason)
+}
+
+// end ends a run: what has not begun is skipped and leaves the queue, what works is an error, and the report is written, also of
+// a run that did not get to its end. Whoever adds attempts or jobs of a run holds its lock, as the caller does.
+func (e *Engine) end(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, run *ent.WorkflowRun, status, reason string) error {
+	if err := stop(ctx, tx, run, status); err != nil {
 		return err
 	}
-	err = tx.WorkflowAttempt.Update().Where(of, workflowattempt.Status(Running)).SetStatus(Error).SetError(stopped).SetFinishedAt(now).
-		ClearLeaseUntil().ClearDeadline().Exec(ctx)
-	if err != nil {
-		return err
-	}
-	ofRun := workflowtask.RunID(run.ID)
-	if err := tx.WorkflowTask.Update().Where(ofRun, workflowtask.Status(Pending)).SetStatus(Skipped).SetFinishedAt(now).Exec(ctx); err != nil {
-		return err
-	}
-	if err := tx.WorkflowTask.Update().Where(ofRun, workflowtask.Status(Running)).SetStatus(Error).SetFinishedAt(now).Exec(ctx); err != nil {
-		return err
+	if status != Completed { // nothing waits of a run that got to its end
+		if err := queue.CancelWaiting(ctx, attemptQueue, run.DeploymentID, run.ID); err != nil {
+			return err
+		}
 	}
 	report, err := issues.Report(ctx, tx, run)
 	if err != nil {
@@ -48,7 +37,7 @@ func (e *Engine) end(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun, stat
 	if err != nil {
 		return err
 	}
-	run, err = run.Update().SetStatus(status).SetError(reason).SetFinishedAt(now).SetReport(encoded).
+	run, err = run.Update().SetStatus(status).SetError(reason).SetFinishedAt(store.Now()).SetReport(encoded).
 		SetTotalFindings(report.GetTotalFindings()).AddRevision(1).Save(ctx)
 	if err != nil {
 		return err
@@ -56,8 +45,35 @@ func (e *Engine) end(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun, stat
 	return issues.RunEnded(ctx, tx, run)
 }
 
+// stop ends the attempts and tasks of a run that have not ended, each kind in one statement.
+func stop(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun, status string) error {
+	now := store.Now()
+	stopped := "the run has ended before"
+	switch status {
+	case Cancelled:
+		stopped = "the run was cancelled"
+	case Failed:
+		stopped = "the run has failed before"
+	}
+	active := activeOf(run.ID)
+	err := tx.WorkflowAttempt.Update().Where(append(active, workflowattempt.Status(Pending))...).SetStatus(Skipped).SetFinishedAt(now).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	err = tx.WorkflowAttempt.Update().Where(append(active, workflowattempt.Status(Running))...).SetStatus(Error).SetError(stopped).SetFinishedAt(now).
+		ClearLeaseUntil().ClearDeadline().Exec(ctx)
+	if err != nil {
+		return err
+	}
+	ofRun := workflowtask.RunID(run.ID)
+	if err := tx.WorkflowTask.Update().Where(ofRun, workflowtask.Status(Pending)).SetStatus(Skipped).SetFinishedAt(now).Exec(ctx); err != nil {
+		return err
+	}
+	return tx.WorkflowTask.Update().Where(ofRun, workflowtask.Status(Running)).SetStatus(Error).SetFinishedAt(now).Exec(ctx)
+}
+
 // Cancel stops a run. It returns the run as it was and as it is now; the same twice when it had ended before.
-func (e *Engine) Cancel(ctx context.Context, tx *ent.Tx, id int64) (before, after *ent.WorkflowRun, err error) {
+func (e *Engine) Cancel(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, id int64) (before, after *ent.WorkflowRun, err error) {
 	run, err := e.lock(ctx, tx, id)
 	if err != nil {
 		return nil, nil, err
@@ -66,7 +82,7 @@ func (e *Engine) Cancel(ctx context.Context, tx *ent.Tx, id int64) (before, afte
 		run, err = tx.WorkflowRun.Get(ctx, id)
 		return run, run, err
 	}
-	if err := e.end(ctx, tx, run, Cancelled, ""); err != nil {
+	if err := e.end(ctx, tx, queue, run, Cancelled, ""); err != nil {
 		return nil, nil, err
 	}
 	after, err = tx.WorkflowRun.Get(ctx, id)

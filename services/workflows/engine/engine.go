@@ -30,15 +30,15 @@ const (
 	grace = 10 * time.Second
 	// defaultTimeout is for steps that say none.
 	defaultTimeout = 10 * time.Minute
-	// maxAttempts bounds a run, whatever its graph: a foreach in a foreach may have more places than a database has room.
+	// maxAttempts bounds the attempts of a run: tasks are bounded before they are made, but each may be tried again.
 	maxAttempts = 1_000_000
 	// maxLost is how many attempts of a task may end without a result before the task does.
 	maxLost = 3
 	// firstRetry is the wait before the second attempt; it doubles with each up to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
-	// plans is how many versions of workflows are kept ready.
-	plans = 128
+	// plans is how many versions of workflows are kept ready, turns for how many kinds of claims it is known whose turn it is.
+	plans, turns = 128, 1024
 	// CreditsPerDollar is the contract's price of credits.
 	CreditsPerDollar = 100
 )
@@ -65,18 +65,29 @@ type Engine struct {
 	store *store.Store
 	kinds step.Registry
 	log   *slog.Logger
-	plans *lru.Cache[int64, *program]
+	// maxTasks is how many tasks a run may need.
+	maxTasks int64
+	plans    *lru.Cache[int64, *program]
+	// turns are the runs that external steps were claimed of last; see claimOne.
+	turns *lru.Cache[string, int64]
 	// node begins the names of this process' workers.
 	node string
 }
 
-// New makes an engine for steps of the given kinds.
-func New(st *store.Store, kinds step.Registry, log *slog.Logger) *Engine {
-	cache, err := lru.New[int64, *program](plans)
+// New makes an engine for steps of the given kinds. A run that needs more than maxTasks tasks fails.
+func New(st *store.Store, kinds step.Registry, maxTasks int, log *slog.Logger) *Engine {
+	return &Engine{
+		store: st, kinds: kinds, log: log, maxTasks: int64(maxTasks), plans: newCache[int64, *program](plans), turns: newCache[string, int64](turns),
+		node: rand.Text()[:12],
+	}
+}
+
+func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
+	cache, err := lru.New[K, V](size)
 	if err != nil {
 		panic(err) // the size is a constant
 	}
-	return &Engine{store: st, kinds: kinds, log: log, plans: cache, node: rand.Text()[:12]}
+	return cache
 }
 
 // program is a version of a workflow, ready to be followed.

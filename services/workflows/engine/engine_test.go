@@ -207,7 +207,7 @@ func TestCancel(t *testing.T) {
 `), 0)
 		<-f.kinds.begun
 		err := f.store.Write(f.ctx, func(ctx context.Context, tx *ent.Tx) error {
-			_, _, err := f.engine.Cancel(ctx, tx, run.ID)
+			_, _, err := f.engine.Cancel(ctx, tx, f.queue, run.ID)
 			return err
 		})
 		if err != nil {

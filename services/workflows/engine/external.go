@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -53,8 +54,8 @@ type Claim struct {
 	Deadline time.Time
 }
 
-// Claim takes the oldest task that is wanted; nil when none came in time. A task whose parameters cannot be evaluated fails
-// on the way.
+// Claim takes a task that is wanted; nil when none came in time. Runs take turns, and each gives its oldest task. A task whose
+// parameters cannot be evaluated fails on the way.
 func (e *Engine) Claim(ctx context.Context, queue *jobs.Jobs, want Wanted) (*Claim, error) {
 	ticker := time.NewTicker(claimPoll)
 	defer ticker.Stop()
@@ -72,25 +73,13 @@ func (e *Engine) Claim(ctx context.Context, queue *jobs.Jobs, want Wanted) (*Cla
 }
 
 func (e *Engine) claimOne(ctx context.Context, queue *jobs.Jobs, want Wanted) (*Claim, error) {
-	where := []predicate.WorkflowAttempt{
-		workflowattempt.External(true), workflowattempt.Status(Pending), workflowattempt.NotBeforeLTE(store.Now()),
-	}
-	if want.Workflow != "" {
-		where = append(where, workflowattempt.Workflow(want.Workflow))
-	}
-	if len(want.Steps) > 0 {
-		where = append(where, store.OneOf(workflowattempt.FieldStep, want.Steps))
-	}
-	if _, limited := tenant.Teams(ctx); limited {
-		where = append(where, ofVisibleRuns(ctx))
-	}
-	ids, err := e.store.Reader.WorkflowAttempt.Query().Where(where...).Order(ent.Asc(workflowattempt.FieldID)).Limit(claimBatch).IDs(ctx)
+	rows, err := e.nextTurn(ctx, want)
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
+	for _, row := range rows {
 		token := rand.Text()
-		h, err := e.take(ctx, id, hashOf(token), want.Lease)
+		h, err := e.take(ctx, row.ID, hashOf(token), want.Lease)
 		if err != nil {
 			return nil, err
 		}
@@ -109,6 +98,43 @@ func (e *Engine) claimOne(ctx context.Context, queue *jobs.Jobs, want Wanted) (*
 		}, nil
 	}
 	return nil, nil
+}
+
+// nextTurn finds attempts that can be claimed: those of the run after the one whose turn it was, then those of the runs after that.
+// Each node remembers the turns of callers that want the same, so that every run gets its own, however many tasks
+// others have.
+func (e *Engine) nextTurn(ctx context.Context, want Wanted) ([]*ent.WorkflowAttempt, error) {
+	deploymentID, _ := tenant.FromContext(ctx)
+	turn := hashOf(fmt.Sprintf("%d %q %q %s", deploymentID, want.Workflow, want.Steps, tenant.Visibility(ctx))) // steps may be many
+	last, _ := e.turns.Get(turn)
+	rows, err := e.claimable(ctx, want, workflowattempt.RunIDGT(last))
+	if err == nil && len(rows) == 0 && last > 0 {
+		rows, err = e.claimable(ctx, want, workflowattempt.RunIDLTE(last))
+	}
+	if err == nil && len(rows) > 0 {
+		e.turns.Add(turn, rows[0].RunID)
+	}
+	return rows, err
+}
+
+// claimable reads attempts in the order of their index.
+func (e *Engine) claimable(ctx context.Context, want Wanted, runs predicate.WorkflowAttempt) ([]*ent.WorkflowAttempt, error) {
+	query := e.store.Reader.WorkflowAttempt.Query().Where(
+		workflowattempt.External(true), workflowattempt.Status(Pending), workflowattempt.FinishedAtIsNil(), runs,
+		workflowattempt.NotBeforeLTE(store.Now()),
+	)
+	if want.Workflow != "" {
+		query.Where(workflowattempt.Workflow(want.Workflow))
+	}
+	if len(want.Steps) > 0 {
+		query.Where(store.OneOf(workflowattempt.FieldStep, want.Steps))
+	}
+	if _, limited := tenant.Teams(ctx); limited {
+		query.Where(ofVisibleRuns(ctx))
+	}
+	query.Order(ent.Asc(workflowattempt.FieldRunID, workflowattempt.FieldID)).Limit(claimBatch)
+	query.Select(workflowattempt.FieldID, workflowattempt.FieldRunID)
+	return query.All(ctx)
 }
 
 // ofVisibleRuns is the condition that an attempt belongs to a run that the caller sees (see tenant.WithTeams).

@@ -28,6 +28,9 @@ import (
 // patience is for a busy machine: no test needs a tenth of it when all is well.
 const patience = 10 * time.Minute
 
+// testMaxTasks is how many tasks a run of these tests may need.
+const testMaxTasks = 20_000
+
 // onEachStore runs a test on both databases.
 func onEachStore(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
@@ -91,7 +94,7 @@ func (f *fixture) start(st *store.Store) *node {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	n := &node{engine: New(st, f.kinds.registry(), log)}
+	n := &node{engine: New(st, f.kinds.registry(), testMaxTasks, log)}
 	if n.queue, err = jobs.New(st, log, n.engine.Background(time.Hour)); err != nil {
 		f.t.Fatal(err)
 	}
@@ -108,6 +111,15 @@ func (f *fixture) start(st *store.Store) *node {
 
 // run publishes a definition and starts a run of it.
 func (f *fixture) run(source string, budget float64) *ent.WorkflowRun {
+	f.t.Helper()
+	run, err := f.tryRun(source, budget)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return run
+}
+
+func (f *fixture) tryRun(source string, budget float64) (*ent.WorkflowRun, error) {
 	f.t.Helper()
 	parsed, problems := definition.Parse([]byte(source), f.kinds.registry())
 	if len(problems) > 0 {
@@ -141,11 +153,7 @@ func (f *fixture) run(source string, budget float64) *ent.WorkflowRun {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	err = f.store.Write(f.ctx, func(ctx context.Context, tx *ent.Tx) error { return f.engine.Begin(ctx, tx, f.queue, run) })
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return run
+	return run, f.store.Write(f.ctx, func(ctx context.Context, tx *ent.Tx) error { return f.engine.Begin(ctx, tx, f.queue, run) })
 }
 
 // ended waits for the end of a run, and checks what must hold of every run that has ended.

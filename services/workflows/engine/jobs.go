@@ -28,9 +28,9 @@ const (
 func (e *Engine) Background(retention time.Duration) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
-			river.AddWorker(workers, &attemptWorker{engine: e})
-			river.AddWorker(workers, &sweepWorker{engine: e})
-			river.AddWorker(workers, &forgetWorker{engine: e, retention: retention})
+			jobs.AddWorker(workers, &attemptWorker{engine: e})
+			jobs.AddWorker(workers, &sweepWorker{engine: e})
+			jobs.AddWorker(workers, &forgetWorker{engine: e, retention: retention})
 		},
 		Periodic: []*river.PeriodicJob{
 			jobs.Every(sweepInterval, sweepArgs{}),

@@ -25,7 +25,7 @@ func TestCostOfDroppedAttempt(t *testing.T) {
 			return f.store.Reader.WorkflowTask.Query().Where(workflowtask.Step("cheap"), workflowtask.Status(Succeeded)).CountX(f.ctx) == 1
 		})
 		err := f.store.Write(f.ctx, func(ctx context.Context, tx *ent.Tx) error {
-			_, _, err := f.engine.Cancel(ctx, tx, run.ID)
+			_, _, err := f.engine.Cancel(ctx, tx, f.queue, run.ID)
 			return err
 		})
 		if err != nil {

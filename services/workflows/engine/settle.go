@@ -240,10 +240,10 @@ func (w *writing) settle(ctx context.Context, done outcome, cost float64) error 
 		return err
 	}
 	if stop != "" {
-		return w.engine.end(ctx, w.tx, w.run, Failed, stop)
+		return w.end(ctx, Failed, stop)
 	}
 	if done.status != Succeeded && !w.step.GetContinueOnError() {
-		return w.engine.end(ctx, w.tx, w.run, Failed, oneLine(fmt.Sprintf("step %s failed: %s", w.label(), done.summary)))
+		return w.end(ctx, Failed, oneLine(fmt.Sprintf("step %s failed: %s", w.label(), done.summary)))
 	}
 	return w.advance(ctx, done)
 }

@@ -87,6 +87,9 @@ func (e *Engine) enqueueLost(ctx context.Context) error {
 			continue
 		}
 		err = e.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			if run, err := e.lock(ctx, tx, args.RunID); err != nil || run == nil {
+				return err // what a run that has ended leaves in the queue, nobody makes
+			}
 			n, err := tx.WorkflowAttempt.Update().Where(
 				workflowattempt.ID(args.AttemptID), workflowattempt.Status(Pending), workflowattempt.NotBeforeLT(store.Micros(before)),
 			).SetNotBefore(store.Now()).Save(ctx)

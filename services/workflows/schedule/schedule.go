@@ -23,14 +23,16 @@ const DefaultCase = "default"
 // MaxItems bounds the list of a foreach.
 const MaxItems = 10_000
 
-// Window is how many branches of one fork are on their way at a time. More begin, a portion at a time, when half of them
-// have arrived, so that no transaction makes more tasks than that.
-const Window = 200
+// MaxActive is how many attempts of one run wait or run at a time: also those of external steps that nobody has claimed, and
+// those that wait for their time after a failure. It is more than the workers of twenty nodes take at once, and few
+// enough to be written, and taken back, in one short transaction. Forks of any depth share it: see [Graph.After].
+const MaxActive = 200
 
 // Graph is a plan whose steps are found by name.
 type Graph struct {
 	steps      map[string]*storev1.PlannedStep
 	before     map[string][]string
+	needs      map[string]int64
 	start, end string
 }
 
@@ -55,6 +57,7 @@ func New(plan *storev1.WorkflowPlan) (*Graph, error) {
 			g.before[next] = append(g.before[next], s.GetName())
 		}
 	}
+	g.countNeeds()
 	return g, nil
 }
 
@@ -112,6 +115,8 @@ type Ended struct {
 	Items int
 	// Value is what the condition of a switch gave, as text.
 	Value string
+	// Room is how many attempts may begin until the run has MaxActive. It counts where branches can begin (see [Graph.Begins]).
+	Room int
 }
 
 // Level says in which fork a task is.
@@ -140,11 +145,27 @@ type Moves struct {
 	Open *Fork
 	// Update is the fork that the task is in, as it is now; nil when nothing about it has changed.
 	Update *Fork
+	// Needs is how many more tasks the run needs at least than was known before the task ended.
+	Needs int64
 	// Completed says that it was the end step.
 	Completed bool
 }
 
+// Begins reports whether branches can begin when a task of a step ends: it forks, or its fork (nil outside of all) has
+// branches that have not begun.
+func (g *Graph) Begins(step string, fork *Fork) bool {
+	switch g.steps[step].GetType() {
+	case Split, Foreach, Parallel:
+		return true
+	}
+	return fork != nil && fork.Started < fork.Branches
+}
+
 // After decides what follows a task. An error says that the plan cannot be followed.
+//
+// The branches of a fork begin as far as there is room, and at least one while none of them is on its way. So every fork goes
+// on, however little room there is, and a run never has more than MaxActive attempts that wait or run: the task that ended has
+// left room for one, and more begin only where there is more.
 func (g *Graph) After(e Ended) (Moves, error) {
 	s := g.steps[e.Step]
 	if s == nil {
@@ -161,6 +182,7 @@ func (g *Graph) After(e Ended) (Moves, error) {
 		if err != nil {
 			return Moves{}, err
 		}
+		m.Needs = g.rest(next, until(e.Fork)) - g.least(s, until(e.Fork))
 		g.follow(&m, e, next)
 	default:
 		if len(s.GetNext()) == 0 {
@@ -183,6 +205,14 @@ func choose(s *storev1.PlannedStep, value string) (string, error) {
 	return "", fmt.Errorf("the switch %s has no case for %q and no default", s.GetName(), value)
 }
 
+// until is the step that ends the place of a fork's branches; "" outside of all.
+func until(fork *Fork) string {
+	if fork == nil {
+		return ""
+	}
+	return fork.Join
+}
+
 // follow goes on in the same place, unless that place ends there: at the join of its fork.
 func (g *Graph) follow(m *Moves, e Ended, next string) {
 	if e.Fork == nil || e.Fork.Join != next {
@@ -192,13 +222,11 @@ func (g *Graph) follow(m *Moves, e Ended, next string) {
 	fork := *e.Fork
 	fork.Arrived++
 	m.Update = &fork
+	if fork.Started-fork.Arrived <= MaxActive/2 { // many at a time, not one after each
+		m.Start = g.begin(m.Start, &fork, Parent(e.Path), e.Room, Here)
+	}
 	if fork.Arrived >= fork.Branches {
 		m.Start = append(m.Start, Start{Step: next, Path: Parent(e.Path), Level: Outer})
-		return
-	}
-	// Only indexed forks are wide enough to begin in portions.
-	if fork.Started < fork.Branches && fork.Started-fork.Arrived <= Window/2 {
-		m.Start = g.portion(m.Start, &fork, Parent(e.Path), Window/2, Here)
 	}
 }
 
@@ -219,34 +247,39 @@ func (g *Graph) fork(m *Moves, s *storev1.PlannedStep, e Ended) error {
 	if g.steps[fork.Join] == nil || len(s.GetNext()) == 0 {
 		return fmt.Errorf("the step %s forks and has no join or no branch", s.GetName())
 	}
-	m.Open = fork
-	if s.GetType() != Split {
-		if s.GetNext()[0] == fork.Join { // branches without a step
-			fork.Started, fork.Arrived = fork.Branches, fork.Branches
-		}
-		m.Start = g.portion(m.Start, fork, e.Path, Window, Inner)
-	} else {
-		fork.Started = fork.Branches
-		for _, next := range s.GetNext() {
-			if next == fork.Join {
-				fork.Arrived++
-				continue
-			}
-			m.Start = append(m.Start, Start{Step: next, Path: Named(e.Path, fork.Step, next), Level: Inner})
-		}
+	if s.GetType() == Foreach {
+		m.Needs = int64(e.Items) * g.rest(s.GetNext()[0], fork.Join)
 	}
+	m.Open = fork
+	m.Start = g.begin(m.Start, fork, e.Path, e.Room, Inner)
 	if fork.Arrived >= fork.Branches {
 		m.Start = append(m.Start, Start{Step: fork.Join, Path: e.Path, Level: Here})
 	}
 	return nil
 }
 
-// portion begins at most n more branches of an indexed fork; path is that of the step that forked.
-func (g *Graph) portion(starts []Start, fork *Fork, path string, n int, level Level) []Start {
-	first := g.steps[fork.Step].GetNext()[0]
-	for ; n > 0 && fork.Started < fork.Branches; n-- {
-		starts = append(starts, Start{Step: first, Path: Indexed(path, fork.Step, fork.Started), Level: level})
+// begin begins more branches of a fork, as far as there is room, and one more where none is on its way; path is that of the
+// step that forked. Branches without a step take no room: they arrive at once.
+func (g *Graph) begin(starts []Start, fork *Fork, path string, room int, level Level) []Start {
+	for fork.Started < fork.Branches && (room > 0 || fork.Started == fork.Arrived) {
+		first, place := g.branch(fork, path, fork.Started)
 		fork.Started++
+		if first == fork.Join {
+			fork.Arrived++
+			continue
+		}
+		starts = append(starts, Start{Step: first, Path: place, Level: level})
+		room--
 	}
 	return starts
+}
+
+// branch is the first step of a branch of a fork, and its place.
+func (g *Graph) branch(fork *Fork, path string, index int) (first, place string) {
+	s := g.steps[fork.Step]
+	if s.GetType() == Split {
+		first = s.GetNext()[index]
+		return first, Named(path, fork.Step, first)
+	}
+	return s.GetNext()[0], Indexed(path, fork.Step, index)
 }

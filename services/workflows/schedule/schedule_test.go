@@ -121,7 +121,7 @@ func (w world) fails(s *storev1.PlannedStep, path string) bool {
 }
 func (w world) items(s *storev1.PlannedStep, path string) int {
 	if w.number("wide", s, path, 8) == 0 && !strings.Contains(path, "[") {
-		return schedule.Window*2 + 37
+		return schedule.MaxActive*2 + 37
 	}
 	return int(w.number("items", s, path, 5)) // also none
 }
@@ -197,10 +197,11 @@ type node struct {
 	parent *node
 }
 
-// simulate does a plan as the engine does, taking any of the tasks that are ready.
-func simulate(t *rapid.T, g *schedule.Graph, w world) (done map[string]string, completed bool) {
+// simulate does a plan as the engine does, taking any of the tasks that are ready, of which there are never more than bound.
+func simulate(t *rapid.T, g *schedule.Graph, w world, bound int) (done map[string]string, completed bool) {
 	done = map[string]string{}
 	ready := []token{{step: g.Start()}}
+	planned := g.Needs()
 	for len(ready) > 0 {
 		at := rapid.IntRange(0, len(ready)-1).Draw(t, "next")
 		if len(ready) > 50 { // draws are dear: a wide fork is done in a fixed disorder
@@ -212,7 +213,9 @@ func simulate(t *rapid.T, g *schedule.Graph, w world) (done map[string]string, c
 		if done[key] != "" {
 			t.Fatalf("done twice: %s", key)
 		}
-		ended := schedule.Ended{Step: task.step, Path: task.path, Items: w.items(s, task.path), Value: w.value(s, task.path)}
+		ended := schedule.Ended{
+			Step: task.step, Path: task.path, Items: w.items(s, task.path), Value: w.value(s, task.path), Room: max(bound-len(ready), 0),
+		}
 		done[key] = "succeeded"
 		if w.fails(s, task.path) {
 			done[key] = "failed"
@@ -224,6 +227,9 @@ func simulate(t *rapid.T, g *schedule.Graph, w world) (done map[string]string, c
 			fork := task.fork.Fork
 			ended.Fork = &fork
 		}
+		if !g.Begins(task.step, ended.Fork) {
+			ended.Room = -1 // the engine does not count it
+		}
 		moves, err := g.After(ended)
 		if err != nil {
 			t.Fatal(err)
@@ -232,15 +238,21 @@ func simulate(t *rapid.T, g *schedule.Graph, w world) (done map[string]string, c
 			if len(ready) > 0 || len(moves.Start) > 0 {
 				t.Fatalf("the end was reached while %d tasks were left", len(ready))
 			}
+			if int(planned) != len(done) {
+				t.Fatalf("%d tasks were planned, %d were made", planned, len(done))
+			}
 			return done, true
-		}
-		if len(moves.Start) > schedule.Window+1 {
-			t.Fatalf("%d tasks begin at a time", len(moves.Start))
 		}
 		if moves.Update != nil {
 			task.fork.Fork = *moves.Update
 		}
 		ready = append(ready, follow(task, moves)...)
+		if len(ready) > bound {
+			t.Fatalf("%d tasks are ready, want at most %d", len(ready), bound)
+		}
+		if planned += moves.Needs; moves.Needs < 0 || int(planned) < len(done)+len(ready) {
+			t.Fatalf("%d tasks are planned (%d more), but %d were made and %d are ready", planned, moves.Needs, len(done), len(ready))
+		}
 	}
 	t.Fatal("no task is left, and the end was not reached")
 	return nil, false
@@ -265,8 +277,8 @@ func follow(task token, moves schedule.Moves) (next []token) {
 	return next
 }
 
-// Whatever order tasks end in, the scheduler does what a simple interpreter does: the same tasks, the same statuses. A run
-// that fails stops early: it has done nothing that the interpreter would not have.
+// Whatever order tasks end in, and however few may be ready at a time, the scheduler does what a simple interpreter does: the
+// same tasks, the same statuses. A run that fails stops early: it has done nothing that the interpreter would not have.
 func TestSchedulerAgainstInterpreter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := plan(t)
@@ -280,7 +292,8 @@ func TestSchedulerAgainstInterpreter(t *testing.T) {
 			want.steps[s.GetName()] = s
 		}
 		good := want.run(p.GetSteps()[0].GetName(), "", "")
-		done, completed := simulate(t, g, w)
+		bound := rapid.SampledFrom([]int{1, 2, 5, 20, schedule.MaxActive, 1 << 30}).Draw(t, "bound")
+		done, completed := simulate(t, g, w, bound)
 		if completed != good {
 			t.Fatalf("completed: %v, want %v", completed, good)
 		}
@@ -330,6 +343,9 @@ func TestRefusals(t *testing.T) {
 	if _, err := schedule.New(&storev1.WorkflowPlan{}); err == nil {
 		t.Error("a plan without steps")
 	}
+	if g, err := schedule.New(&storev1.WorkflowPlan{Steps: []*storev1.PlannedStep{{Name: "a", Next: []string{"a"}}}}); err != nil || g.Needs() < 1 {
+		t.Error("a cycle: no linter lets it through, but it must not count without end")
+	}
 	if _, err := schedule.New(&storev1.WorkflowPlan{Steps: []*storev1.PlannedStep{{Name: "a", Next: []string{"b"}}}}); err == nil {
 		t.Error("an unknown successor")
 	}
@@ -348,6 +364,62 @@ func TestRefusals(t *testing.T) {
 	} {
 		if _, err := g.After(ended); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// What a run needs at least is known before its branches are made, and does not overflow.
+func TestNeeds(t *testing.T) {
+	for depth, want := range map[int]int64{1: 1002, 2: 1002002, 12: 1 << 40} {
+		steps := []*storev1.PlannedStep{{Name: "work", Next: []string{"join 0"}}}
+		first, last := steps[0], steps[0]
+		for i := range depth {
+			fork := &storev1.PlannedStep{Name: fmt.Sprint("fork ", i), Type: schedule.Parallel, NumParallel: 1000,
+				Next: []string{first.GetName()}, MatchingJoin: fmt.Sprint("join ", i)}
+			join := &storev1.PlannedStep{Name: fork.GetMatchingJoin(), Type: schedule.Join}
+			last.Next = []string{join.GetName()}
+			first, last, steps = fork, join, append(append([]*storev1.PlannedStep{fork}, steps...), join)
+		}
+		g, err := schedule.New(&storev1.WorkflowPlan{Steps: steps})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := g.Needs(); got != want {
+			t.Errorf("depth %d: %d tasks, want %d", depth, got, want)
+		}
+	}
+}
+
+// A list in a list in a list: what its branches need is told when each list is known.
+func TestNeedsOfLists(t *testing.T) {
+	g, err := schedule.New(&storev1.WorkflowPlan{Steps: []*storev1.PlannedStep{
+		{Name: "a", Type: schedule.Foreach, MatchingJoin: "a all", Next: []string{"b"}},
+		{Name: "b", Type: schedule.Foreach, MatchingJoin: "b all", Next: []string{"choose"}},
+		{Name: "choose", Type: schedule.Switch, SwitchCases: map[string]string{"short": "b all", "long": "work"}},
+		{Name: "work", Type: schedule.Linear, Next: []string{"more"}},
+		{Name: "more", Type: schedule.Linear, Next: []string{"b all"}},
+		{Name: "b all", Type: schedule.Join, Next: []string{"a all"}},
+		{Name: "a all", Type: schedule.Join},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := g.Needs(); got != 2 {
+		t.Errorf("the run needs %d tasks at least, want 2: a and its join", got)
+	}
+	inner := &schedule.Fork{Step: "b", Join: "b all", Branches: 300, Started: 300}
+	for _, c := range []struct {
+		ended schedule.Ended
+		want  int64
+	}{
+		{schedule.Ended{Step: "a", Items: 300}, 600}, // b and its join
+		{schedule.Ended{Step: "b", Items: 300, Fork: &schedule.Fork{Step: "a", Join: "a all", Branches: 300, Started: 1}}, 300},
+		{schedule.Ended{Step: "choose", Value: "short", Fork: inner}, 0},
+		{schedule.Ended{Step: "choose", Value: "long", Fork: inner}, 2},
+	} {
+		moves, err := g.After(c.ended)
+		if err != nil || moves.Needs != c.want {
+			t.Errorf("%s: %d more tasks (%v), want %d", c.ended.Step, moves.Needs, err, c.want)
 		}
 	}
 }

@@ -187,7 +187,7 @@ func (p requestParameters) judge(code int) error {
 func callError(err error) error {
 	var tooLarge *egress.TooLargeError
 	text := egress.Describe(err)
-	if errors.As(err, &tooLarge) || errors.Is(err, egress.ErrRefused) || errors.Is(err, egress.ErrTooManyRedirects) {
+	if errors.As(err, &tooLarge) || errors.Is(err, egress.ErrRefused) || errors.Is(err, egress.ErrTooManyRedirects) || errors.Is(err, egress.ErrUpgrade) {
 		return step.Permanent("%s", text)
 	}
 	return errors.New(text)

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// load is what the hostile deployment does to one queue until the context ends.
+type load struct {
+	what string
+	run  func(f *fairness, ctx context.Context) error
+}
+
+func theLoads() []load {
+	return []load{
+		{what: "lists without end", run: (*fairness).floodLists},
+		{what: "uploads without end", run: (*fairness).floodUploads},
+		{what: "a nested foreach", run: (*fairness).floodRuns},
+		{what: "results of scanners without end", run: (*fairness).floodScans},
+		{what: "messages to 30 receivers that never answer", run: (*fairness).floodMessages},
+		{what: "analyses by a slow model", run: (*fairness).floodAnalyses},
+	}
+}
+
+const (
+	// listers ask for pages of listSize findings, each again as soon as it has its answer.
+	listers, listSize = 64, 3000
+	// uploaders send reports of uploadResults new findings, one after the other.
+	uploaders, uploadResults = 8, 1000
+	// slowRules are the rules of the hostile deployment, slowScans the scans of which each is told.
+	slowRules, slowScans = 30, 40
+	// scannedResults are the results of each scan.
+	scannedResults = 300
+	// analysed are the findings of one order of analyses.
+	analysed = 1000
+	// nestedItems are the branches of each of two nested forks, nestedRuns the runs of them.
+	nestedItems, nestedRuns = 200, 3
+	// refusedPause is how long a client waits that was refused: a hostile one waits little.
+	refusedPause = 50 * time.Millisecond
+)
+
+// The workflows.
+const (
+	workflowOneStep = "one-step"
+	workflowNested  = "nested"
+)
+
+// floodLists asks for large pages as fast as it is let.
+func (f *fairness) floodLists(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for n := range listers {
+		group.Go(func() error {
+			c := f.hostile.client(f.server, 1)
+			defer c.close()
+			for i := 0; ctx.Err() == nil; i++ {
+				// Each list is another one, which no cache knows.
+				err := c.get(c.findingsPath(pageQuery{Status: "open", Size: listSize, Since: 1 + n<<20 + i}), "", 0)(ctx)
+				if err != nil && !refused(err) {
+					return err
+				} else if err != nil {
+					time.Sleep(refusedPause)
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
+
+// floodUploads uploads as fast as it is let.
+func (f *fairness) floodUploads(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for n := range uploaders {
+		group.Go(func() error {
+			c := f.hostile.client(f.server, 1)
+			defer c.close()
+			for i := 0; ctx.Err() == nil; i++ {
+				report, err := makeReport(uint64(1<<40+n<<20+i), uploadResults)
+				if err != nil {
+					return err
+				}
+				if _, err := c.upload(ctx, fmt.Sprintf("bench/flood-%d", n), "main", fmt.Sprintf("flood-%d", i), report); err != nil && !refused(err) {
+					return err
+				} else if err != nil {
+					time.Sleep(refusedPause)
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
+
+// floodScans sends what scanners send, as fast as it is let.
+func (f *fairness) floodScans(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for n := range uploaders {
+		group.Go(func() error {
+			c := f.hostile.client(f.server, 1)
+			defer c.close()
+			for i := 0; ctx.Err() == nil; i++ {
+				if err := c.scan(ctx, fmt.Sprintf("bench/scanned-%d", n), scannedResults, i); err != nil && !refused(err) {
+					return err
+				} else if err != nil {
+					time.Sleep(refusedPause)
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
+
+// refused says that the server held a client back, which is what it is to do with a hostile one.
+func refused(err error) bool { return strings.Contains(err.Error(), ": 429 ") }
+
+// floodRuns starts runs of very many branches.
+func (f *fairness) floodRuns(ctx context.Context) error {
+	c := f.hostile.client(f.server, 1)
+	defer c.close()
+	for range nestedRuns {
+		if _, err := f.trigger(ctx, c, f.hostile, workflowNested); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// floodMessages has very many messages waiting for receivers that never answer.
+func (f *fairness) floodMessages(ctx context.Context) error {
+	for n := range slowRules {
+		if err := f.rule(ctx, f.hostile, fmt.Sprintf("slow %d", n), fmt.Sprintf("%s%d", pathSlow, n)); err != nil {
+			return err
+		}
+	}
+	c := f.hostile.client(f.server, 1)
+	defer c.close()
+	for i := range slowScans {
+		report, err := makeReport(uint64(1<<50+i), probeResults)
+		if err != nil {
+			return err
+		}
+		if _, err := c.upload(ctx, "bench/told", "main", fmt.Sprintf("told-%d", i), report); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// floodAnalyses orders analyses of many findings.
+func (f *fairness) floodAnalyses(ctx context.Context) error {
+	c := f.hostile.client(f.server, 1)
+	defer c.close()
+	var answer struct {
+		Findings []struct {
+			ID int64 `json:"id"`
+		} `json:"findings"`
+	}
+	if err := c.call(ctx, http.MethodGet, c.findingsPath(pageQuery{Status: "open", Size: analysed}), nil, &answer); err != nil {
+		return err
+	}
+	ids := make([]int64, 0, analysed)
+	for _, found := range answer.Findings {
+		ids = append(ids, found.ID)
+	}
+	path := fmt.Sprintf("/api/ai/%d/combined_task", f.hostile.id)
+	if err := c.call(ctx, http.MethodPost, path, object{"task": object{"issueIds": ids}}, nil); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+const (
+	// probePause is between two requests of the neighbour.
+	probePause = 20 * time.Millisecond
+	// requestsPerJob is how many requests of each kind come before each job.
+	requestsPerJob = 5
+	// jobPatience is how long a job of the neighbour is waited for; it counts as that then.
+	jobPatience = 60 * time.Second
+	// probeResults are the results of an upload.
+	probeResults = 100
+)
+
+// What the neighbour does.
+const (
+	probeList = iota
+	probeTriage
+	probeUpload
+	probeMessage
+	probeRun
+	probeKinds
+)
+
+var probeNames = [probeKinds]string{"list of 100", "triage of one", "upload of 100 results", "notification", "one-step workflow"}
+
+// probes are how long the neighbour waited, by what it did.
+type probes struct{ waited [probeKinds][]time.Duration }
+
+// prober is the neighbour at work.
+type prober struct {
+	*fairness
+	c       *client
+	ids     []int64
+	decided int
+	uploads int
+	out     *probes
+}
+
+// probe lets the neighbour work for a while.
+func (f *fairness) probe(ctx context.Context, length time.Duration) (*probes, error) {
+	p := &prober{fairness: f, c: f.neighbour.client(f.server, 1), out: &probes{}, uploads: int(time.Now().UnixNano() & 0xffffffff)}
+	defer p.c.close()
+	if err := p.choose(ctx); err != nil {
+		return nil, err
+	}
+	for until := time.Now().Add(length); time.Now().Before(until); {
+		for range requestsPerJob {
+			if err := p.requests(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if err := p.message(ctx); err != nil {
+			return nil, err
+		}
+		if err := p.timed(probeRun, func() error { return p.runOnce(ctx) }); err != nil {
+			return nil, err
+		}
+	}
+	return p.out, nil
+}
+
+func (p *prober) timed(kind int, do func() error) error {
+	began := time.Now()
+	if err := do(); err != nil {
+		return fmt.Errorf("neighbour, %s: %w", probeNames[kind], err)
+	}
+	p.out.waited[kind] = append(p.out.waited[kind], time.Since(began))
+	time.Sleep(probePause)
+	return nil
+}
+
+// choose finds findings to decide about.
+func (p *prober) choose(ctx context.Context) error {
+	var answer struct {
+		Findings []struct {
+			ID int64 `json:"id"`
+		} `json:"findings"`
+	}
+	if err := p.c.call(ctx, http.MethodGet, p.c.findingsPath(pageQuery{Status: "open"}), nil, &answer); err != nil {
+		return err
+	}
+	for _, found := range answer.Findings {
+		p.ids = append(p.ids, found.ID)
+	}
+	if len(p.ids) == 0 {
+		return fmt.Errorf("the neighbour has no findings")
+	}
+	return nil
+}
+
+// requests makes one of each.
+func (p *prober) requests(ctx context.Context) error {
+	if err := p.timed(probeList, func() error { return p.c.get(p.c.findingsPath(theQuery), "", 0)(ctx) }); err != nil {
+		return err
+	}
+	if err := p.timed(probeTriage, func() error { return p.decide(ctx) }); err != nil {
+		return err
+	}
+	report, err := p.report()
+	if err != nil {
+		return err
+	}
+	return p.timed(probeUpload, func() error { return p.upload(ctx, report) })
+}
+
+func (p *prober) decide(ctx context.Context) error {
+	states := []string{"reviewing", "fixing"}
+	i, state := p.decided%len(p.ids), states[p.decided/len(p.ids)%len(states)]
+	p.decided++
+	_, err := p.c.triage(ctx, p.ids[i:i+1], state)
+	return err
+}
+
+// report has results that no report before had.
+func (p *prober) report() ([]byte, error) {
+	p.uploads++
+	return makeReport(uint64(1<<32+p.uploads), probeResults)
+}
+
+func (p *prober) upload(ctx context.Context, report []byte) error {
+	return p.c.create(ctx, "bench/neighbour", "main", fmt.Sprintf("probe-%d", p.uploads), report, probeResults)
+}
+
+// message uploads findings and waits until the receiver hears of them.
+func (p *prober) message(ctx context.Context) error {
+	report, err := p.report()
+	if err != nil {
+		return err
+	}
+	p.hosts.quiet(ctx)
+	if err := p.upload(ctx, report); err != nil {
+		return err
+	}
+	return p.timed(probeMessage, func() error {
+		select {
+		case <-p.hosts.messages:
+		case <-time.After(jobPatience):
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	})
+}
+
+// runOnce starts a workflow and waits until it has completed.
+func (p *prober) runOnce(ctx context.Context) error {
+	job, err := p.trigger(ctx, p.c, p.neighbour, workflowOneStep)
+	if err != nil {
+		return err
+	}
+	for until := time.Now().Add(jobPatience); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		state, err := p.state(ctx, p.c, p.neighbour, job)
+		switch {
+		case err != nil:
+			return err
+		case state == "completed":
+			return nil
+		case state == "failed" || state == "cancelled":
+			return fmt.Errorf("job %s has %s", job, state)
+		}
+	}
+	return nil
+}
+
+// comparison is what the neighbour waited in the rounds, alone and beside a load, in milliseconds.
+type comparison struct {
+	idle, busy [probeKinds]sample // p95
+	middle     [probeKinds]sample // p50 beside the load
+	n          [probeKinds]int
+}
+
+func (c *comparison) add(idle, busy *probes) {
+	for kind := range probeKinds {
+		c.idle[kind] = append(c.idle[kind], percentile(idle.waited[kind], 95))
+		c.busy[kind] = append(c.busy[kind], percentile(busy.waited[kind], 95))
+		c.middle[kind] = append(c.middle[kind], percentile(busy.waited[kind], 50))
+		c.n[kind] += len(busy.waited[kind])
+	}
+}
+
+// rows compare requests with an idle server; jobs have a bar of their own.
+func (c *comparison) rows(load string) []row {
+	var rows []row
+	for kind := range probeKinds {
+		r := row{
+			what: probeNames[kind] + " beside " + load + ": p95", value: c.busy[kind], unit: millis,
+			ratio: c.busy[kind].over(c.idle[kind]), base: fmt.Sprintf("%.1f ms idle", c.idle[kind].median()), bar: atMost(fairRequests),
+			note: fmt.Sprintf("%d in all, p50 %.1f ms", c.n[kind], c.middle[kind].median()),
+		}
+		if kind >= probeMessage {
+			r.bar = within(fairJobs, "ms")
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// percentile is in milliseconds.
+func percentile(waited []time.Duration, percent int) float64 {
+	if len(waited) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(waited))
+	return micros(sorted[len(sorted)*percent/100]) / 1000
+}

@@ -1,0 +1,63 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/services/internal/egress"
+	"github.com/palisade/palisade/services/internal/egress/egresstest"
+)
+
+// A part that does not close does not keep the process from ending, and is named.
+func TestCloseOfAPartThatHangs(t *testing.T) {
+	t.Parallel()
+	hangs := make(chan struct{})
+	defer close(hangs)
+	c := closer{"hanging part", func(context.Context) error { <-hangs; return nil }}
+	if err := c.closeWithin(t.Context(), 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "left behind") {
+		t.Errorf("got %v", err)
+	}
+	broken := errors.New("broken")
+	c.close = func(context.Context) error { return broken }
+	if err := c.closeWithin(t.Context(), time.Minute); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Anchors of the audit trail are sent by a job, which no receiver may hold up. What decides is the status over HTTP, and
+// that all was sent over syslog.
+func TestAuditAnchorsAgainstHostileReceivers(t *testing.T) {
+	const budget = time.Second
+	egresstest.Shorten(t, budget)
+	guard, err := egress.New(egress.Config{Allow: "127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// More than the buffers of a connection on this machine take.
+	lines := make([][]byte, 64)
+	for i := range lines {
+		lines[i] = []byte(strings.Repeat("x", 1<<20))
+	}
+	for _, scheme := range []string{"http", "https", "syslog"} {
+		for _, mode := range egresstest.Modes {
+			if scheme == "https" && mode != egresstest.Silent {
+				continue // the receiver has no certificate
+			}
+			t.Run(scheme+"/"+string(mode), func(t *testing.T) {
+				t.Parallel()
+				r := egresstest.Start(t, mode, egresstest.Options{})
+				to := url.URL{Scheme: scheme, Host: r.Address}
+				err := egresstest.Within(t, budget, func() error { return sendAnchors(t.Context(), to.String(), guard, lines) })
+				inBody := mode == egresstest.SlowBody || mode == egresstest.EndlessBody || mode == egresstest.Reset
+				if want := scheme != "syslog" && !inBody || mode == egresstest.Unread; want && err == nil {
+					t.Error("anchors that nobody took count as sent")
+				}
+				r.RequireClosed(t)
+			})
+		}
+	}
+}

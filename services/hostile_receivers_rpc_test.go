@@ -1,0 +1,153 @@
+package services_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/egress/egresstest"
+)
+
+// outward is an RPC that calls a host which the tenant chose.
+type outward struct {
+	// prepare stores where to call, and returns method, path and body of the call.
+	prepare func(t *testing.T, s *apitest.Server, chief, url string) (method, path, body string)
+	// statuses are the HTTP statuses of an answer about a host that fails.
+	statuses []int
+}
+
+var outwardRPCs = map[string]outward{
+	"webhook rule": {testRule("CHANNEL_WEBHOOK", `"url":%q`), []int{200}},
+	"slack rule":   {testRule("CHANNEL_SLACK_WEBHOOK", `"url":%q`), []int{200}},
+	"s3 rule": {testRule("CHANNEL_S3", `"endpoint":%q,"bucket":"acme-findings","region":"eu-central-1","access_key_id":"PALISADETESTKEY","secret_access_key":"not-a-real-key"`),
+		[]int{200}},
+	"GitHub":           {testHost("SCM_TYPE_GITHUB_ENTERPRISE"), []int{200}},
+	"GitLab":           {testHost("SCM_TYPE_GITLAB_SELFMANAGED"), []int{200}},
+	"app registration": {registration, []int{400, 503}},
+}
+
+func testRule(channel, config string) func(*testing.T, *apitest.Server, string, string) (string, string, string) {
+	return func(t *testing.T, s *apitest.Server, _, url string) (method, path, body string) {
+		t.Helper()
+		rules := fmt.Sprintf("/api/agent/deployments/%d/actions", s.DeploymentID)
+		rule := fmt.Sprintf(`{"notificationRule":{"name":"r","channel":%q,"config":{%s}}}`, channel, fmt.Sprintf(config, url))
+		var made struct {
+			Rule struct{ ID int64 } `json:"notification_rule"`
+		}
+		read(t, s.Body(t, s.Token, http.MethodPost, rules, rule, http.StatusOK), &made)
+		return http.MethodPost, fmt.Sprintf("%s/%d/test", rules, made.Rule.ID), "{}"
+	}
+}
+
+func connect(t *testing.T, s *apitest.Server, kind, url, token string) (id string) {
+	t.Helper()
+	configs := fmt.Sprintf("/api/scm/deployments/%d/configs", s.DeploymentID)
+	config := fmt.Sprintf(`{"type":%q,"namespace":"acme","baseUrl":%q,"accessToken":%q}`, kind, url, token)
+	var made struct{ Config struct{ ID string } }
+	read(t, s.Body(t, s.Token, http.MethodPost, configs, config, http.StatusCreated), &made)
+	return made.Config.ID
+}
+
+func testHost(kind string) func(*testing.T, *apitest.Server, string, string) (string, string, string) {
+	return func(t *testing.T, s *apitest.Server, _, url string) (method, path, body string) {
+		t.Helper()
+		return http.MethodGet, fmt.Sprintf("/api/scm/deployments/%d/configs/%s/check", s.DeploymentID, connect(t, s, kind, url, "token")), ""
+	}
+}
+
+func registration(t *testing.T, s *apitest.Server, chief, url string) (method, path, body string) {
+	t.Helper()
+	asked := fmt.Sprintf(`{"deploymentId":"%d","deploymentScmConfigId":%q}`, s.DeploymentID, connect(t, s, "SCM_TYPE_GITHUB_ENTERPRISE", url, ""))
+	var request struct{ RequestID string }
+	read(t, s.Body(t, chief, http.MethodPost, "/api/scm/app_request", asked, http.StatusOK), &request)
+	return http.MethodPut, "/api/scm/app_request_complete", fmt.Sprintf(`{"requestId":%q,"code":"c0de"}`, request.RequestID)
+}
+
+func read(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+}
+
+// hanging are the modes that would keep a request the longest; TestEveryCallerAgainstHostileReceivers tries all.
+var hanging = []egresstest.Mode{egresstest.Upgrade, egresstest.SlowHeader, egresstest.SlowBody, egresstest.EndlessBody, egresstest.Silent, egresstest.Slow1xx}
+
+// Requests that call a host end in time and with an answer, whatever the host does.
+func TestRPCsAgainstHostileReceivers(t *testing.T) {
+	egresstest.Shorten(t, outboundBudget)
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+		s := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow = "127.0.0.1" })
+		chief := s.AddUser(t, s.Tenant, "chief@acme.test", access.RoleAdmin)
+		for name, rpc := range outwardRPCs {
+			for _, mode := range hanging {
+				t.Run(name+"/"+string(mode), func(t *testing.T) {
+					r := egresstest.Start(t, mode, egresstest.Options{})
+					method, path, body := rpc.prepare(t, s, chief, r.URL)
+					t.Parallel()
+					var got apitest.Answer
+					_ = egresstest.Within(t, 3*outboundBudget, func() error { got = s.Do(t, chief, method, path, body); return nil })
+					good := false
+					for _, status := range rpc.statuses {
+						good = good || got.Status == status
+					}
+					if !good || mode == egresstest.Upgrade && !strings.Contains(got.Body, "101") {
+						t.Errorf("%d %s", got.Status, got.Body)
+					}
+					r.RequireClosed(t)
+				})
+			}
+		}
+	})
+}
+
+// Whoever signs in while the issuer hangs is told so in time.
+func TestSignInAtAHostileIssuer(t *testing.T) {
+	egresstest.Shorten(t, outboundBudget)
+	for _, mode := range hanging {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			r := egresstest.Start(t, mode, egresstest.Options{})
+			_, idToken := idProvider(t)
+			s := apitest.Start(t, func(c *services.Config) { c.OIDCIssuer, c.OIDCAudience = r.URL, "palisade" })
+			token := idToken(map[string]any{"iss": r.URL, "sub": "alice-1"})
+			var got apitest.Answer
+			_ = egresstest.Within(t, outboundBudget, func() error { got = s.Do(t, token, http.MethodGet, "/api/v1/deployments", ""); return nil })
+			if got.Status != http.StatusServiceUnavailable {
+				t.Errorf("%d %s", got.Status, got.Body)
+			}
+			r.RequireClosed(t)
+		})
+	}
+}
+
+// A server whose notifications go to hostile receivers ends when it is told to.
+func TestStopBesideHostileReceivers(t *testing.T) {
+	for _, mode := range []egresstest.Mode{egresstest.Upgrade, egresstest.Silent, egresstest.Unread, egresstest.SlowBody} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+				r := egresstest.Start(t, mode, egresstest.Options{})
+				var asked time.Time
+				t.Run("server", func(t *testing.T) { // which stops when this ends
+					s := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow, c.ShutdownGrace = "127.0.0.1", 2*time.Second })
+					rule := fmt.Sprintf(`{"notificationRule":{"name":"r","channel":"CHANNEL_WEBHOOK","is_enabled":true,"config":{"url":%q}}}`, r.URL)
+					s.Body(t, s.Token, http.MethodPost, fmt.Sprintf("/api/agent/deployments/%d/actions", s.DeploymentID), rule, http.StatusOK)
+					s.Upload(t, "acme/web", "main", []byte(oneResult))
+					apitest.Eventually(t, "the receiver is called", func() bool { return r.Calls() > 0 })
+					asked = time.Now()
+				})
+				if took := time.Since(asked); took > 20*time.Second { // the grace, the end of what is cut off, and a busy machine
+					t.Errorf("the server ended after %s", took)
+				}
+				r.RequireClosed(t)
+			})
+		})
+	}
+}

@@ -1,0 +1,252 @@
+// Package egresstest holds hostile receivers, for tests of whatever calls other hosts. They speak raw TCP, with TLS where
+// a test wants it, and keep their sockets open for as long as the caller does.
+package egresstest
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Mode is one way to be hostile.
+type Mode string
+
+// The modes. All but HalfClosed and Reset would keep a caller without limits waiting for ever.
+const (
+	// Upgrade answers 101 and leaves the socket open.
+	Upgrade Mode = "upgrade"
+	// BareUpgrade is Upgrade without the headers that a 101 needs.
+	BareUpgrade Mode = "bare upgrade"
+	// SlowHeader sends the header byte by byte.
+	SlowHeader Mode = "slow header"
+	// SlowBody sends a body byte by byte, after a good header.
+	SlowBody Mode = "slow body"
+	// EndlessBody sends a body as fast as it is read.
+	EndlessBody Mode = "endless body"
+	// HalfClosed closes its side of the connection and keeps the other open.
+	HalfClosed Mode = "half-closed socket"
+	// Silent takes what it gets and says nothing: with an https:// URL, the handshake stalls.
+	Silent Mode = "silent"
+	// Unread reads nothing and says nothing.
+	Unread Mode = "reads nothing"
+	// Redirects answers each request with a redirect to itself, after a while.
+	Redirects Mode = "redirect loop"
+	// Reset breaks the connection off in the middle of the body.
+	Reset Mode = "reset"
+	// Endless1xx sends informational answers as fast as they are read, Slow1xx one after the other.
+	Endless1xx Mode = "endless 1xx"
+	Slow1xx    Mode = "slow 1xx"
+)
+
+// Modes are all of them.
+var Modes = []Mode{
+	Upgrade, BareUpgrade, SlowHeader, SlowBody, EndlessBody, HalfClosed, Silent, Unread, Redirects, Reset, Endless1xx, Slow1xx,
+}
+
+const (
+	// drip is the time between two bytes. It stands for the second of a real attack: budgets are shorter here, too.
+	drip = 50 * time.Millisecond
+	// hop is how long a redirect takes.
+	hop = 200 * time.Millisecond
+	// listening is how long the receiver waits for a first byte; in some protocols it is the one to speak first.
+	listening = 200 * time.Millisecond
+	// patience is how long a busy machine may take to close a connection.
+	patience = 30 * time.Second
+)
+
+// Options change what a receiver is.
+type Options struct {
+	// TLS makes it speak TLS; Silent, Unread and HalfClosed do not get that far.
+	TLS *tls.Config
+	// Greeting is sent in place of the header of an HTTP answer, for other protocols.
+	Greeting string
+}
+
+// Receiver listens on a loopback address until the test ends.
+type Receiver struct {
+	// Address is host:port, URL the same with a scheme.
+	Address, URL string
+
+	mode    Mode
+	options Options
+	ending  chan struct{} // closed at the end of the test
+
+	mu    sync.Mutex
+	conns []*conn
+}
+
+// conn is an accepted connection.
+type conn struct {
+	net.Conn
+	raw    net.Conn
+	first  chan struct{} // closed with the first byte
+	closed chan struct{} // closed when the caller has closed the connection
+	look   chan struct{} // closed when somebody wants to know that
+	once   sync.Once
+}
+
+// Start listens. With TLS, the URL is https://.
+func Start(t testing.TB, mode Mode, o Options) *Receiver {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Receiver{Address: listener.Addr().String(), mode: mode, options: o, ending: make(chan struct{})}
+	r.URL = "http://" + r.Address
+	if o.TLS != nil {
+		r.URL = "https://" + r.Address
+	}
+	t.Cleanup(func() {
+		close(r.ending)
+		_ = listener.Close()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, c := range r.conns {
+			_ = c.raw.Close()
+		}
+	})
+	go func() {
+		for {
+			raw, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			c := &conn{Conn: raw, raw: raw, first: make(chan struct{}), closed: make(chan struct{}), look: make(chan struct{})}
+			if o.TLS != nil && mode != Silent && mode != Unread && mode != HalfClosed {
+				c.Conn = tls.Server(raw, o.TLS)
+			}
+			r.mu.Lock()
+			r.conns = append(r.conns, c)
+			r.mu.Unlock()
+			go r.read(c)
+			go r.answer(c)
+		}
+	}()
+	return r
+}
+
+// RequireClosed fails the test unless the caller has closed, or closes soon, each connection that it made, of which there
+// must be one.
+func (r *Receiver) RequireClosed(t testing.TB) {
+	t.Helper()
+	r.mu.Lock()
+	conns := append([]*conn(nil), r.conns...)
+	r.mu.Unlock()
+	if len(conns) == 0 {
+		t.Error("the receiver was not called")
+	}
+	late := time.After(patience)
+	for _, c := range conns {
+		c.once.Do(func() { close(c.look) })
+		select {
+		case <-c.closed:
+		case <-late:
+			t.Fatal("the connection to the receiver is still open")
+		}
+	}
+}
+
+// read takes in what the caller sends, and finds out when it has closed the connection.
+func (r *Receiver) read(c *conn) {
+	defer close(c.closed)
+	if r.mode == Unread {
+		select {
+		case <-c.look:
+		case <-r.ending:
+		}
+	}
+	buffer := make([]byte, 64<<10)
+	for first := true; ; first = false {
+		n, err := c.Read(buffer)
+		if n > 0 && first {
+			close(c.first)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// answer is what the mode says. Errors mean that the caller has gone.
+func (r *Receiver) answer(c *conn) {
+	if r.mode == HalfClosed {
+		_ = c.raw.(*net.TCPConn).CloseWrite()
+		return
+	}
+	select {
+	case <-c.first:
+	case <-c.closed:
+		return
+	case <-time.After(listening):
+	}
+	header := r.options.Greeting
+	if header == "" {
+		header = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+	}
+	switch r.mode {
+	case Upgrade:
+		say(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	case BareUpgrade:
+		say(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+	case SlowHeader:
+		r.drip(c, header[:8]+strings.Repeat("2", 1<<10))
+	case SlowBody:
+		if say(c, header) {
+			r.drip(c, strings.Repeat("250-slow\r\n", 1<<10))
+		}
+	case EndlessBody:
+		for more := say(c, header); more; more = say(c, strings.Repeat("250-endless\r\n", 1<<10)) {
+		}
+	case Redirects:
+		time.Sleep(hop)
+		if say(c, "HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\nConnection: close\r\n\r\n") {
+			_ = c.Close()
+		}
+	case Reset:
+		if say(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"half\":") {
+			time.Sleep(drip)
+			_ = c.raw.(*net.TCPConn).SetLinger(0)
+			_ = c.raw.Close()
+		}
+	case Endless1xx:
+		for say(c, strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 100)) {
+		}
+	case Slow1xx:
+		for say(c, "HTTP/1.1 103 Early Hints\r\n\r\n") {
+			time.Sleep(drip)
+		}
+	}
+}
+
+// drip sends a text byte by byte.
+func (r *Receiver) drip(c *conn, text string) {
+	for i := range text {
+		select {
+		case <-r.ending:
+			return
+		case <-c.closed:
+			return
+		case <-time.After(drip):
+		}
+		if !say(c, text[i:i+1]) {
+			return
+		}
+	}
+}
+
+func say(c *conn, text string) bool {
+	_, err := io.WriteString(c, text)
+	return err == nil
+}
+
+// Calls is how many connections were made.
+func (r *Receiver) Calls() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.conns)
+}

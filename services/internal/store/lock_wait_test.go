@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/pgtest"
+)
+
+// TestWritesThatWaitForALock: a deployment whose Writes all wait for one row, which a long import of its own has locked, does not
+// keep those of another one from their connections.
+func TestWritesThatWaitForALock(t *testing.T) {
+	t.Parallel()
+	st := open(t, Options{Database: pgtest.NewDatabase(t)})
+	busy, quiet := tenant.NewContext(t.Context(), 1), tenant.NewContext(t.Context(), 2)
+	locked, release := make(chan struct{}), make(chan struct{})
+	lock := func(ctx context.Context) error {
+		tx, _ := st.Tx(ctx)
+		_, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(4711)")
+		return err
+	}
+	ended := make(chan error, 101)
+	go func() {
+		ended <- st.Write(busy, func(ctx context.Context, _ *ent.Tx) error {
+			err := lock(ctx)
+			close(locked)
+			<-release
+			return err
+		})
+	}()
+	<-locked
+	for range 100 {
+		go func() { ended <- st.Write(busy, func(ctx context.Context, _ *ent.Tx) error { return lock(ctx) }) }()
+	}
+	for st.Waiting() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(quiet, 30*time.Second)
+	defer cancel()
+	if err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		own, _ := st.Tx(ctx)
+		_, err := own.ExecContext(ctx, "SELECT 1")
+		return err
+	}); err != nil {
+		t.Errorf("another deployment: %v", err)
+	}
+	close(release)
+	for range 101 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}

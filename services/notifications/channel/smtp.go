@@ -1,0 +1,179 @@
+package channel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	netmail "net/mail"
+	"net/textproto"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
+)
+
+const (
+	// goodbyeTime is what a mail server gets to answer the end of a session in which it took the message.
+	goodbyeTime = time.Second
+	// maxReply bounds what is kept of the answer of a mail server, in bytes; shownAddresses how many addresses an error names.
+	maxReply       = 120
+	shownAddresses = 4
+	// serviceClosing is the code of a server that ends the session, whatever it was asked (RFC 5321, 3.8).
+	serviceClosing = 421
+	// unusable is what there is to say of a server that did not get as far as the message.
+	unusable = "the mail server of this Palisade could not be used"
+)
+
+// exchange hands the message to the mail server for the recipients that are left; nil means that all of them have it now.
+func (e *email) exchange(ctx context.Context, message *mail.Msg, left []string) *Error {
+	client, err := e.client(ctx)
+	if err != nil {
+		return &Error{Public: "the mail server of this Palisade is not configured as it must be", cause: err}
+	}
+	session, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return &Error{Public: unusable, cause: err}
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := session.UpdateDeadline(time.Until(deadline)); err != nil {
+			return &Error{Public: unusable, cause: err}
+		}
+	}
+	return e.transact(session, message, left)
+}
+
+// answers are what the mail server said to each recipient.
+type answers struct {
+	accepted       []string
+	refused, later map[string]string // with its reply
+}
+
+// transact is one mail transaction: its sender, its recipients one by one, and the message for those that were accepted.
+func (e *email) transact(session *smtp.Client, message *mail.Msg, left []string) *Error {
+	from, err := message.GetSender(false)
+	if err == nil {
+		err = session.Mail(from)
+	}
+	if err != nil {
+		return mailError(err)
+	}
+	said := answers{refused: map[string]string{}, later: map[string]string{}}
+	for _, address := range left {
+		err := session.Rcpt((&netmail.Address{Address: address}).String())
+		switch code, reply := replyOf(err); {
+		case err == nil:
+			said.accepted = append(said.accepted, address)
+		case code == 0 || code == serviceClosing: // the session is over, and nobody got anything
+			return mailError(err)
+		case code >= 500:
+			said.refused[address] = reply
+		default:
+			said.later[address] = reply
+		}
+	}
+	if len(said.accepted) > 0 {
+		if failed := handOver(session, message); failed != nil {
+			if len(said.refused) > 0 && !failed.Permanent {
+				failed.Public, failed.Refused = failed.Public+"; it refused "+listed(said.refused), said.refused
+			}
+			return failed
+		}
+	}
+	// The message is taken: what fails from here on is only the goodbye.
+	if session.UpdateDeadline(goodbyeTime) == nil {
+		_ = session.Quit()
+	}
+	return said.failure(len(e.to)-len(said.refused)-len(said.later), len(e.to))
+}
+
+// handOver sends the message itself.
+func handOver(session *smtp.Client, message *mail.Msg) *Error {
+	body, err := session.Data()
+	if err != nil {
+		return mailError(err)
+	}
+	if _, err := message.WriteTo(body); err != nil {
+		return &Error{Public: unusable, cause: err}
+	}
+	if err := body.Close(); err != nil {
+		if code, _ := replyOf(err); code != 0 {
+			return mailError(err)
+		}
+		return &Error{
+			Public: "the mail server did not confirm the message, which may have arrived; it is sent again, with the same Message-ID", cause: err,
+		}
+	}
+	return nil
+}
+
+// failure is what the answers mean when have of all recipients have the message now.
+func (a answers) failure(have, all int) *Error {
+	if len(a.refused)+len(a.later) == 0 {
+		return nil
+	}
+	var parts []string
+	if len(a.refused) > 0 {
+		parts = append(parts, "the mail server refused "+listed(a.refused))
+	}
+	if len(a.later) > 0 {
+		parts = append(parts, "the mail server did not take the message yet for "+listed(a.later))
+	}
+	return &Error{
+		Public:    fmt.Sprintf("%s; %d of %d recipients have it", strings.Join(parts, "; "), have, all),
+		Permanent: len(a.later) == 0, Accepted: a.accepted, Refused: a.refused,
+	}
+}
+
+// listed names addresses with what the mail server said of them.
+func listed(replies map[string]string) string {
+	var parts []string
+	for address := range replies {
+		parts = append(parts, address)
+	}
+	slices.Sort(parts)
+	more := len(parts) - shownAddresses
+	parts = parts[:min(len(parts), shownAddresses)]
+	for i, address := range parts {
+		parts[i] = fmt.Sprintf("%s (%s)", address, replies[address])
+	}
+	if more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// mailError tells what the mail server said to the message by its code alone: such texts name machines and accounts of the operator.
+func mailError(err error) *Error {
+	code, _ := replyOf(err)
+	if code == 0 {
+		return &Error{Public: unusable, cause: err}
+	}
+	return &Error{Public: fmt.Sprintf("the mail server refused the message with code %d", code), Permanent: code >= 500, cause: err}
+}
+
+// ipAddress matches what may be the address of a machine.
+var ipAddress = regexp.MustCompile(`\[?\b(\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){3,7})\]?`)
+
+// replyOf is the answer of a mail server: its code, 0 without one, and the code with its text as one short line of plain characters.
+// The text is about an address of the tenant, who may read it; addresses of machines are left out.
+func replyOf(err error) (code int, reply string) {
+	var answer *textproto.Error
+	if !errors.As(err, &answer) || answer.Code < 400 {
+		return 0, ""
+	}
+	text := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return ' '
+		}
+		return r
+	}, answer.Msg)
+	text = ipAddress.ReplaceAllString(text, "***")
+	text = strings.Join(strings.Fields(fmt.Sprintf("%d %s", answer.Code, text)), " ")
+	if len(text) > maxReply {
+		text = text[:maxReply] + "..."
+	}
+	return answer.Code, text
+}

@@ -1,0 +1,198 @@
+package notifications
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/delivery"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+const backlogSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER) - 1)
+INSERT INTO deliveries (deployment_id, rule_id, event_id, kind, project_id, scan_id, payload, state, attempts, next_attempt_at, locked_until,
+	give_up_at, last_status, last_error, created_at)
+SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i %% CAST(? AS INTEGER), 'msg_' || i, '%s', 0, 1 + i, CAST(? AS %s), 'pending', 0, CAST(? AS BIGINT) + i, 0,
+	CAST(? AS BIGINT), 0, '', 1 FROM n`
+
+// backlog writes n deliveries that are due, of a number of rules.
+func backlog(t *testing.T, st *store.Store, n int, deploymentID, firstRule int64, rules int, kind string) {
+	t.Helper()
+	bytes := map[bool]string{true: "bytea", false: "blob"}[st.Postgres()]
+	hour := time.Hour.Microseconds()
+	err := st.Write(tenant.System(t.Context()), func(ctx context.Context, tx *ent.Tx) error {
+		return st.Exec(ctx, tx, fmt.Sprintf(backlogSQL, kind, bytes), n, deploymentID, firstRule, rules, []byte(`{}`), store.Now()-hour, store.Now()+hour)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// claimed takes once and returns how many deliveries of each rule there are.
+func claimed(t *testing.T, d *dispatch) map[int64]int {
+	t.Helper()
+	d.claims.notBefore = time.Time{}
+	if err := d.claim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	of := map[int64]int{}
+	for id, rows := range d.waiting {
+		of[id] = len(rows)
+	}
+	return of
+}
+
+// Beside 100,000 deliveries of a rule, and 1,000 rules of the same deployment, others are taken at once, and of nobody more than may soon
+// be sent. Nothing reads the ledger: not with the statistics of an empty table, and not without any.
+func TestClaimTakesTurns(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		if err := st.RefreshStatistics(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		backlog(t, st, 100_000, 1, 1, 1, "workflow")
+		backlog(t, st, 5_000, 2, 1001, 1000, "workflow")
+		for i := range int64(40) {
+			backlog(t, st, 2, 10+i, 5001+i, 1, "workflow")
+		}
+		one, two := newDispatch(newEngine(st, nil, nil), nil), newDispatch(newEngine(st, nil, nil), nil)
+		begun := time.Now()
+		got, total := claimed(t, one), 0
+		took := time.Since(begun)
+		for i := range int64(40) {
+			if got[5001+i] == 0 {
+				t.Errorf("nothing was taken of deployment %d", 10+i)
+			}
+		}
+		many := 0
+		for id, n := range got {
+			if total += n; id > 1000 && id < 5000 {
+				many += n
+			}
+		}
+		if got[1] == 0 || got[1] > maxClaimsOfRule || many == 0 || many > maxClaims/2 || total > maxClaims {
+			t.Errorf("%d were taken of the first rule, %d of many rules, %d in all", got[1], many, total)
+		}
+		if took > time.Second {
+			t.Errorf("it took %s", took)
+		}
+		others := claimed(t, two)
+		for id, rows := range two.waiting {
+			for _, row := range rows {
+				for _, mine := range one.waiting[id] {
+					if mine.ID == row.ID {
+						t.Fatalf("two nodes took delivery %d", row.ID)
+					}
+				}
+			}
+		}
+		if others[1] == 0 {
+			t.Error("the second node took nothing of the first rule")
+		}
+		// All rules of one deployment have their turn.
+		seen := map[int64]bool{}
+		for range 150 {
+			for id := range claimed(t, one) {
+				seen[id] = true
+				one.giveBack(id)
+			}
+			if err := one.record(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(seen) < 1000 {
+			t.Errorf("%d rules had a turn in 150 claims, want all of 1,042", len(seen))
+		}
+	})
+}
+
+// Messages about scans that wait for those about findings stand in nobody's way, and go when these have gone.
+func TestBlockedScansStandAside(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		backlog(t, st, 200, 1, 1, 1, kindScan)
+		backlog(t, st, 200, 1, 1, 1, kindFindings) // of the same scans
+		behind := seedDelivery(t, st, 1, "workflow", statePending, nil)
+		system := tenant.System(t.Context())
+		later := store.Now() + time.Hour.Microseconds()
+		err := st.Write(system, func(ctx context.Context, tx *ent.Tx) error {
+			return tx.Delivery.Update().Where(delivery.Kind(kindFindings)).SetNextAttemptAt(later).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := newDispatch(newEngine(st, nil, nil), nil)
+		for range 20 {
+			claimed(t, d)
+		}
+		if rows := d.waiting[1]; len(rows) != 1 || rows[0].ID != behind {
+			t.Errorf("taken: %v", rows)
+		}
+		if n := st.Reader.Delivery.Query().Where(delivery.Kind(kindScan), delivery.NextAttemptAt(later)).CountX(system); n != 200 {
+			t.Errorf("%d of 200 messages wait until those about findings are due", n)
+		}
+	})
+}
+
+// The plans of what claims walk by indexes, whatever is known of the table.
+func TestClaimPlans(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, st *store.Store) {
+		for _, name := range []string{"never analysed", "large", "large and analysed"} {
+			switch name {
+			case "large":
+				backlog(t, st, 20_000, 1, 1, 10, kindScan)
+			case "large and analysed":
+				if err := st.RefreshStatistics(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for query, args := range map[string][]any{
+				headsSQL:     {0, 0, 32, 1 << 40, 1 << 40, 512},
+				windowSQL:    {1, 1, store.Now(), store.Now(), 32},
+				nextEventSQL: {0, store.Now()},
+			} {
+				plan := explain(t, st, query, args)
+				if strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "SCAN deliveries") || strings.Contains(plan, "SCAN notification_events") ||
+					strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "Sort Key") || strings.Contains(plan, "Hash") {
+					t.Errorf("%s: %s\n%s", name, query, plan)
+				}
+			}
+		}
+	})
+}
+
+func explain(t *testing.T, st *store.Store, query string, args []any) string {
+	t.Helper()
+	prefix := map[bool]string{true: "EXPLAIN ", false: "EXPLAIN QUERY PLAN "}[st.Postgres()]
+	var lines []string
+	err := newEngine(st, nil, nil).read(t.Context(), func(q querier) error {
+		rows, err := q.QueryContext(t.Context(), prefix+st.Placeholders(query), args...)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var line string
+			if st.Postgres() {
+				err = rows.Scan(&line)
+			} else {
+				var id, parent, unused int
+				err = rows.Scan(&id, &parent, &unused, &line)
+			}
+			if err != nil {
+				return err
+			}
+			lines = append(lines, line)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,201 @@
+package notifications_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/delivery"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// soon is how long a message may take beside whatever others do.
+const soon = 2 * time.Second
+
+// backlogSQL writes deliveries that are due, of a number of rules with ids in a row.
+const backlogSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER) - 1)
+INSERT INTO deliveries (deployment_id, rule_id, event_id, kind, project_id, scan_id, payload, state, attempts, next_attempt_at, locked_until,
+	give_up_at, last_status, last_error, created_at)
+SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i %% CAST(? AS INTEGER), 'msg_backlog' || i, 'workflow', 0, 0, CAST(? AS %s), 'pending', 0, 1, 0,
+	CAST(? AS BIGINT), 0, '', 1 FROM n`
+
+// backlog makes n messages of rules with ids in a row due.
+func (c caller) backlog(t testing.TB, n int, firstRule int64, rules int) {
+	t.Helper()
+	bytes := map[bool]string{true: "bytea", false: "blob"}[c.Store.Postgres()]
+	err := c.Store.Write(tenant.System(t.Context()), func(ctx context.Context, tx *ent.Tx) error {
+		return c.Store.Exec(ctx, tx, fmt.Sprintf(backlogSQL, bytes), n, c.DeploymentID, firstRule, rules,
+			[]byte(`{"semgrep_scan":{"id":1}}`), store.Now()+time.Hour.Microseconds())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rules makes a number of rules with ids in a row, and returns the first id.
+func (c caller) rules(t testing.TB, n int, url string) (first int64) {
+	t.Helper()
+	for i := range n {
+		id := c.rule(t, fmt.Sprintf("rule %d", i), url, "")
+		if first == 0 {
+			first = id
+		}
+		if id != first+int64(i) {
+			t.Fatalf("rule %d has the id %d, the first one %d", i, id, first)
+		}
+	}
+	return first
+}
+
+// neighbour is somebody whose messages go to a receiver of theirs, and have done so already.
+type neighbour struct {
+	caller
+	to   *receiver
+	last string // id of a delivery that has ended
+}
+
+func (c caller) neighbour(t testing.TB, other apitest.Tenant) *neighbour {
+	t.Helper()
+	theirs := *c.Server
+	theirs.Tenant = other
+	n := &neighbour{caller: caller{Server: &theirs}, to: newReceiver(t, nil)}
+	rule := n.rule(t, "neighbour", n.to.URL, `,"send_scan_completion":false`)
+	n.Upload(t, "acme/neighbour", "main", report("a"))
+	n.to.waitFor(1)
+	apitest.Eventually(t, "the first message is in the ledger", func() bool {
+		list := n.ledger(t, fmt.Sprintf("?state=DELIVERY_STATE_DELIVERED&ruleId=%d", rule))
+		if len(list) > 0 {
+			n.last = list[0].ID
+		}
+		return len(list) > 0
+	})
+	return n
+}
+
+// requireSoon sends some messages one by one, and requires that it does not take long.
+func (n *neighbour) requireSoon(t testing.TB) {
+	t.Helper()
+	var took []time.Duration
+	for range 5 {
+		had := len(n.to.taken())
+		begun := time.Now()
+		n.Body(t, n.Token, http.MethodPost, n.deliveries("/"+n.last+"/replay"), "{}", 200)
+		n.to.waitFor(had + 1)
+		took = append(took, time.Since(begun))
+	}
+	slices.Sort(took)
+	t.Logf("messages took %v", took)
+	if middle := took[len(took)/2]; middle > soon {
+		t.Errorf("a message took %s, want at most %s: %v", middle, soon, took)
+	}
+}
+
+// silent is a receiver that answers nothing before the test ends, and counts who waits.
+func silent(t testing.TB) (url string, calls func() int) {
+	t.Helper()
+	to, release := newReceiver(t, nil), make(chan struct{})
+	asked := make(chan struct{}, 10_000)
+	to.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	t.Cleanup(func() { close(release) })
+	return to.URL, func() int { return len(asked) }
+}
+
+// Beside 100,000 messages of one deployment another one's arrives at once.
+func TestMessageBesideABacklog(t *testing.T) {
+	each(t, func(t *testing.T, s caller) {
+		other := s.neighbour(t, s.AddTenant(t, "globex"))
+		busy := newReceiver(t, func(message) int {
+			<-time.After(100 * time.Millisecond)
+			return http.StatusOK
+		})
+		first := s.rules(t, 4, busy.URL)
+		s.backlog(t, 100_000, first, 4)
+		s.Body(t, s.Token, http.MethodPost, s.actions(fmt.Sprintf("/%d/test", first)), "{}", 200)
+		other.requireSoon(t)
+		if n := len(busy.taken()); n < 50 {
+			t.Errorf("%d messages of the backlog were taken meanwhile", n)
+		}
+		s.Body(t, s.Token, http.MethodDelete, s.actions(fmt.Sprintf("/%d", first)), "", 200)
+	})
+}
+
+// Beside 100 receivers of one deployment that do not answer, the message of another one, and those of a rule of another receiver of the
+// same one, arrive at once.
+func TestMessageBesideSilentReceivers(t *testing.T) {
+	each(t, func(t *testing.T, s caller) {
+		other := s.neighbour(t, s.AddTenant(t, "globex"))
+		url, calls := silent(t)
+		s.backlog(t, 1000, s.rules(t, 100, url), 100)
+		other.requireSoon(t)
+		if n := calls(); n < 16 || n > 32 {
+			t.Errorf("%d calls to receivers that do not answer, want what one deployment may have, 32", n)
+		}
+	})
+}
+
+// One slow rule is not in the way of the others of its deployment.
+func TestMessageBesideASlowRule(t *testing.T) {
+	each(t, func(t *testing.T, s caller) {
+		quick := s.neighbour(t, s.Tenant)
+		url, calls := silent(t)
+		s.backlog(t, 1000, s.rules(t, 1, url), 1)
+		quick.requireSoon(t)
+		if n := calls(); n != 8 {
+			t.Errorf("%d calls to a receiver that does not answer, want what one rule may have, 8", n)
+		}
+	})
+}
+
+// A server whose receivers do not answer stops in time; what arrived is known, and what was cut off is tried again.
+func TestStopBesideSilentReceivers(t *testing.T) {
+	t.Parallel()
+	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+		const grace = 2 * time.Second
+		url, calls := silent(t)
+		quick := newReceiver(t, nil)
+		var st *store.Store
+		var ended time.Time
+		t.Run("run", func(t *testing.T) {
+			server := apitest.Start(t, func(c *services.Config) {
+				on(c)
+				c.EgressAllow, c.ShutdownGrace = "127.0.0.1", grace
+			})
+			var err error
+			if st, err = store.Open(t.Context(), store.Options{DataDir: server.Config.Data, Database: server.Config.Database}); err != nil {
+				t.Fatal(err)
+			}
+			s := caller{Server: server}
+			s.backlog(t, 100, s.rules(t, 1, url), 1)
+			s.rule(t, "quick", quick.URL, "")
+			apitest.Eventually(t, "the receiver was called", func() bool { return calls() == 8 })
+			s.Upload(t, "acme/web", "main", report("a"))
+			quick.waitFor(2)
+			ended = time.Now()
+		})
+		took := time.Since(ended)
+		system := tenant.System(context.Background())
+		delivered := st.Reader.Delivery.Query().Where(delivery.State("delivered")).CountX(system)
+		attempts := st.Reader.DeliveryAttempt.Query().CountX(system)
+		held := st.Reader.Delivery.Query().Where(delivery.State("pending"), delivery.LockedUntilGT(0)).CountX(system)
+		t.Logf("it took %s; %d delivered, %d attempts, %d leased", took, delivered, attempts, held)
+		if took > grace+5*time.Second || delivered != 2 || attempts != 2 || held != 0 {
+			t.Errorf("it took %s to stop; %d were delivered in %d attempts, %d are held", took, delivered, attempts, held)
+		}
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

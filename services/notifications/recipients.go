@@ -1,0 +1,95 @@
+package notifications
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/notificationrule"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/notifications/channel"
+)
+
+// shownRecipients is how many refused addresses config_error names.
+const shownRecipients = 5
+
+// mailed is what one message of a rule told about its recipients.
+type mailed struct {
+	endpoint
+	all      bool // all have it
+	accepted []string
+	refused  map[string]string
+}
+
+// noteRecipients notes at the rules of e-mail which recipients the mail server refuses, until it accepts a message for them.
+func (e *engine) noteRecipients(ctx context.Context, outcomes []outcome) {
+	for _, o := range outcomes {
+		if !o.sent || o.rule == nil || o.rule.channel != channel.Email {
+			continue
+		}
+		detail := describe(o.err)
+		err := e.senders.note(ctx, mailed{endpoint: o.rule.endpoint, all: o.err == nil, accepted: detail.accepted, refused: detail.refused})
+		if err != nil { // the next message tells it again
+			e.log.ErrorContext(ctx, "what the mail server said of recipients was not noted", "deployment_id", o.row.DeploymentID, "rule_id", o.row.RuleID, "error", err)
+		}
+	}
+}
+
+// note changes what is noted of a rule. A rule that was changed since the message was sent stays as it is.
+func (s *Senders) note(ctx context.Context, m mailed) error {
+	ctx = tenant.NewContext(ctx, m.deploymentID)
+	same := notificationrule.And(notificationrule.ID(m.ruleID), notificationrule.UpdatedAt(m.updatedAt))
+	known, err := s.store.Reader.NotificationRule.Query().Where(same).All(ctx)
+	if err != nil || len(known) == 0 || maps.Equal(m.on(known[0].RefusedRecipients), known[0].RefusedRecipients) {
+		return err
+	}
+	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		query := tx.NotificationRule.Query().Where(same)
+		if s.store.Postgres() {
+			query.ForUpdate()
+		}
+		rows, err := query.All(ctx)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		update := tx.NotificationRule.Update().Where(same)
+		if refused := m.on(rows[0].RefusedRecipients); len(refused) > 0 {
+			update.SetRefusedRecipients(refused)
+		} else {
+			update.ClearRefusedRecipients()
+		}
+		return update.Exec(ctx)
+	})
+}
+
+// on adds what the message told to what was known.
+func (m mailed) on(known map[string]string) map[string]string {
+	refused := map[string]string{}
+	if !m.all {
+		maps.Copy(refused, known)
+	}
+	for _, address := range m.accepted {
+		delete(refused, address)
+	}
+	maps.Copy(refused, m.refused)
+	return refused
+}
+
+// refusedText says for config_error which recipients get nothing; "" when none is refused.
+func refusedText(refused map[string]string) string {
+	if len(refused) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, address := range slices.Sorted(maps.Keys(refused)) {
+		if len(parts) == shownRecipients {
+			parts = append(parts, fmt.Sprintf("and %d more", len(refused)-shownRecipients))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", address, refused[address]))
+	}
+	return "the mail server refuses addresses of config.to, which get no messages: " + strings.Join(parts, ", ")
+}

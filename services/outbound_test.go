@@ -1,0 +1,130 @@
+package services_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// waysOut are the names, by package, that call another host without the guard of services/internal/egress: past its check
+// of addresses, and without its limits of time and size.
+var waysOut = map[string][]string{
+	"net/http": {"Client", "Transport", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"},
+	"net": {
+		"Dialer", "Dial", "DialTimeout", "DialTCP", "DialUDP", "DialIP", "DialUnix", "LookupHost", "LookupIP", "LookupAddr", "LookupCNAME", "LookupMX",
+		"LookupNS", "LookupSRV", "LookupTXT", "Resolver", "DefaultResolver",
+	},
+	"crypto/tls":             {"Dial", "DialWithDialer", "Dialer"},
+	"net/smtp":               {"Dial", "SendMail"},
+	"log/syslog":             {"Dial"},
+	"google.golang.org/grpc": {"NewClient", "Dial", "DialContext"},
+	// These make a client of their own.
+	"github.com/openai/openai-go/v3": {"NewClient"},
+	"github.com/slack-go/slack":      {"New", "PostWebhook", "PostWebhookContext"},
+}
+
+// packageName finds the name of a package in its path: the last part that is no version.
+var packageName = regexp.MustCompile(`([^/]+)(?:/v[0-9]+)?$`)
+
+// knownWaysOut are the exceptions, by file, with the reason.
+var knownWaysOut = map[string]map[string]string{
+	"doctor.go": {"http.DefaultClient": "asks the metrics port of this machine's own configuration whether the server runs, within doctorTimeout"},
+}
+
+// TestOneWayOut finds calls of other hosts that go around the guard.
+func TestOneWayOut(t *testing.T) {
+	used := map[string]bool{}
+	eachSource(t, func(path string, files *token.FileSet, file *ast.File) {
+		if strings.HasPrefix(path, "internal/egress/") || strings.HasPrefix(path, "internal/apitest/") || strings.HasSuffix(filepath.Dir(path), "test") ||
+			strings.HasPrefix(path, "rules/starter/samples/") {
+			return // the guard itself, what only tests import, and code for scanners to find fault with
+		}
+		eachName(file, waysOut, func(at token.Pos, name string, pointed bool) {
+			if pointed && (name == "http.Client" || name == "http.Transport") {
+				return // the type of what somebody else made
+			}
+			used[path+" "+name] = true
+			if knownWaysOut[path][name] == "" {
+				t.Errorf("%s: %s goes around the guard: use egress.Guard's Client or Connect, or say in knownWaysOut why this one may not", files.Position(at), name)
+			}
+		})
+	})
+	for path, names := range knownWaysOut {
+		for name := range names {
+			if !used[path+" "+name] {
+				t.Errorf("%s has no %s any more: take it out of knownWaysOut", path, name)
+			}
+		}
+	}
+}
+
+// TestJobsAreBounded finds workers that could keep their place in the queue for ever.
+func TestJobsAreBounded(t *testing.T) {
+	eachSource(t, func(path string, files *token.FileSet, file *ast.File) {
+		if strings.HasPrefix(path, "internal/jobs/") {
+			return
+		}
+		eachName(file, map[string][]string{"github.com/riverqueue/river": {"AddWorker", "AddWorkerArgs", "AddWorkerSafely", "AddWorkerArgsSafely"}}, func(at token.Pos, name string, _ bool) {
+			t.Errorf("%s: %s makes a worker that nothing ends: use jobs.AddWorker", files.Position(at), name)
+		})
+	})
+}
+
+// eachSource visits the parsed files below this directory that are no tests.
+func eachSource(t *testing.T, visit func(path string, files *token.FileSet, file *ast.File)) {
+	t.Helper()
+	visited := 0
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		visited++
+		visit(filepath.ToSlash(path), files, file)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if visited < 100 {
+		t.Errorf("%d files were looked at, want all sources", visited)
+	}
+}
+
+// eachName visits the uses of names of other packages; pointed is true for *name.
+func eachName(file *ast.File, names map[string][]string, visit func(at token.Pos, name string, pointed bool)) {
+	wanted := map[string]string{} // "alias.Name" to "package.Name"
+	for _, spec := range file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		base := packageName.FindStringSubmatch(path)[1]
+		alias := base
+		if spec.Name != nil {
+			alias = spec.Name.Name
+		}
+		for _, name := range names[path] {
+			wanted[alias+"."+name] = base + "." + name
+		}
+	}
+	pointed := map[ast.Expr]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.StarExpr:
+			pointed[n.X] = true
+		case *ast.SelectorExpr:
+			if pkg, ok := n.X.(*ast.Ident); ok && wanted[pkg.Name+"."+n.Sel.Name] != "" {
+				visit(n.Pos(), wanted[pkg.Name+"."+n.Sel.Name], pointed[n])
+			}
+		}
+		return true
+	})
+}

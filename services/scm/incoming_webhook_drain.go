@@ -1,0 +1,317 @@
+package scm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/riverqueue/river"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/webhookevent"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/host"
+)
+
+const (
+	// eventsQueue is where the jobs that act on events wait.
+	eventsQueue   = "scm_events"
+	eventsWorkers = 8
+	eventsPoll    = 500 * time.Millisecond
+	// eventsTurn is how long a deployment's turn lasts while others may wait for one.
+	eventsTurn = time.Second
+	// eventsAtOnce is how many events of one deployment are acted on at a time, each of another pull request, and eventsTaken
+	// how many are taken for that at once.
+	eventsAtOnce = 4
+	eventsTaken  = 32
+	// eventTimeout is for acting on one event, and eventLease for how long nobody else takes it: long enough for all that are taken
+	// at once, of which none begins after the turn, and short enough for what a killed node had taken.
+	eventTimeout = time.Minute
+	eventLease   = 75 * time.Second
+	// eventsSweep is how often events are looked for that nobody was told of, or that are to be tried again.
+	eventsSweep = 10 * time.Second
+)
+
+// errTaken says that another took the event, since acting on it took longer than its lease.
+var errTaken = errors.New("the event is not ours any more")
+
+// drainArgs act on the waiting events of a deployment.
+type drainArgs struct {
+	DeploymentID int64 `json:"deployment_id"`
+}
+
+// Kind is the name in the queue.
+func (drainArgs) Kind() string { return "scm_events" }
+
+// InsertOpts keep one job of a deployment waiting.
+func (drainArgs) InsertOpts() river.InsertOpts {
+	opts := jobs.OnceWaiting()
+	opts.Queue, opts.MaxAttempts = eventsQueue, 3 // then the next sweep begins anew
+	return opts
+}
+
+type drainWorker struct {
+	river.WorkerDefaults[drainArgs]
+	*eventActions
+
+	mu      sync.Mutex
+	running map[int64]bool // by deployment: whether to look again before it ends
+}
+
+// Work acts on events until none is due, or the turn of the deployment is over. On a node one job of a deployment works; others
+// have it look again, and leave.
+func (w *drainWorker) Work(ctx context.Context, job *river.Job[drainArgs]) error {
+	id := job.Args.DeploymentID
+	if !w.enter(id) {
+		return nil
+	}
+	ctx = tenant.NewContext(ctx, id)
+	over := time.Now().Add(eventsTurn)
+	for {
+		more, err := w.batch(ctx, over)
+		switch {
+		case err != nil:
+			w.leave(id, true)
+			return err
+		case more && time.Now().After(over):
+			w.leave(id, true)
+			return w.store.Write(ctx, func(ctx context.Context, _ *ent.Tx) error {
+				return jobs.FromContext(ctx).Enqueue(ctx, drainArgs{DeploymentID: id}, nil)
+			})
+		case !more && w.leave(id, false):
+			return nil
+		}
+	}
+}
+
+// enter reports whether no other job of the deployment works on this node; one that does looks again.
+func (w *drainWorker) enter(id int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.running[id]; ok {
+		w.running[id] = true
+		return false
+	}
+	w.running[id] = false
+	return true
+}
+
+// leave ends the work of a job, unless it is to look again first and does not have to leave.
+func (w *drainWorker) leave(id int64, must bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running[id] && !must {
+		w.running[id] = false
+		return false
+	}
+	delete(w.running, id)
+	return true
+}
+
+// batch takes some events and acts on them, and reports whether there were any. What has not begun when the turn is over is
+// given back.
+func (w *drainWorker) batch(ctx context.Context, over time.Time) (more bool, err error) {
+	rows, lease, err := w.claim(ctx)
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
+	var group errgroup.Group
+	group.SetLimit(eventsAtOnce)
+	var back []int64
+	for i, row := range rows {
+		if i > 0 && time.Now().After(over) {
+			back = append(back, row.ID)
+			continue
+		}
+		group.Go(func() error { return w.subject(ctx, row, lease, over) })
+	}
+	err = group.Wait()
+	if len(back) > 0 {
+		err = errors.Join(err, w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			return tx.WebhookEvent.Update().Where(store.WithIDs[predicate.WebhookEvent](back), webhookevent.DueAt(lease)).SetDueAt(store.Now()).Exec(ctx)
+		}))
+	}
+	return true, err
+}
+
+// subject acts on an event, and on those of its subject that come after it, until the turn is over.
+func (w *drainWorker) subject(ctx context.Context, row *ent.WebhookEvent, lease int64, over time.Time) (err error) {
+	for row != nil && err == nil {
+		subject := row.Subject
+		if err = w.event(ctx, row, lease); err != nil || ctx.Err() != nil || time.Now().After(over) {
+			return err
+		}
+		row, lease, err = w.next(ctx, subject)
+	}
+	return err
+}
+
+// next takes the event of a subject that happened before all others that wait; nil when there is none, or when it is not due.
+func (w *drainWorker) next(ctx context.Context, subject string) (row *ent.WebhookEvent, lease int64, err error) {
+	err = w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		now := time.Now()
+		lease = store.Micros(now.Add(eventLease))
+		query := tx.WebhookEvent.Query().Where(webhookevent.Subject(subject), webhookevent.DueAtNotNil()).
+			Order(ent.Asc(webhookevent.FieldHappenedAt, webhookevent.FieldID))
+		if w.store.Postgres() {
+			query.ForUpdate()
+		}
+		first, err := query.First(ctx)
+		if err != nil || *first.DueAt > store.Micros(now) {
+			return ignoreMissing(err)
+		}
+		row = first
+		return tx.WebhookEvent.UpdateOneID(first.ID).SetDueAt(lease).Exec(ctx)
+	})
+	return row, lease, err
+}
+
+// claim takes due events, the first of each subject, until a time at which others may take them.
+func (w *drainWorker) claim(ctx context.Context) (rows []*ent.WebhookEvent, lease int64, err error) {
+	err = w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		now := time.Now()
+		lease = store.Micros(now.Add(eventLease))
+		query := tx.WebhookEvent.Query().Where(webhookevent.DueAtLTE(store.Micros(now)), firstOfSubject(store.Micros(now))).
+			Order(ent.Asc(webhookevent.FieldDueAt, webhookevent.FieldID)).Limit(eventsTaken)
+		if w.store.Postgres() {
+			query.ForUpdate(entsql.WithLockAction(entsql.SkipLocked))
+		}
+		if rows, err = query.All(ctx); err != nil || len(rows) == 0 {
+			return err
+		}
+		ids := make([]int64, len(rows))
+		for i, row := range rows {
+			ids[i] = row.ID
+		}
+		return tx.WebhookEvent.Update().Where(store.WithIDs[predicate.WebhookEvent](ids)).SetDueAt(lease).Exec(ctx)
+	})
+	return rows, lease, err
+}
+
+// firstOfSubject limits events to those that happened before all others of their subject that wait, where none of these is being
+// worked on or waits for another try.
+func firstOfSubject(now int64) predicate.WebhookEvent {
+	return func(s *entsql.Selector) {
+		other := entsql.Table(webhookevent.Table).As("other")
+		before := entsql.Dialect(s.Dialect()).Select(other.C(webhookevent.FieldID)).From(other)
+		before.Where(entsql.And(
+			entsql.ColumnsEQ(other.C(webhookevent.FieldDeploymentID), s.C(webhookevent.FieldDeploymentID)),
+			entsql.ColumnsEQ(other.C(webhookevent.FieldSubject), s.C(webhookevent.FieldSubject)),
+			entsql.NotNull(other.C(webhookevent.FieldDueAt)),
+			entsql.Or(
+				entsql.GT(other.C(webhookevent.FieldDueAt), now),
+				entsql.P(func(b *entsql.Builder) {
+					b.WriteString("(" + other.C(webhookevent.FieldHappenedAt) + ", " + other.C(webhookevent.FieldID) + ") < (" +
+						s.C(webhookevent.FieldHappenedAt) + ", " + s.C(webhookevent.FieldID) + ")")
+				}),
+			),
+		))
+		s.Where(entsql.Not(entsql.Exists(before)))
+	}
+}
+
+// event acts on one event, and stores that it is over in the transaction of what it causes: so neither is there without the
+// other, however often and wherever it is tried.
+func (w *drainWorker) event(ctx context.Context, row *ent.WebhookEvent, lease int64) error {
+	taken := func(ctx context.Context, tx *ent.Tx) *ent.WebhookEventUpdate {
+		return tx.WebhookEvent.Update().Where(webhookevent.ID(row.ID), webhookevent.DueAt(lease))
+	}
+	err := w.tryEvent(ctx, row, func(ctx context.Context, tx *ent.Tx) error {
+		n, err := taken(ctx, tx).ClearDueAt().ClearEvent().Save(ctx)
+		if err == nil && n == 0 {
+			err = errTaken
+		}
+		return err
+	})
+	if err == nil || errors.Is(err, errTaken) || ctx.Err() != nil { // that of a node that stops: the lease ends by itself
+		return nil
+	}
+	wait, counts, again := tryAgain(err, row)
+	if !again {
+		w.log.WarnContext(ctx, "an event of a source-code host was given up", "subject", row.Subject, "attempts", row.Attempts+1, "error", err)
+	}
+	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		update := taken(ctx, tx)
+		if !again {
+			return update.ClearDueAt().ClearEvent().SetFailed(true).Exec(ctx)
+		}
+		if counts {
+			update.AddAttempts(1)
+		}
+		return update.SetDueAt(store.Micros(time.Now().Add(wait))).Exec(ctx)
+	})
+}
+
+// tryEvent acts on one event. A panic is an error, since the queue's own protection does not reach this goroutine.
+func (w *drainWorker) tryEvent(ctx context.Context, row *ent.WebhookEvent, over step) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			w.log.ErrorContext(ctx, "panic while acting on an event", slog.Any("panic", value))
+			err = fmt.Errorf("panic: %v", value)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
+	defer cancel()
+	var args eventArgs
+	if err := json.Unmarshal(row.Event, &args); err != nil {
+		return fmt.Errorf("stored event: %w", err)
+	}
+	return w.act(ctx, args, over)
+}
+
+// tryAgain says whether acting on an event is tried again after an error, and when; counts, whether that is one of the tries that
+// it has.
+func tryAgain(err error, row *ent.WebhookEvent) (wait time.Duration, counts, again bool) {
+	var limit *host.Error
+	if errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(store.Time(row.ReceivedAt)) < rateLimitPatience {
+		return limitWait(limit), false, true
+	}
+	tries := time.Duration(row.Attempts + 1)
+	return min(tries*tries*tries*tries*time.Second, time.Hour), true, passing(err) && row.Attempts+1 < webhookAttempts
+}
+
+// sweepArgs look for events that are due.
+type sweepArgs struct{}
+
+// Kind is the name in the queue.
+func (sweepArgs) Kind() string { return "scm_events_sweep" }
+
+// InsertOpts keep runs from piling up while no node works.
+func (sweepArgs) InsertOpts() river.InsertOpts {
+	opts := jobs.OnceWaiting()
+	opts.Queue = eventsQueue
+	return opts
+}
+
+type sweepWorker struct {
+	river.WorkerDefaults[sweepArgs]
+	store *store.Store
+}
+
+// Work enqueues the jobs of all deployments that have due events. A job that waits already is not added again.
+func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
+	var ids []int64
+	err := w.store.Reader.WebhookEvent.Query().Where(webhookevent.DueAtLTE(store.Now())).Unique(true).
+		Select(webhookevent.FieldDeploymentID).Scan(tenant.System(ctx), &ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		err := w.store.Write(ctx, func(ctx context.Context, _ *ent.Tx) error {
+			return jobs.FromContext(ctx).Enqueue(ctx, drainArgs{DeploymentID: id}, nil)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package scm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/webhookevent"
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/webhook"
+)
+
+const (
+	// maxWaiting is how many events of one deployment wait at the most. Beyond it the host is told to come back: it shows the
+	// delivery as failed, and people can have it sent again.
+	maxWaiting = 20_000
+	// fullRetry is when a host may come back then.
+	fullRetry = 30 * time.Second
+	// countAgain is how long a count of waiting events counts.
+	countAgain = time.Second
+	// clockAhead is how far ahead of ours a host's clock may be: an event from further in the future happened when it came.
+	clockAhead = 5 * time.Minute
+	// maxStoredComment is in bytes: enough for a command with the longest comment that it may have.
+	maxStoredComment = 16 << 10
+)
+
+// inbox is what this node knows of the waiting events of one deployment.
+type inbox struct {
+	// waking says that a job is about to be enqueued, by a transaction that has not begun.
+	waking atomic.Bool
+
+	mu      sync.Mutex
+	waiting int
+	counted time.Time
+}
+
+func (s *IncomingWebhooks) inbox(deploymentID int64) *inbox {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	box := s.inboxes[deploymentID]
+	if box == nil {
+		box = &inbox{}
+		s.inboxes[deploymentID] = box
+	}
+	return box
+}
+
+// take reads a verified webhook and stores the event that it tells, by one insert. A job acts on it: if this process ends
+// before it has enqueued the job, the next sweep finds the event.
+func (s *IncomingWebhooks) take(ctx context.Context, from sender, call *scmv1.WebhookCall, body []byte) (status string, err error) {
+	name := call.GetGithubEvent()
+	if from.host == webhook.GitLab {
+		name = call.GetGitlabEvent()
+	}
+	event, err := webhook.Parse(from.host, name, body)
+	if err != nil {
+		return "", apierr.InvalidArgument("body", "%v", err)
+	}
+	if !from.concerns(event) {
+		return statusIgnored, nil
+	}
+	ctx = tenant.NewContext(ctx, from.deploymentID)
+	wanted := true
+	if event.Kind == webhook.Commented {
+		if wanted, err = triageViaComment(ctx, s.store.Reader, from.deploymentID); err != nil {
+			return "", err
+		}
+	}
+	if wanted {
+		if err := s.room(ctx, from.deploymentID); err != nil {
+			return "", err
+		}
+	}
+	row, err := from.row(event, deliveryID(from, call, body), wanted)
+	if err != nil {
+		return "", err
+	}
+	if status, err = s.keep(ctx, row); err != nil {
+		return "", err
+	}
+	switch {
+	case status == statusDuplicate:
+		s.log.InfoContext(ctx, "a webhook came again", "config_id", from.configID, "scm_app_id", from.appID,
+			"delivery", orElse(call.GetGithubDelivery(), orElse(call.GetGitlabEventUuid(), call.GetWebhookId())))
+	case !wanted:
+		return statusIgnored, nil
+	default:
+		s.wake(ctx, from.deploymentID)
+	}
+	return status, nil
+}
+
+// deliveryID is what two deliveries of the same event have in common. Where the host signs the id of a delivery (Standard
+// Webhooks), that alone says it. Other ids are in headers that nobody signs: whoever has seen a delivery could repeat it under
+// another id as often as he likes, or take the id of one that is yet to come. There the body says it. Bodies hold the time and
+// the ids of what happened, so that two with the same bytes tell the same fact, and to act on a fact twice changes nothing.
+func deliveryID(from sender, call *scmv1.WebhookCall, body []byte) string {
+	if from.signedID {
+		return "id:" + call.GetWebhookId()
+	}
+	hash := sha256.Sum256(body)
+	return "sha256:" + hex.EncodeToString(hash[:])
+}
+
+// row is an event as it is stored; one that is not wanted is over at once.
+func (f sender) row(event webhook.Event, delivery string, wanted bool) (*ent.WebhookEvent, error) {
+	now := time.Now()
+	if event.At.IsZero() || event.At.After(now.Add(clockAhead)) {
+		event.At = now
+	}
+	if body := event.Comment.Body; len(body) > maxStoredComment {
+		event.Comment.Body = strings.ToValidUTF8(body[:maxStoredComment], "")
+	}
+	row := &ent.WebhookEvent{
+		DeploymentID: f.deploymentID, WebhookKey: f.key, DeliveryID: delivery, Subject: f.subject(event),
+		HappenedAt: store.Micros(event.At), ReceivedAt: store.Micros(now),
+	}
+	if !wanted {
+		return row, nil
+	}
+	told, err := json.Marshal(eventArgs{
+		DeploymentID: f.deploymentID, ConfigID: f.configID, AppID: f.appID, Host: f.host, BaseURL: f.baseURL, Event: event,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store an event: %w", err)
+	}
+	row.Event, row.DueAt = told, &row.ReceivedAt
+	return row, nil
+}
+
+// subject names what an event is about: the events of one pull request have the same, whoever sent them.
+func (f sender) subject(event webhook.Event) string {
+	if event.Kind == webhook.Installed {
+		return fmt.Sprintf("app %d", f.appID)
+	}
+	return fmt.Sprintf("%s/%s#%d", f.baseURL, strings.ToLower(event.Repository), event.Number)
+}
+
+// keep stores an event, unless it was stored before. One that was given up is taken again: somebody has had it sent once more.
+func (s *IncomingWebhooks) keep(ctx context.Context, row *ent.WebhookEvent) (status string, err error) {
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		create := tx.WebhookEvent.Create().SetDeploymentID(row.DeploymentID).SetWebhookKey(row.WebhookKey).SetDeliveryID(row.DeliveryID).
+			SetSubject(row.Subject).SetHappenedAt(row.HappenedAt).SetReceivedAt(row.ReceivedAt).SetNillableDueAt(row.DueAt)
+		if row.Event != nil {
+			create.SetEvent(row.Event)
+		}
+		return create.Exec(ctx)
+	})
+	if err == nil {
+		return statusAccepted, nil
+	}
+	if !ent.IsConstraintError(err) {
+		return "", err
+	}
+	status = statusDuplicate
+	if row.DueAt == nil {
+		return status, nil
+	}
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		n, err := tx.WebhookEvent.Update().Where(webhookevent.WebhookKey(row.WebhookKey), webhookevent.DeliveryID(row.DeliveryID), webhookevent.Failed(true)).
+			SetFailed(false).SetAttempts(0).SetEvent(row.Event).SetDueAt(*row.DueAt).Save(ctx)
+		if n > 0 {
+			status = statusAccepted
+		}
+		return err
+	})
+	return status, err
+}
+
+// room counts one more waiting event of a deployment, if there may be one more. It asks the database once a second and node.
+func (s *IncomingWebhooks) room(ctx context.Context, deploymentID int64) error {
+	box := s.inbox(deploymentID)
+	box.mu.Lock()
+	defer box.mu.Unlock()
+	if time.Since(box.counted) > countAgain {
+		n, err := s.store.Reader.WebhookEvent.Query().Where(webhookevent.DueAtNotNil()).Count(ctx)
+		if err != nil {
+			return err
+		}
+		box.waiting, box.counted = n, time.Now()
+	}
+	if box.waiting >= maxWaiting {
+		return apierr.New(codes.Unavailable, errorsv1.Reason_REASON_UNAVAILABLE,
+			fmt.Sprintf("%d events of this deployment wait to be acted on, which is the most: send this one again later", maxWaiting),
+			&errdetails.RetryInfo{RetryDelay: durationpb.New(fullRetry)})
+	}
+	box.waiting++
+	return nil
+}
+
+// wake has the waiting events of a deployment acted on. Of many calls at once one enqueues the job: as long as its transaction
+// has not begun, what others have committed is seen by the job.
+func (s *IncomingWebhooks) wake(ctx context.Context, deploymentID int64) {
+	box := s.inbox(deploymentID)
+	if !box.waking.CompareAndSwap(false, true) {
+		return
+	}
+	begun := false
+	err := s.store.Write(ctx, func(ctx context.Context, _ *ent.Tx) error {
+		begun = true
+		box.waking.Store(false)
+		return s.jobs.Enqueue(ctx, drainArgs{DeploymentID: deploymentID}, nil)
+	})
+	if !begun {
+		box.waking.Store(false)
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "an event is stored, and waits until it is looked for", "deployment_id", deploymentID, "error", err)
+	}
+}

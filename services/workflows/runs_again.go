@@ -1,0 +1,118 @@
+package workflows
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/workflowrun"
+	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/workflows/definition"
+)
+
+// maxInputName is how long names of inputs are, in bytes.
+const maxInputName = 63
+
+// again finds the run that an earlier call with the same key started; nil without one. A call that asks for anything else is
+// refused: its caller would take the first run for its own.
+func (s *Runs) again(ctx context.Context, r *workflowsv1.TriggerWorkflowJobRequest) (*ent.WorkflowRun, error) {
+	if r.GetIdempotencyKey() == "" {
+		return nil, nil
+	}
+	row, err := s.store.Reader.WorkflowRun.Query().Where(workflowrun.IdempotencyKey(r.GetIdempotencyKey())).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	field, err := s.otherField(ctx, row, r)
+	if err == nil && field != "" {
+		err = apierr.Conflict("idempotencyKey was used already, for job %d of workflow %q, and this request has another %s: "+
+			"repeat the first request as it was to get that job, or use another key", row.ID, row.Workflow, field)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return row, nil
+}
+
+// otherField names the first field in which a request differs from the one that started a run; "" when it asks for the same.
+// A default that is written out is the same.
+func (s *Runs) otherField(ctx context.Context, row *ent.WorkflowRun, r *workflowsv1.TriggerWorkflowJobRequest) (string, error) {
+	project := int64(0)
+	if row.ProjectID != nil {
+		project = *row.ProjectID
+	}
+	switch {
+	case row.Workflow != r.GetWorkflowType():
+		return "workflowType", nil
+	case project != r.GetRepoId():
+		return "repoId", nil
+	case !sameRef(row, r.GetGitRef()):
+		return "gitRef", nil
+	case row.PrID != r.GetPrId():
+		return "prId", nil
+	case row.JobName != r.GetJobName():
+		return "jobName", nil
+	}
+	budget := r.GetBudgetCredits()
+	if budget == 0 {
+		var err error
+		if budget, err = s.engine.Budget(ctx, row.VersionID); err != nil {
+			return "", err
+		}
+	}
+	if row.BudgetCredits != budget {
+		return "budgetCredits", nil
+	}
+	return s.otherInput(ctx, row, r)
+}
+
+// sameRef compares what was asked for, not what it stood for: the primary branch may be another one by now. Of runs that are
+// older than this rule it is not known whether they were given their ref.
+func sameRef(row *ent.WorkflowRun, given string) bool {
+	if row.RequestedRef != nil {
+		return *row.RequestedRef == given
+	}
+	return given == "" || given == row.GitRef
+}
+
+// otherInput names the first input in which a request differs from a run, by the defaults of the version that the run has.
+func (s *Runs) otherInput(ctx context.Context, row *ent.WorkflowRun, r *workflowsv1.TriggerWorkflowJobRequest) (string, error) {
+	version, err := readVersion(ctx, s.store.Reader, row.VersionID)
+	if err != nil {
+		return "", err
+	}
+	entry := &workflowsv1.WorkflowCatalogEntry{}
+	if version != nil {
+		if err := proto.Unmarshal(version.CatalogEntry, entry); err != nil {
+			return "", fmt.Errorf("catalog entry of workflow version %d: %w", version.ID, err)
+		}
+	}
+	var first map[string]any
+	if err := json.Unmarshal(row.Inputs, &first); err != nil {
+		return "", fmt.Errorf("inputs of run %d: %w", row.ID, err)
+	}
+	given := definition.WithDefaults(entry.GetInputs(), r.GetInputs().AsMap())
+	names := maps.Clone(given)
+	maps.Copy(names, first)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		before, was := first[name]
+		now, is := given[name]
+		if was != is || !reflect.DeepEqual(before, now) {
+			if len(name) > maxInputName { // it is no input's
+				return "inputs", nil
+			}
+			return "inputs." + name, nil
+		}
+	}
+	return "", nil
+}
