@@ -18,7 +18,7 @@ import (
 // each waits once at most, whatever deployments do.
 var upkeepKinds = []string{
 	"abandoned_scans", "ai_suggest_memories", "ai_sweep", "audit_anchor", "deliver_notifications", "delivery_retention", "lost_scan_results",
-	"old_page_boundaries", "purge_scan_coverages", "rebuild_indexes", "refresh_statistics", "scm_expiry", "tidy_packages", "token_request_expiry",
+	"old_page_boundaries", "purge_scan_coverages", "rebuild_indexes", "refresh_statistics", "scm_events_sweep", "scm_expiry", "tidy_packages", "token_request_expiry",
 	"upgrade_identities", "workflow_artifact_retention", "workflow_sweep",
 }
 
@@ -76,7 +76,7 @@ func TestJobsNameTheirDeployment(t *testing.T) {
 		}
 	}
 	// Each of these has a test in job_queues_test.go.
-	if got, want := slices.Sorted(maps.Keys(shared)), []string{"ai", "default", "scans", "workflows"}; !slices.Equal(got, want) {
+	if got, want := slices.Sorted(maps.Keys(shared)), []string{"ai", "default", "scans", "scm_events", "workflows"}; !slices.Equal(got, want) {
 		t.Errorf("deployments share the queues %v, want %v", got, want)
 	}
 	for queue := range shared {

@@ -14,10 +14,11 @@ import (
 // sharedQueues are those in which jobs of deployments wait for each other, each with a kind of theirs. What these jobs ask for does
 // not exist, so that each is done at once; %d is the deployment, and # another number for each.
 var sharedQueues = map[string]struct{ kind, args string }{
-	"default":   {"scm_sync", `{"deployment_id": %d, "config_id": 9#, "debug": false}`},
-	"workflows": {"workflow_attempt", `{"deployment_id": %d, "run_id": 7, "task_id": 9#, "attempt_id": 9#}`},
-	"ai":        {"ai_analysis", `{"deployment_id": %d, "analysis_id": 9#, "verdict": true}`},
-	"scans":     {"store_scan_results", `{"deployment_id": %d, "scan_id": 9#}`},
+	"default":    {"scm_sync", `{"deployment_id": %d, "config_id": 9#, "debug": false}`},
+	"workflows":  {"workflow_attempt", `{"deployment_id": %d, "run_id": 7, "task_id": 9#, "attempt_id": 9#}`},
+	"ai":         {"ai_analysis", `{"deployment_id": %d, "analysis_id": 9#, "verdict": true}`},
+	"scm_events": {"scm_events", `{"deployment_id": %d, "number": #}`},
+	"scans":      {"store_scan_results", `{"deployment_id": %d, "scan_id": 9#}`},
 }
 
 // TestQueuesBesideManyJobs: beside a deployment with 100,000 jobs in a queue, another's one job begins within 2 s.
