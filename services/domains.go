@@ -266,6 +266,7 @@ func background(d deps) []jobs.Work {
 		findings.Background(d.store),
 		scans.Background(d.store, d.log),
 		scans.IndexBackground(d.store, d.log),
+		scans.StatisticsBackground(d.store),
 		scans.ScannerBackground(d.store, d.log, scans.UploadOptions{Spool: d.spool, Ingested: ingested(d), Calls: d.calls}),
 		supplychain.Background(d.store),
 		hosts(d).Background(d.log),

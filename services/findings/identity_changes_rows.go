@@ -17,6 +17,7 @@ import (
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/verdict"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // editBatch is how many findings one statement writes: 40 columns each, of the 32,766 parameters that SQLite allows.
@@ -42,12 +43,25 @@ type identityEdit struct {
 	undoesSplit             bool
 }
 
-// load reads findings of the project for change. A finding that was read already is given as it was changed.
+// load reads findings of the project for change, in the order of their ids. A finding that was read already is given as it was changed.
 func (e *identityEdit) load(ctx context.Context, where ...predicate.Finding) ([]*editedFinding, error) {
-	found, err := e.tx.Finding.Query().Where(finding.ProjectID(e.projectID)).Where(where...).Order(ent.Asc(finding.FieldID)).All(ctx)
+	return e.read(ctx, e.tx.Finding.Query().Where(where...))
+}
+
+// named is load for findings that are named.
+func (e *identityEdit) named(ctx context.Context, ids ...int64) ([]*editedFinding, error) {
+	query := e.tx.Finding.Query()
+	query.Modify(store.FoundByIDs(ids))
+	return e.read(ctx, query)
+}
+
+// read sorts the rows itself: for an order by id SQLite without statistics reads all findings of the deployment.
+func (e *identityEdit) read(ctx context.Context, query *ent.FindingQuery) ([]*editedFinding, error) {
+	found, err := query.Where(finding.ProjectID(e.projectID)).All(ctx)
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(found, func(a, b *ent.Finding) int { return cmp.Compare(a.ID, b.ID) })
 	out := make([]*editedFinding, len(found))
 	for n, row := range found {
 		if e.rows[row.ID] == nil {
@@ -60,7 +74,7 @@ func (e *identityEdit) load(ctx context.Context, where ...predicate.Finding) ([]
 
 // one reads the finding that a request names.
 func (e *identityEdit) one(ctx context.Context, id int64) (*editedFinding, error) {
-	rows, err := e.load(ctx, finding.ID(id))
+	rows, err := e.named(ctx, id)
 	if err == nil && len(rows) == 0 {
 		err = noFinding(id)
 	}

@@ -86,7 +86,7 @@ func (u *undoing) run(ctx context.Context) error {
 	if _, err := u.one(ctx, u.change.FindingID); err != nil {
 		return err
 	}
-	rows, err := u.load(ctx, store.WithIDs[predicate.Finding](u.involved()))
+	rows, err := u.named(ctx, u.involved()...)
 	if err != nil {
 		return err
 	}

@@ -34,17 +34,14 @@ func NewTriage(st *store.Store) *Triage { return &Triage{store: st} }
 // transaction: choose, record events, update.
 func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest) (*findingsv1.BulkTriageResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
-	f := triageFilter(deploymentID, r)
+	f := triageFilter(deploymentID, r) // without the findings that are named: see choose
 	where, err := f.predicates(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
 	}
 	var triaged []int64
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if err := s.store.PlanAnew(ctx, tx, len(f.ids)); err != nil {
-			return err
-		}
-		chosen, err := s.choose(ctx, tx, f, where, limitOf(r))
+		chosen, err := s.choose(ctx, tx, r.GetIssueIds(), where, limitOf(r))
 		if err != nil || len(chosen) == 0 {
 			return err
 		}
@@ -82,16 +79,19 @@ func limitOf(r *findingsv1.BulkTriageRequest) int {
 // choose finds what the call names. On PostgreSQL others may decide about the same findings between the question and the
 // lock, so it is asked behind the lock, and before it, too, where the findings are not named; on SQLite a transaction that writes is
 // alone from its beginning.
-func (s *Triage) choose(ctx context.Context, tx *ent.Tx, f *filter, where []predicate.Finding, limit int) ([]int64, error) {
+func (s *Triage) choose(ctx context.Context, tx *ent.Tx, named []int64, where []predicate.Finding, limit int) ([]int64, error) {
 	query := tx.Finding.Query().Where(where...)
 	if limit > 0 {
 		query.Order(newestFirst).Limit(limit)
 	}
+	if len(named) > 0 {
+		query.Modify(store.FoundByIDs(named))
+	}
 	if !s.store.Postgres() {
 		return query.IDs(ctx)
 	}
-	if len(f.ids) > 0 {
-		if err := lockProjects(ctx, tx, f.ids); err != nil {
+	if len(named) > 0 {
+		if err := lockProjects(ctx, tx, named); err != nil {
 			return nil, err
 		}
 		return query.IDs(ctx)
@@ -103,15 +103,20 @@ func (s *Triage) choose(ctx context.Context, tx *ent.Tx, f *filter, where []pred
 	if err := lockProjects(ctx, tx, chosen); err != nil {
 		return nil, err
 	}
-	return tx.Finding.Query().Where(where...).Where(store.WithIDs[predicate.Finding](chosen)).IDs(ctx)
+	again := tx.Finding.Query().Where(where...)
+	again.Modify(store.FoundByIDs(chosen))
+	return again.IDs(ctx)
 }
 
-// lockProjects makes triage and imports of the same projects take turns, in one order, so that they cannot deadlock.
+// lockProjects makes triage and imports of the same projects take turns, in one order, so that they cannot deadlock. The projects are
+// an array, which PostgreSQL makes before all else: what is IN a query it may look up for each project instead.
 func lockProjects(ctx context.Context, tx *ent.Tx, findings []int64) error {
 	_, err := tx.Project.Query().Where(func(s *entsql.Selector) {
-		owners := entsql.Dialect(s.Dialect()).Select(finding.FieldProjectID).From(entsql.Table(finding.Table))
+		owners := entsql.Dialect(s.Dialect()).Select(finding.FieldProjectID).Distinct().From(entsql.Table(finding.Table))
 		owners.Where(store.InIDs(finding.FieldID, findings))
-		s.Where(entsql.In(s.C(project.FieldID), owners))
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			b.WriteString(s.C(project.FieldID) + " = ANY(ARRAY(").Join(owners).WriteString("))")
+		}))
 	}).Order(ent.Asc(project.FieldID)).ForUpdate().IDs(ctx)
 	return err
 }
@@ -130,7 +135,6 @@ func triageFilter(deploymentID int64, r *findingsv1.BulkTriageRequest) *filter {
 		deploymentID:      deploymentID,
 		issueType:         r.GetIssueType(),
 		since:             r.GetSince(),
-		ids:               r.GetIssueIds(),
 		repos:             r.GetRepos(),
 		projectTags:       r.GetProjectTags(),
 		visibilities:      r.GetRepositoryVisibility(),

@@ -80,7 +80,7 @@ func outdated(s *entsql.Selector) {
 
 // upgradeFindings makes the evidence of findings of one deployment anew. The transaction holds their projects.
 func upgradeFindings(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, ids []int64) error {
-	rows, err := tx.Finding.Query().Where(finding.DeploymentID(deploymentID), findingIDs(ids)).
+	rows, err := tx.Finding.Query().Where(finding.DeploymentID(deploymentID)).Modify(store.FoundByIDs(ids)).
 		Select(finding.FieldID, finding.FieldTool, finding.FieldRuleID, finding.FieldContent).All(ctx)
 	if err != nil || len(rows) == 0 {
 		return err
@@ -121,7 +121,7 @@ func upgradeFindings(ctx context.Context, st *store.Store, tx *ent.Tx, deploymen
 		values, args = append(values, value), append(args, row.ID, evidence.Encode(), evidence.Key())
 	}
 	return st.Exec(ctx, tx, "UPDATE findings SET evidence = fresh.column2, match_key = fresh.column3 FROM (VALUES "+
-		strings.Join(values, ", ")+") AS fresh WHERE findings.id = fresh.column1 AND findings.deployment_id = ?", append(args, deploymentID)...)
+		strings.Join(values, ", ")+") AS fresh WHERE findings.id = fresh.column1 AND +findings.deployment_id = ?", append(args, deploymentID)...)
 }
 
 // upgradeArgs is the job that upgrades the identities of all findings.
@@ -236,7 +236,7 @@ func (w *upgradeWorker) upgrade(ctx context.Context, part []outdatedFinding) (n 
 		if err != nil {
 			return err
 		}
-		left, err := tx.Finding.Query().Where(finding.DeploymentID(deploymentID), findingIDs(ids), outdated).IDs(ctx)
+		left, err := tx.Finding.Query().Where(finding.DeploymentID(deploymentID), outdated).Modify(store.FoundByIDs(ids)).IDs(ctx)
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,9 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -133,7 +135,7 @@ type unseen struct {
 
 func (in *ingest) judgePart(ctx context.Context, g *group, j *judge, ids []int64, lastFull int64) error {
 	var rows []unseen
-	err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), findingIDs(ids)).
+	err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID)).Modify(store.FoundByIDs(ids)).
 		Select(finding.FieldID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldIssueType, finding.FieldFilePath).Scan(ctx, &rows)
 	if err != nil {
 		return err
@@ -228,10 +230,10 @@ func (in *ingest) close(ctx context.Context, f fate, ids []int64) error {
 	args = append([]any{f.state, f.state}, args...)
 	args = append(append(args, in.scan.ID, in.scan.ID, in.now, in.deploymentID), idArgs...)
 	err := in.store.Exec(ctx, in.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
-		SELECT deployment_id, id, ?, status, ?, `+reason+`, '', 'scan', ?, ?, ? FROM findings WHERE deployment_id = ? AND id`+inIDs, args...)
+		SELECT deployment_id, id, ?, status, ?, `+reason+`, '', 'scan', ?, ?, ? FROM findings WHERE +deployment_id = ? AND id`+inIDs, args...)
 	if err != nil {
 		return err
 	}
-	return in.tx.Finding.Update().Where(finding.DeploymentID(in.deploymentID), findingIDs(ids)).
-		SetState(f.state).SetStatus(f.state).SetStateUpdatedAt(in.now).Exec(ctx)
+	return in.tx.Finding.Update().Where(store.OfDeployment[predicate.Finding](in.deploymentID), store.WithIDs[predicate.Finding](ids)).
+		SetState(f.state).SetStatus(f.state).SetStateUpdatedAt(in.now).Exec(tenant.ByKey(ctx))
 }

@@ -10,18 +10,13 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
-	"github.com/palisade/palisade/ent/predicate"
+
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/verdict"
 	"github.com/palisade/palisade/services/internal/store"
 )
-
-// findingIDs limits findings to ids, however many.
-func findingIDs(ids []int64) predicate.Finding {
-	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldID), ids)) }
-}
 
 // storedFindings reads the findings of this ref that results of the batch were joined to.
 func (in *ingest) storedFindings(ctx context.Context, batch []*incoming) (map[int64]*ent.Finding, error) {
@@ -34,7 +29,7 @@ func (in *ingest) storedFindings(ctx context.Context, batch []*incoming) (map[in
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), findingIDs(ids)).
+	rows, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID)).Modify(store.FoundByIDs(ids)).
 		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldState, finding.FieldTriageState, finding.FieldStatus,
 			finding.FieldContentHash, finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRelevantSince,
 			finding.FieldStateUpdatedAt, finding.FieldFilePath, finding.FieldEvidence).All(ctx)
@@ -56,7 +51,7 @@ func (in *ingest) contents(ctx context.Context, ids []int64) (map[int64]*storev1
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), findingIDs(ids)).
+	rows, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID)).Modify(store.FoundByIDs(ids)).
 		Select(finding.FieldID, finding.FieldContent).All(ctx)
 	if err != nil {
 		return nil, err

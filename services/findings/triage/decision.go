@@ -53,13 +53,13 @@ func New(deploymentID int64, state, reason, note string) Decision {
 // about and that a list may show.
 func (d Decision) Apply(ctx context.Context, st *store.Store, tx *ent.Tx, issueType string, chosen []int64) (triaged []int64, err error) {
 	all, triaged := chosen, chosen
+	if err := st.PlanByIndexes(ctx, tx); err != nil {
+		return nil, err
+	}
 	if lifecycle.Spreads(d.State) {
 		if all, triaged, err = twins(ctx, st, tx, d.DeploymentID, issueType, chosen); err != nil {
 			return nil, err
 		}
-	}
-	if err := st.PlanAnew(ctx, tx, len(all)); err != nil {
-		return nil, err
 	}
 	if err := d.record(ctx, st, tx, chosen, all); err != nil {
 		return nil, fmt.Errorf("record triage events: %w", err)
@@ -90,7 +90,7 @@ func (d Decision) update(ctx context.Context, tx *ent.Tx, all []int64) error {
 			u.Set(finding.FieldStatus, entsql.ExprFunc(func(b *entsql.Builder) { d.writeStatus(b) }))
 		})
 	}
-	return update.Exec(ctx)
+	return update.Exec(tenant.ByKey(ctx))
 }
 
 // writeStatus writes the SQL twin of lifecycle.Status for the new triage state: a test holds both together.
@@ -114,7 +114,7 @@ func (d Decision) changes() (condition string, args []any) {
 }
 
 // record writes the events with one INSERT … SELECT. Findings that were not chosen themselves have a kind of their own.
-// No policy covers the statement, so it repeats which projects the caller may decide about.
+// No policy covers the statement, so it repeats which projects the caller may decide about; the plus is explained at tenant.ByKey.
 func (d Decision) record(ctx context.Context, st *store.Store, tx *ent.Tx, chosen, all []int64) error {
 	changed, changedArgs := d.changes()
 	kind, to := "noted", "status"
@@ -131,7 +131,7 @@ func (d Decision) record(ctx context.Context, st *store.Store, tx *ent.Tx, chose
 		findingevent.FieldActorName, findingevent.FieldAt}
 	query := "INSERT INTO " + findingevent.Table + " (" + strings.Join(columns, ", ") + ") " +
 		"SELECT deployment_id, id, CASE WHEN id" + inChosen + " THEN ? ELSE 'triage_spread' END, status, " + to + ", ?, ?, ?, ?, ?, ? FROM " + finding.Table +
-		" WHERE deployment_id = ? AND id" + inAll + " AND " + changed
+		" WHERE +deployment_id = ? AND id" + inAll + " AND " + changed
 	args := slices.Concat(chosenIDs, []any{kind}, toArgs, []any{d.Reason, d.Note, d.ActorKind, d.ActorID, d.ActorName, d.At, d.DeploymentID}, allIDs, changedArgs)
 	if teams, limited := tenant.Teams(ctx); limited {
 		inTeams, teamIDs := st.InIDs(teams)

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/token"
@@ -118,7 +119,7 @@ func startIn(ctx context.Context, t testing.TB, adjust func(*services.Config)) *
 		_ = s.Store.Close()
 	})
 	s.beginTrails(t)
-	first := s.Store.Reader.Deployment.Query().OnlyX(tenant.System(ctx))
+	first := s.Store.Reader.Deployment.Query().Where(deployment.Slug(cfg.Deployment)).OnlyX(tenant.System(ctx))
 	s.Tenant = Tenant{Slug: first.Slug, DeploymentID: first.ID, Token: cfg.BootstrapToken}
 	return s
 }

@@ -40,6 +40,15 @@ func (s *Statements) Take(method string) (list []Statement) {
 	return list
 }
 
+// TakeAll returns the statements of all RPCs since the last Take.
+func (s *Statements) TakeAll() []Statement {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.seen
+	s.seen = nil
+	return seen
+}
+
 // StartRecorded is Start with a record of all statements.
 func StartRecorded(t testing.TB, adjust func(*services.Config)) (*Server, *Statements) {
 	t.Helper()

@@ -32,13 +32,16 @@ func (s *Store) RefreshStatistics(ctx context.Context) error {
 // ErrBusy says that others look after the tables now: try again in a while.
 var ErrBusy = errors.New("indexes are being rebuilt, or planner statistics refreshed")
 
-func (s *Store) refreshStatistics(ctx context.Context) error {
-	statements, err := s.analyses(ctx)
+func (s *Store) refreshStatistics(ctx context.Context) error { return s.refreshThose(ctx, nil) }
+
+// refreshThose refreshes the statistics of some tables; nil are all.
+func (s *Store) refreshThose(ctx context.Context, tables []string) error {
+	statements, err := s.analyses(ctx, tables)
 	if err != nil {
 		return fmt.Errorf("look for outdated planner statistics: %w", err)
 	}
 	for _, statement := range statements {
-		if _, err := s.patientDB.ExecContext(ctx, statement); err != nil {
+		if err := s.analyse(ctx, statement, tables != nil); err != nil {
 			return fmt.Errorf("refresh planner statistics: %w", err)
 		}
 	}
@@ -66,19 +69,23 @@ func (s *Store) reloadStatistics(ctx context.Context) error {
 	return tx.Commit()
 }
 
-func (s *Store) analyses(ctx context.Context) (statements []string, err error) {
+func (s *Store) analyses(ctx context.Context, tables []string) (statements []string, err error) {
 	if s.Postgres() {
-		names := make([]string, len(migrate.Tables))
-		for i, table := range migrate.Tables {
-			names[i] = table.Name
+		if tables == nil {
+			for _, table := range migrate.Tables {
+				tables = append(tables, table.Name)
+			}
 		}
-		return []string{"ANALYZE " + strings.Join(names, ", ")}, nil
+		return []string{"ANALYZE " + strings.Join(tables, ", ")}, nil
 	}
 	known, err := s.knownEntries(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, table := range migrate.Tables {
+		if tables != nil && !slices.Contains(tables, table.Name) {
+			continue
+		}
 		var size int64
 		if err := s.readerDB.QueryRowContext(ctx, `SELECT COUNT(*) FROM "`+table.Name+`"`).Scan(&size); err != nil {
 			return nil, err

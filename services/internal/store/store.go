@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,6 +54,9 @@ type Store struct {
 	checkpoints *checkpoints
 	location    string
 	guard       func(ctx context.Context) error
+	// highest are the ids that tables of SQLite ended with when their statistics were refreshed because they had grown.
+	growth  sync.Mutex
+	highest map[string]int64
 }
 
 // Open opens the database without touching its schema; see MigrateOnStart.
@@ -76,6 +80,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // withClients gives a store ent's clients of its pools.
 func (s *Store) withClients() *Store {
+	s.highest = map[string]int64{}
 	s.Reader = ent.NewClient(ent.Driver(ReaderDriver(entsql.OpenDB(s.dialect, s.readerDB))))
 	s.writer = ent.NewClient(ent.Driver(writerDriver{entsql.OpenDB(s.dialect, s.writerDB)}))
 	return s
@@ -222,20 +227,6 @@ func Time(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 // It passes the policies of the schema by: the statement itself names the deployment.
 func (s *Store) Exec(ctx context.Context, tx *ent.Tx, query string, args ...any) error {
 	_, err := tx.ExecContext(ctx, s.Placeholders(query), args...)
-	return err
-}
-
-// manyIDs is how long a list of ids has to be to be worth a plan of its own.
-const manyIDs = 1000
-
-// PlanAnew lets PostgreSQL plan the statements that follow in the transaction for the values that they are given, if they have that
-// many ids in a list: a connection that has run the same statement with a few may take a plan that compares a list of
-// thousands with each row, one by one. On SQLite it does nothing.
-func (s *Store) PlanAnew(ctx context.Context, tx *ent.Tx, ids int) error {
-	if !s.Postgres() || ids < manyIDs {
-		return nil
-	}
-	_, err := tx.ExecContext(ctx, "SET LOCAL plan_cache_mode = force_custom_plan")
 	return err
 }
 

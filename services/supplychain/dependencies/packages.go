@@ -124,10 +124,11 @@ func missing(ctx context.Context, st *store.Store) (list []pack, err error) {
 	return list, rows.Err()
 }
 
-// unused is the condition on packages that no dependency is of one.
+// unused is the condition on packages that no dependency is of one. The ecosystem is an expression, so that they are not looked up by it:
+// PostgreSQL without statistics takes an ecosystem for as rare as a package, and reads all of npm for each.
 const unused = ` FROM dependency_packages WHERE NOT EXISTS (SELECT 1 FROM dependencies d
 	WHERE d.deployment_id = dependency_packages.deployment_id AND d.package = dependency_packages.package
-	AND d.ecosystem = dependency_packages.ecosystem AND COALESCE(d.license, '') = dependency_packages.license)`
+	AND d.ecosystem || '' = dependency_packages.ecosystem AND COALESCE(d.license, '') = dependency_packages.license)`
 
 func deleteUnused(ctx context.Context, st *store.Store) error {
 	reader, _ := st.DB()

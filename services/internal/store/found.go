@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+)
+
+// FoundByIDs makes an ent query look up rows by their primary keys and look at all its other conditions, policies included, on what
+// was found. A database could find them by those as well, and does so where it has no statistics, or has those of a time at which the
+// deployment was small: it takes a million rows for one then. A subquery with a limit stays one. It is for Modify:
+//
+//	query := tx.Finding.Query().Where(...)
+//	query.Modify(store.FoundByIDs(ids))
+func FoundByIDs(ids []int64) func(*entsql.Selector) {
+	return func(s *entsql.Selector) {
+		table := entsql.Dialect(s.Dialect()).Table(s.TableName())
+		s.From(Apart(s.Dialect(), table, InIDs(table.C("id"), ids)).As(s.TableName()))
+	}
+}
+
+// Apart selects the rows of a table under a condition in a subquery that neither database puts into the query around it.
+func Apart(dialectName string, table *entsql.SelectTable, where *entsql.Predicate) *entsql.Selector {
+	rows := entsql.Dialect(dialectName).Select().From(table).Where(where).Offset(0)
+	if dialectName != dialect.Postgres {
+		rows.Limit(-1) // SQLite knows no OFFSET alone
+	}
+	return rows
+}
+
+// OfDeployment checks the deployment of rows that a statement names by their keys, and keeps both databases from finding them by an index
+// of it, as FoundByIDs does for queries. Where the context names the deployment, tenant.ByKey does the same.
+func OfDeployment[P ~func(*entsql.Selector)](deploymentID int64) P {
+	return func(s *entsql.Selector) {
+		s.Where(entsql.P(func(b *entsql.Builder) { b.WriteString("+" + s.C("deployment_id") + " = ").Arg(deploymentID) }))
+	}
+}
+
+// PlanByIndexes lets PostgreSQL take the indexes that give rows in the order in which the statements that follow in the transaction
+// want them, and plan them for the values that they are given. Where it knows nothing of a table, all indexes that begin with the
+// same columns look alike to it, the one by all names of a finding too, until a sort is out of the question. On SQLite it does nothing.
+func (s *Store) PlanByIndexes(ctx context.Context, tx *ent.Tx) error {
+	if !s.Postgres() {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "SELECT set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true), "+
+		"set_config('plan_cache_mode', 'force_custom_plan', true)")
+	if err != nil {
+		return fmt.Errorf("choose plans by index: %w", err)
+	}
+	return nil
+}
