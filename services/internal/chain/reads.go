@@ -20,7 +20,7 @@ func newReadGate(st *store.Store) *gate.Gate {
 	if st.Postgres() {
 		each = readsOnPostgres
 	}
-	return gate.New(each*max(2, runtime.GOMAXPROCS(0)), 1)
+	return gate.New(each*max(2, runtime.GOMAXPROCS(0)), gate.Share(1))
 }
 
 // shareReads lets a deployment that asks for very much at once wait for itself, and nobody else for it. What writes shares the

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/gate"
 	"github.com/palisade/palisade/services/internal/pace"
 )
 
@@ -38,34 +38,26 @@ type UploadLimits struct {
 // uploadRetry is what a caller is told who finds the queue full.
 const uploadRetry = 10 * time.Second
 
-// uploadGate lets uploads be processed: the deployments take turns, and those of one in the order in which they have come in as a
-// whole. One that is still being received holds no place: a slow sender would keep it from others.
+// uploadGate lets uploads be processed, of each deployment in the order in which they have come in as a whole. One that is still being received holds no place: a slow sender would keep it from others.
 type uploadGate struct {
 	limits  UploadLimits
 	refused func()
+	places  *gate.Gate
 	most    int // places of one deployment
 
-	mu          sync.Mutex
-	deployments map[int64]*deploymentUploads
-	running     int
-	turns       []*deploymentUploads // with uploads that wait, the next one first
-}
-
-// deploymentUploads are those of one deployment, from their beginning to their end.
-type deploymentUploads struct {
-	present, running int
-	waiting          []chan struct{} // closed when it is the upload's turn
+	mu      sync.Mutex
+	present map[int64]int // uploads of a deployment, from their beginning to their end
 }
 
 func newUploadGate(limits UploadLimits, refused func()) *uploadGate {
 	if limits.AtOnce <= 0 {
 		limits.AtOnce = max(2, runtime.GOMAXPROCS(0))
 	}
-	most := limits.PerDeployment
+	most, rule := limits.PerDeployment, gate.AtMost(limits.PerDeployment)
 	if most <= 0 {
-		most = (limits.AtOnce + 1) / 2
+		most, rule = (limits.AtOnce+1)/2, gate.Share(1)
 	}
-	return &uploadGate{limits: limits, refused: refused, most: most, deployments: make(map[int64]*deploymentUploads)}
+	return &uploadGate{limits: limits, refused: refused, places: gate.New(limits.AtOnce, rule), most: most, present: make(map[int64]int)}
 }
 
 // gated reports whether the calls of an RPC are uploads that are processed while their caller waits. Those of scanners are
@@ -76,104 +68,33 @@ func gated(rule *optionsv1.MethodRule) bool {
 
 // around runs the handler of an upload: it begins to process when the stream has told it that all is there.
 func (g *uploadGate) around(ctx context.Context, c *call, srv any, ss grpc.ServerStream, handler grpc.StreamHandler) error {
-	uploads, err := g.arrive(c.grant.DeploymentID)
-	if err != nil {
+	deploymentID := c.grant.DeploymentID
+	if err := g.arrive(deploymentID); err != nil {
 		return err
 	}
-	defer g.leave(c.grant.DeploymentID)
-	stream := &uploadStream{ServerStream: ss, ctx: ctx, gate: g, of: uploads}
+	defer g.leave(deploymentID)
+	stream := &uploadStream{ServerStream: ss, ctx: ctx, places: g.places, deploymentID: deploymentID}
 	defer stream.release()
 	return handler(srv, stream)
 }
 
-func (g *uploadGate) arrive(deploymentID int64) (*deploymentUploads, error) {
+func (g *uploadGate) arrive(deploymentID int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	uploads := g.deployments[deploymentID]
-	if uploads == nil {
-		uploads = &deploymentUploads{}
-		g.deployments[deploymentID] = uploads
-	}
-	if uploads.present >= g.most+g.limits.Queue {
+	if present := g.present[deploymentID]; present >= g.most+g.limits.Queue {
 		g.refused()
-		return nil, errUploadQueue(uploads.present)
+		return errUploadQueue(present)
 	}
-	uploads.present++
-	return uploads, nil
+	g.present[deploymentID]++
+	return nil
 }
 
 func (g *uploadGate) leave(deploymentID int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	uploads := g.deployments[deploymentID]
-	if uploads.present--; uploads.present == 0 {
-		delete(g.deployments, deploymentID)
+	if g.present[deploymentID]--; g.present[deploymentID] == 0 {
+		delete(g.present, deploymentID)
 	}
-}
-
-// wait returns when an upload has its turn, or when ctx ends, with an error.
-func (g *uploadGate) wait(ctx context.Context, of *deploymentUploads) error {
-	turn := make(chan struct{})
-	g.mu.Lock()
-	if of.waiting = append(of.waiting, turn); len(of.waiting) == 1 {
-		g.turns = append(g.turns, of)
-	}
-	g.next()
-	g.mu.Unlock()
-	select {
-	case <-turn:
-		return nil
-	case <-ctx.Done():
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	i := slices.Index(of.waiting, turn)
-	if i < 0 { // it has just got its turn
-		of.running--
-		g.running--
-		g.next()
-		return ctx.Err()
-	}
-	if of.waiting = slices.Delete(of.waiting, i, i+1); len(of.waiting) == 0 {
-		g.turns = slices.DeleteFunc(g.turns, func(other *deploymentUploads) bool { return other == of })
-	}
-	return ctx.Err()
-}
-
-// done gives the place of an upload to the next.
-func (g *uploadGate) done(of *deploymentUploads) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	of.running--
-	g.running--
-	g.next()
-}
-
-// next fills free places in the order of turns.
-func (g *uploadGate) next() {
-	for {
-		i := slices.IndexFunc(g.turns, g.admits)
-		if i < 0 {
-			return
-		}
-		of := g.turns[i]
-		g.turns = slices.Delete(g.turns, i, i+1)
-		close(of.waiting[0])
-		if of.waiting = of.waiting[1:]; len(of.waiting) > 0 {
-			g.turns = append(g.turns, of)
-		}
-		of.running++
-		g.running++
-	}
-}
-
-// admits reports whether a deployment may have one of the free places.
-func (g *uploadGate) admits(of *deploymentUploads) bool {
-	free := g.limits.AtOnce - g.running
-	if g.limits.PerDeployment > 0 {
-		return free > 0 && of.running < g.limits.PerDeployment
-	}
-	return of.running < free
 }
 
 func errUploadQueue(present int) error {
@@ -186,10 +107,10 @@ func errUploadQueue(present int) error {
 // uploadStream holds back the end of the messages until it is the upload's turn.
 type uploadStream struct {
 	grpc.ServerStream
-	ctx         context.Context
-	gate        *uploadGate
-	of          *deploymentUploads
-	ended, held bool
+	ctx          context.Context
+	places       *gate.Gate
+	deploymentID int64
+	ended, held  bool
 }
 
 // Context is that of the call.
@@ -202,7 +123,7 @@ func (s *uploadStream) RecvMsg(m any) error {
 		return err
 	}
 	s.ended = true
-	if waited := s.gate.wait(s.ctx, s.of); waited != nil {
+	if waited := s.places.Enter(s.ctx, s.deploymentID); waited != nil {
 		return waited
 	}
 	s.held = true
@@ -211,6 +132,6 @@ func (s *uploadStream) RecvMsg(m any) error {
 
 func (s *uploadStream) release() {
 	if s.held {
-		s.gate.done(s.of)
+		s.places.Leave(s.deploymentID)
 	}
 }

@@ -1,4 +1,4 @@
-// Package gate shares places among deployments: connections of the database, calls at the same time.
+// Package gate shares places among deployments: connections of the database, uploads, calls that read.
 package gate
 
 import (
@@ -7,11 +7,19 @@ import (
 	"sync"
 )
 
-// Gate gives out places. A deployment gets another one only while it holds fewer than share times those that would still be free. So
-// one that is alone gets share/(share+1) of them, and another one always finds a place, whatever the first one waits for.
-// Source: the dynamic threshold of Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches (1998).
+// Rule says whether a deployment that holds some places may have one of those that are free.
+type Rule func(held, free int) bool
+
+// Share lets a deployment have another place only while it holds fewer than n times those that are free. So one that is alone gets
+// n/(n+1) of them, and another one always finds a place, whatever the first one waits for. See docs/decisions/0023-turns.md.
+func Share(n int) Rule { return func(held, free int) bool { return held < n*free } }
+
+// AtMost lets each deployment have n places.
+func AtMost(n int) Rule { return func(held, _ int) bool { return held < n } }
+
+// Gate gives out places: to the deployment with the fewest first, and inside of one in order of arrival.
 type Gate struct {
-	share int
+	rule Rule
 
 	mu    sync.Mutex
 	free  int
@@ -26,7 +34,7 @@ type entrance struct {
 }
 
 // New makes a gate with so many places.
-func New(places, share int) *Gate { return &Gate{free: places, share: share, held: map[int64]int{}} }
+func New(places int, rule Rule) *Gate { return &Gate{free: places, rule: rule, held: map[int64]int{}} }
 
 // Enter waits for a place of the deployment until ctx ends; 0 is no single deployment.
 func (g *Gate) Enter(ctx context.Context, deployment int64) error {
@@ -65,7 +73,7 @@ func (g *Gate) give(deployment int64) {
 	g.admit()
 }
 
-// admit opens to those who may have a place: of the deployment with the fewest first, and of one in order of arrival.
+// admit opens to those who may have a place.
 func (g *Gate) admit() {
 	for {
 		best := -1
@@ -86,5 +94,5 @@ func (g *Gate) admit() {
 }
 
 func (g *Gate) admissible(deployment int64) bool {
-	return g.free > 0 && (deployment == 0 || g.held[deployment] < g.share*g.free)
+	return g.free > 0 && (deployment == 0 || g.rule(g.held[deployment], g.free))
 }

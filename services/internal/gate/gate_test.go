@@ -15,7 +15,12 @@ func TestGate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		places := rapid.IntRange(1, 12).Draw(t, "places")
 		share := rapid.IntRange(1, 3).Draw(t, "share")
-		g := New(places, share)
+		limit := rapid.IntRange(1, 4).Draw(t, "limit")
+		rule := Share(share)
+		if rapid.Bool().Draw(t, "fixed") {
+			rule = AtMost(limit)
+		}
+		g := New(places, rule)
 		var inside []int64
 		var waiting []*entrance
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -48,18 +53,29 @@ func TestGate(t *testing.T) {
 				t.Fatalf("%d places are free and %d taken, of %d", g.free, len(inside), places)
 			}
 		}
-		for d, n := range g.held {
-			if d != 0 && n-1 >= share*places {
-				t.Fatalf("deployment %d holds %d of %d places", d, n, places)
-			}
-		}
 	})
+}
+
+// TestLateComersFindPlaces: a deployment alone has half of the places, and others that come later find some.
+func TestLateComersFindPlaces(t *testing.T) {
+	t.Parallel()
+	g := New(8, Share(1))
+	for i, want := range []int{4, 2, 1, 1} {
+		deployment := int64(i + 1)
+		for range 10 {
+			g.queue = append(g.queue, &entrance{deployment: deployment, open: make(chan struct{})})
+			g.admit()
+		}
+		if g.held[deployment] != want {
+			t.Errorf("deployment %d has %d places, want %d", deployment, g.held[deployment], want)
+		}
+	}
 }
 
 // TestGateIsLeftInTime: a caller who goes takes nothing along.
 func TestGateIsLeftInTime(t *testing.T) {
 	t.Parallel()
-	g := New(1, 1)
+	g := New(1, Share(1))
 	if err := g.Enter(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 const (
 	// riverPoll is how often River asks; the database is only asked when it is time (see turns.due).
-	riverPoll = 100 * time.Millisecond
+	riverPoll = 50 * time.Millisecond
 	// claims is how often others are chosen at once for jobs that another node was quicker to take.
 	claims = 4
 )

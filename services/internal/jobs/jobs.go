@@ -116,6 +116,7 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 	}
 	j := &Jobs{store: st, log: log, queues: turns, worked: make(chan struct{}), stopping: make(chan struct{})}
 	config := &river.Config{
+		FetchCooldown:     riverPoll,
 		FetchPollInterval: riverPoll,
 		JobTimeout:        jobTimeout,
 		Logger:            riverLogger(log),

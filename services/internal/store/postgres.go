@@ -68,7 +68,7 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	}
 	return &Store{
 		dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB,
-		gate: gate.New(max(1, connections-forReads), writeShare), location: PostgresLocation(config),
+		gate: gate.New(max(1, connections-forReads), gate.Share(writeShare)), location: PostgresLocation(config),
 	}, nil
 }
 
