@@ -33,7 +33,6 @@ var mayLook = []struct{ pattern, why string }{
 	{`"findings"\."fingerprint" (= |IN ).*"findings"\."project_id" = |"findings"\."project_id" = .*"findings"\."fingerprint" (= |IN )`, "people change identities: reads the project once, whatever is asked"},
 	{`"findings"\."issue_type" = .* ORDER BY "findings"\."relevant_since" DESC`, "chooses the newest that a filter chooses"},
 	{`^SELECT MIN\("findings"\."rule_id"\)`, "a note about chosen findings reads those of the deployment once"},
-	{`FROM "agentic_issues" WHERE .* EXISTS \(SELECT "of_run"\."path"`, "at the end of a run its issues are compared with those of the deployment"},
 	{`FROM "scans" WHERE "scans"\."deployment_id" = \$1 AND EXISTS`, "ends at the first project that was scanned twice"},
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
@@ -107,13 +108,22 @@ func lookedFor(run *ent.WorkflowRun, whole bool) predicate.AgenticIssue {
 	}
 }
 
+// each makes the database look once for each issue, by the index that fits. PostgreSQL would make a join of it, and where it has no
+// statistics one that reads all rows of the run or the deployment for each issue; an OFFSET keeps it from that.
+func each(rows *entsql.Selector) *entsql.Selector {
+	if rows.Dialect() == dialect.Postgres {
+		rows.Offset(0)
+	}
+	return rows
+}
+
 // of selects the rows of a table that belong to the run and whose column has a value of the issue.
 func of(s *entsql.Selector, table, column, value string, run *ent.WorkflowRun) *entsql.Selector {
 	t := entsql.Dialect(s.Dialect()).Table(table).As("of_run")
-	return entsql.Dialect(s.Dialect()).Select(t.C(column)).From(t).Where(entsql.And(
+	return each(entsql.Dialect(s.Dialect()).Select(t.C(column)).From(t).Where(entsql.And(
 		entsql.EQ(t.C(workflowfinding.FieldDeploymentID), run.DeploymentID), entsql.EQ(t.C(workflowfinding.FieldRunID), run.ID),
 		entsql.ColumnsEQ(t.C(column), value),
-	))
+	)))
 }
 
 // hasLabel is the condition that the issue has a label; an empty value stands for any.
@@ -127,5 +137,5 @@ func hasLabel(s *entsql.Selector, deploymentID int64, kind, value string) *entsq
 	if value != "" {
 		where = entsql.And(where, entsql.EQ(t.C(agenticissuelabel.FieldValue), value))
 	}
-	return entsql.Exists(entsql.Dialect(s.Dialect()).Select(t.C(agenticissuelabel.FieldIssueID)).From(t).Where(where))
+	return entsql.Exists(each(entsql.Dialect(s.Dialect()).Select(t.C(agenticissuelabel.FieldIssueID)).From(t).Where(where)))
 }
