@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// neighboursFindings are those of each of the two deployments before anything is measured.
+	// neighboursFindings are those of each of the two deployments before anything is measured, unless the store has fewer.
 	neighboursFindings = 5000
-	// neighboursRounds are enough: each measures the neighbour alone for neighboursIdle and beside a load for neighboursBusy.
+	// neighboursRounds are enough: each measures the neighbour alone for neighboursIdle and beside a load for neighboursBusy, both
+	// times --cpu.
 	neighboursRounds               = 3
-	neighboursIdle, neighboursBusy = 6 * time.Second, 12 * time.Second
-	// loadLead is how long a load runs before the neighbour is measured: its queue is full by then.
-	loadLead = 5 * time.Second
+	neighboursIdle, neighboursBusy = 6, 12
+	// loadLead is how long a load runs before the neighbour is measured, times --cpu: its queue is full by then.
+	loadLead = 5
 )
 
 // The bars of fairness: what a request may take beside a hostile tenant, against an idle server, and how soon a job must be done.
@@ -70,7 +71,7 @@ func (b *bench) fairnessRound(ctx context.Context, l load, into *comparison) (er
 	if err := f.fill(ctx); err != nil {
 		return err
 	}
-	idle, err := f.probe(ctx, neighboursIdle)
+	idle, err := f.probe(ctx, neighboursIdle*b.cpu)
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (f *fairness) fill(ctx context.Context) error {
 	for _, who := range []account{f.hostile, f.neighbour} {
 		c := who.client(f.server, 1)
 		defer c.close()
-		err := makeUploads(ctx, 0, neighboursFindings/fillResults, func(ctx context.Context, u fillUpload) error {
+		err := makeUploads(ctx, 0, min(neighboursFindings, f.findings/2)/fillResults, func(ctx context.Context, u fillUpload) error {
 			return c.create(ctx, u.project, u.ref, u.category, u.report, fillResults)
 		})
 		if err != nil {
@@ -151,9 +152,9 @@ func (f *fairness) beside(ctx context.Context, l load) (*probes, error) {
 	select {
 	case err := <-ended:
 		return nil, errors.Join(errors.New("the load ended before it was to"), err)
-	case <-time.After(loadLead):
+	case <-time.After(loadLead * f.cpu):
 	}
-	busy, err := f.probe(ctx, neighboursBusy)
+	busy, err := f.probe(ctx, neighboursBusy*f.cpu)
 	done()
 	if failed := <-ended; failed != nil && !errors.Is(failed, context.Canceled) {
 		err = errors.Join(err, failed)
