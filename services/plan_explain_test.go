@@ -48,6 +48,9 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 		scans = postgresScan
 	}
 	for _, scan := range scans.FindAllStringSubmatch(plan, -1) {
+		if strings.Contains(plan, "CO-ROUTINE "+scan[1]+"\n") {
+			continue // what was found there
+		}
 		if table := tables[scan[1]]; table != "" && !wholly(what, table) {
 			t.Errorf("%s: all of %s is read:\n%s\n%s", what, table, statement.Text, plan)
 		}

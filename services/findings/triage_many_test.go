@@ -46,7 +46,7 @@ func requirePlanned(t *testing.T, s *apitest.Server, seen *apitest.Statements, n
 	first := func(text string) int {
 		return slices.IndexFunc(statements, func(s apitest.Statement) bool { return strings.Contains(s.Text, text) })
 	}
-	if plan, record := first("plan_cache_mode = force_custom_plan"), first("INSERT INTO finding_events"); plan < 0 || record < plan {
+	if plan, record := first("force_custom_plan"), first("INSERT INTO finding_events"); plan < 0 || record < plan {
 		t.Errorf("%s: the events (statement %d) are written by a plan for one finding (custom plans from %d)", name, record, plan)
 	}
 	for _, statement := range statements {

@@ -23,7 +23,7 @@ const (
 // StatisticsBackground refreshes planner statistics as tables grow, whatever makes them grow.
 func StatisticsBackground(st *store.Store) jobs.Work {
 	return jobs.Work{
-		Register: func(workers *river.Workers) { river.AddWorker(workers, &growthWorker{store: st}) },
+		Register: func(workers *river.Workers) { jobs.AddWorker(workers, &growthWorker{store: st}) },
 		Queues:   []jobs.Queue{{Name: growthQueue, Workers: 1, Poll: growthPoll}},
 		Periodic: []*river.PeriodicJob{jobs.Every(growthInterval, grownTables{})},
 	}
