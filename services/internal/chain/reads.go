@@ -23,14 +23,15 @@ func newReadGate(st *store.Store) *gate.Gate {
 	return gate.New(each*max(2, runtime.GOMAXPROCS(0)), gate.Share(1))
 }
 
-// shareReads lets a deployment that asks for very much at once wait for itself, and nobody else for it. What writes shares the
-// writer (see store.Write), and what streams waits for its caller most of the time.
+// shareReads lets a deployment that asks for very much at once wait for itself, and nobody else for it. What writes, whoever may do
+// it, shares the writer (see store.Write): while it waits there, behind a long import, it must not hold a place of those that only
+// read. What streams waits for its caller most of the time.
 func shareReads(places *gate.Gate) Link {
 	return Link{
 		Name: "reads",
 		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			c := callFrom(ctx)
-			if c.rule.GetPermission() != optionsv1.Permission_PERMISSION_READ || c.grant == nil {
+			if c.rule.GetPermission() != optionsv1.Permission_PERMISSION_READ || audited(c.rule) || c.grant == nil {
 				return handler(ctx, req)
 			}
 			if err := places.Enter(ctx, c.grant.DeploymentID); err != nil {

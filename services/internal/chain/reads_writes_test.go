@@ -1,0 +1,60 @@
+package chain
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/gate"
+)
+
+// What readers may do and changes something (to mark notifications as seen) waits for the writer, not in a place of those that only
+// read: else some of them, behind a long import, would let nobody read.
+func TestWritesOfReadersHoldNoPlace(t *testing.T) {
+	link := shareReads(gate.New(4, 1))
+	call := func(deployment int64, kind optionsv1.Audit, handler grpc.UnaryHandler) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		ctx = context.WithValue(ctx, callKey{}, &call{
+			rule:  &optionsv1.MethodRule{Permission: optionsv1.Permission_PERMISSION_READ, Audit: kind},
+			grant: &access.Grant{DeploymentID: deployment},
+		})
+		_, err := link.Unary(ctx, nil, &grpc.UnaryServerInfo{}, handler)
+		return err
+	}
+	const writers = 8
+	begun, end, errs := make(chan struct{}, writers), make(chan struct{}), make(chan error, writers)
+	for deployment := range int64(writers) {
+		go func() {
+			errs <- call(deployment+1, optionsv1.Audit_AUDIT_ALWAYS, func(ctx context.Context, _ any) (any, error) {
+				begun <- struct{}{}
+				select {
+				case <-end:
+				case <-ctx.Done():
+				}
+				return nil, ctx.Err()
+			})
+		}()
+	}
+	for range writers {
+		select {
+		case <-begun:
+		case err := <-errs:
+			t.Fatal("a call that writes waited for a place:", err)
+		}
+	}
+	err := call(writers+1, optionsv1.Audit_AUDIT_UNSPECIFIED, func(context.Context, any) (any, error) { return nil, nil })
+	if err != nil {
+		t.Error("a call that reads waited for those that write:", err)
+	}
+	close(end)
+	for range writers {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
