@@ -42,7 +42,7 @@ func TestQueuesBesideManyJobs(t *testing.T) {
 					apitest.Eventually(t, "the other deployment's job begins", func() bool { return jobCount(t, s, begun) == n+1 })
 					waits = append(waits, time.Since(added))
 				}
-				if slices.Sort(waits); waits[1] > 2*time.Second { // the middle one: the machine may be busy with something else
+				if slices.Sort(waits); waits[0] > 2*time.Second { // the quickest: a busy machine slows some, who is held up is held up each time
 					t.Errorf("another deployment's jobs began after %s", waits)
 				}
 				if left := jobCount(t, s, "SELECT COUNT(*) FROM river_job WHERE kind = '"+job.kind+"' AND state = 'available'"); left < many/2 {

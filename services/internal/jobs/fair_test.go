@@ -297,7 +297,7 @@ func TestStartBesideManyJobs(t *testing.T) {
 						seen.next(t, queue)
 						waits = append(waits, time.Since(enqueued))
 					}
-					if slices.Sort(waits); waits[1] > 2*time.Second { // the middle one: the machine may be busy with something else
+					if slices.Sort(waits); waits[0] > 2*time.Second { // the quickest: a busy machine slows some, who is held up is held up each time
 						t.Errorf("in queue %s the other deployment's job began after %s", queue, waits)
 					}
 				}
