@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/riverqueue/river"
 
@@ -46,7 +47,7 @@ const (
 // upgradeIdentities upgrades what is left of the scan's project, in the transaction of the scan: one look at an index
 // tells.
 func (in *ingest) upgradeIdentities(ctx context.Context) error {
-	without, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID), finding.MatchKeyIsNil(), finding.MergedIntoIsNil()).Exist(ctx)
+	without, err := in.tx.Project.Query().Where(project.ID(in.project.ID), hasFindingsWithoutEvidence).Exist(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,6 +55,19 @@ func (in *ingest) upgradeIdentities(ctx context.Context) error {
 		return nil
 	}
 	return upgradeProject(ctx, in.store, in.tx, in.deploymentID, in.project.ID)
+}
+
+// hasFindingsWithoutEvidence chooses projects. SQLite is told the index: where one project has most of all findings it would read the
+// table for any other, with the one writer in its hand.
+func hasFindingsWithoutEvidence(s *entsql.Selector) {
+	s.Where(entsql.P(func(b *entsql.Builder) {
+		b.WriteString("EXISTS (SELECT 1 FROM findings AS entry")
+		if b.Dialect() == dialect.SQLite {
+			b.WriteString(" INDEXED BY findings_by_evidence")
+		}
+		b.WriteString(" WHERE entry.deployment_id = " + s.C(project.FieldDeploymentID) + " AND entry.project_id = " + s.C(project.FieldID) +
+			" AND entry.match_key IS NULL AND entry.merged_into IS NULL)")
+	}))
 }
 
 // upgradeProject upgrades all findings of a project that the transaction holds.

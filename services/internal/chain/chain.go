@@ -83,7 +83,7 @@ func New(d Deps) ([]Link, error) {
 		resolveTenant(d, auditor),
 		applyRule(auditor),
 		limitRate(limits, newUploadGate(d.Uploads, d.Metrics.RateLimited.Inc)),
-		shareReads(newReadGate(d.Store)),
+		shareReads(newReadGates(d.Store)),
 		auditor.link(),
 		validate(d.Validator),
 	}, nil

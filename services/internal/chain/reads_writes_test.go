@@ -15,7 +15,7 @@ import (
 // What readers may do and changes something (to mark notifications as seen) waits for the writer, not in a place of those that only
 // read: else some of them, behind a long import, would let nobody read.
 func TestWritesOfReadersHoldNoPlace(t *testing.T) {
-	link := shareReads(gate.New(4, 1))
+	link := shareReads(readGates{reports: gate.New(4, gate.Share(1)), others: gate.New(4, gate.Share(1))})
 	call := func(deployment int64, kind optionsv1.Audit, handler grpc.UnaryHandler) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -56,5 +56,20 @@ func TestWritesOfReadersHoldNoPlace(t *testing.T) {
 		if err := <-errs; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Reports may wait for a replica that hangs: they have places of their own, and lists go on.
+func TestReportsHoldNoPlaceOfLists(t *testing.T) {
+	gates := readGates{reports: gate.New(2, gate.Share(1)), others: gate.New(2, gate.Share(1))}
+	for deployment := range int64(2) {
+		if err := gates.of("/palisade.reporting.v1.ReportsService/GetFindingsReport").Enter(t.Context(), deployment+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := gates.of("/palisade.findings.v1.FindingsService/ListFindings").Enter(ctx, 3); err != nil {
+		t.Error("a list waits for reports:", err)
 	}
 }
