@@ -29,8 +29,9 @@ type Config struct {
 const (
 	connectTimeout = 10 * time.Second
 	maxHeaderBytes = 64 << 10
-	// maxConnsPerHost keeps one slow receiver from holding all sockets.
-	maxConnsPerHost = 32
+	// maxConnsPerHost keeps one slow receiver from holding all sockets. All background work of a node together has fewer calls at the
+	// same time: tenants whose receivers are on one host do not wait for each other.
+	maxConnsPerHost = 256
 )
 
 // Guard makes the connections of all outbound calls. It is safe for use by several goroutines.
