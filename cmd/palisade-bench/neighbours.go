@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// neighboursFindings are those of each of the two deployments before anything is measured, unless the store has fewer.
+	// neighboursFindings is how many findings each of the two deployments has before the measurement, at most half of --findings.
 	neighboursFindings = 5000
 	// neighboursRounds are enough: each measures the neighbour alone for neighboursIdle and beside a load for neighboursBusy, both
 	// times --cpu.

@@ -97,7 +97,7 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// scan reports so many results by the protocol of semgrep ci, without waiting until they are stored.
+// scan reports results by the protocol of semgrep ci. It does not wait until the server has stored them.
 func (c *client) scan(ctx context.Context, project string, results, number int) error {
 	var opened struct{ Info struct{ ID int64 } }
 	err := c.call(ctx, http.MethodPost, "/api/cli/scans", object{

@@ -67,7 +67,7 @@ func (h *hosts) close() error {
 	return errors.Join(h.server.Close(), h.drop())
 }
 
-// quiet waits until no message came for a moment: those of findings that were uploaded before.
+// quiet waits until no message has come for quietTime: earlier uploads cause messages, too.
 func (h *hosts) quiet(ctx context.Context) {
 	for {
 		select {

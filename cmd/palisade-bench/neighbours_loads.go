@@ -32,7 +32,7 @@ const (
 	listers, listSize = 64, 3000
 	// uploaders send reports of uploadResults new findings, one after the other.
 	uploaders, uploadResults = 8, 1000
-	// slowRules are the rules of the hostile deployment, slowScans the scans of which each is told.
+	// slowRules is the number of rules of the hostile deployment, slowScans the number of scans that each rule announces.
 	slowRules, slowScans = 30, 40
 	// scannedResults are the results of each scan.
 	scannedResults = 300
