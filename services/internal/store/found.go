@@ -47,7 +47,7 @@ func (s *Store) PlanByIndexes(ctx context.Context, tx *ent.Tx) error {
 	if !s.Postgres() {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "SELECT set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true), "+
+	_, err := tx.ExecContext(ctx, "SELECT set_config('jit', 'off', true), set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true), "+
 		"set_config('plan_cache_mode', 'force_custom_plan', true)")
 	if err != nil {
 		return fmt.Errorf("choose plans by index: %w", err)
