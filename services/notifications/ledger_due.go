@@ -44,8 +44,7 @@ type querier interface {
 
 // plannedSQL leaves PostgreSQL the plans that step along indexes alone: it knows little of a ledger that was empty a moment ago, and a
 // plan that was made then would read all of it.
-const plannedSQL = `SELECT set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true),
-	set_config('enable_sort', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+var plannedSQL = store.PlannerSettings("plan_cache_mode=force_custom_plan", "enable_seqscan=off", "enable_sort=off", "enable_hashjoin=off", "enable_mergejoin=off")
 
 // read reads what the queries of this package walk along.
 func (e *engine) read(ctx context.Context, fn func(q querier) error) error {

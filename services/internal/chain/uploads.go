@@ -38,7 +38,8 @@ type UploadLimits struct {
 // uploadRetry is what a caller is told who finds the queue full.
 const uploadRetry = 10 * time.Second
 
-// uploadGate lets uploads be processed, of each deployment in the order in which they have come in as a whole. One that is still being received holds no place: a slow sender would keep it from others.
+// uploadGate lets uploads be processed, of each deployment in the order in which they have come in as a whole. One that is still
+// being received holds no place: a slow sender would keep it from others.
 type uploadGate struct {
 	limits  UploadLimits
 	refused func()

@@ -128,10 +128,7 @@ func (l *fetch) end(err error) error {
 }
 
 // byIndex makes PostgreSQL read the index of turns in its order, whatever it believes about how many jobs there are.
-//
-// What is ruled out costs so much on paper that PostgreSQL would compile the statement (jit), for 300 ms each time. Sessions turn that off, but not
-// behind a pooler.
-const byIndex = "SELECT set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)"
+var byIndex = store.PlannerSettings("enable_seqscan=off", "enable_bitmapscan=off", "enable_sort=off")
 
 // race chooses and claims beside other nodes. Those do not wait for each other: what another one was quicker to lock is left to
 // it, and other jobs are chosen.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
@@ -40,6 +41,21 @@ func OfDeployment[P ~func(*entsql.Selector)](deploymentID int64) P {
 	}
 }
 
+// customPlans makes PostgreSQL plan a statement for the values that it is given, each time.
+const customPlans = "plan_cache_mode=force_custom_plan"
+
+// PlannerSettings is a statement that changes settings of PostgreSQL's planner, each written name=value, until the end of the
+// transaction. It turns jit off as well: a plan with something that is ruled out costs so much on paper that PostgreSQL would compile
+// it, for 300 ms each time. Sessions turn that off themselves, but not behind a pooler.
+func PlannerSettings(settings ...string) string {
+	statement := "SELECT set_config('jit', 'off', true)"
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, "=")
+		statement += ", set_config('" + name + "', '" + value + "', true)"
+	}
+	return statement
+}
+
 // PlanByIndexes lets PostgreSQL take the indexes that give rows in the order in which the statements that follow in the transaction
 // want them, and plan them for the values that they are given. Where it knows nothing of a table, all indexes that begin with the
 // same columns look alike to it, the one by all names of a finding too, until a sort is out of the question. On SQLite it does nothing.
@@ -47,9 +63,7 @@ func (s *Store) PlanByIndexes(ctx context.Context, tx *ent.Tx) error {
 	if !s.Postgres() {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "SELECT set_config('jit', 'off', true), set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true), "+
-		"set_config('plan_cache_mode', 'force_custom_plan', true)")
-	if err != nil {
+	if _, err := tx.ExecContext(ctx, PlannerSettings("enable_sort=off", "enable_incremental_sort=off", customPlans)); err != nil {
 		return fmt.Errorf("choose plans by index: %w", err)
 	}
 	return nil

@@ -247,7 +247,7 @@ func (s *Store) ReadAnew(ctx context.Context, fn func(db *ent.Client) error) err
 	if !s.Postgres() {
 		return fn(tx.Client())
 	}
-	if _, err := tx.ExecContext(ctx, "SELECT set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true)"); err != nil {
+	if _, err := tx.ExecContext(ctx, PlannerSettings(customPlans, "enable_seqscan=off")); err != nil {
 		return err
 	}
 	return fn(tx.Client())
