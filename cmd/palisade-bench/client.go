@@ -105,6 +105,25 @@ func (c *client) send(ctx context.Context, method, path, encoding string, body i
 	return response, nil
 }
 
+// call sends an object, unless it is nil, and reads the answer into another, unless that is nil.
+func (c *client) call(ctx context.Context, method, path string, body, into any) (err error) {
+	var encoded []byte
+	if body != nil {
+		if encoded, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	response, err := c.send(ctx, method, path, "", bytes.NewReader(encoded))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	if into == nil {
+		return nil
+	}
+	return json.NewDecoder(response.Body).Decode(into)
+}
+
 // path of something in the client's deployment.
 func (c *client) path(below string) string {
 	return "/api/v1/deployments/" + c.deployment + "/" + below
@@ -178,19 +197,12 @@ func (c *client) create(ctx context.Context, project, ref, category string, repo
 
 // triage decides about findings and returns how many were changed, those on other refs included.
 func (c *client) triage(ctx context.Context, ids []int64, state string) (int, error) {
-	body, err := json.Marshal(object{"issue_type": "sast", "issue_ids": ids, "new_triage_state": state, "new_note": "looked at by the benchmark"})
-	if err != nil {
-		return 0, err
-	}
-	response, err := c.send(ctx, http.MethodPost, c.path("triage"), "", bytes.NewReader(body))
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
 	var answer struct {
 		Triaged int `json:"num_triaged"`
 	}
-	return answer.Triaged, json.NewDecoder(response.Body).Decode(&answer)
+	err := c.call(ctx, http.MethodPost, c.path("triage"),
+		object{"issue_type": "sast", "issue_ids": ids, "new_triage_state": state, "new_note": "looked at by the benchmark"}, &answer)
+	return answer.Triaged, err
 }
 
 // largeMessage is room for a page of 3,000 findings, for which gRPC's usual 4 MiB of a message are too few.

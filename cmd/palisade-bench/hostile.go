@@ -50,7 +50,7 @@ func (b *bench) measureHostile(ctx context.Context) ([]row, error) {
 	return figures.rows(), nil
 }
 
-// hostileFigures are those of the rounds.
+// hostileFigures collects the figures of all rounds.
 type hostileFigures struct {
 	requests, refused, megabytes, slowest, failures sample
 	broken                                          []string

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,24 +65,15 @@ func (b *bench) settleNeighbour(ctx context.Context) (*neighbour, error) {
 
 // createDeployment asks for a deployment in the name of a person.
 func createDeployment(ctx context.Context, server *child, person, name string) (id int64, slug string, err error) {
-	body, err := json.Marshal(object{"deploymentName": name})
-	if err != nil {
-		return 0, "", err
-	}
 	c := newClient(server.ready.HTTP, person, 1)
 	defer c.close()
-	response, err := c.send(ctx, http.MethodPost, "/api/agent/deployments", "", bytes.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close()
 	var answer struct {
 		Deployment struct {
 			ID   json.Number `json:"id"`
 			Slug string      `json:"slug"`
 		} `json:"deployment"`
 	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+	if err := c.call(ctx, http.MethodPost, "/api/agent/deployments", object{"deploymentName": name}, &answer); err != nil {
 		return 0, "", fmt.Errorf("create a deployment: %w", err)
 	}
 	id, err = answer.Deployment.ID.Int64()

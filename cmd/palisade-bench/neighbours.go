@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -165,9 +164,4 @@ func (f *fairness) beside(ctx context.Context, l load) (*probes, error) {
 func (f *fairness) close() error {
 	f.hosts.release() // or a message that waits for an answer keeps the server from stopping
 	return errors.Join(f.server.stop(), f.hosts.close(), os.RemoveAll(f.data))
-}
-
-// listen opens a port of this machine.
-func listen(ctx context.Context) (net.Listener, error) {
-	return new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -78,23 +76,20 @@ func (f *fairness) state(ctx context.Context, c *client, who account, job string
 	return answer.Metadata.Status, err
 }
 
-// call sends an object, unless it is nil, and reads the answer into another, unless that is nil.
-func (c *client) call(ctx context.Context, method, path string, body, into any) (err error) {
-	var encoded []byte
-	if body != nil {
-		if encoded, err = json.Marshal(body); err != nil {
-			return err
-		}
+// openFindings returns the ids of the newest findings that are open.
+func (c *client) openFindings(ctx context.Context, most int) (ids []int64, err error) {
+	var answer struct {
+		Findings []struct {
+			ID int64 `json:"id"`
+		} `json:"findings"`
 	}
-	response, err := c.send(ctx, method, path, "", bytes.NewReader(encoded))
-	if err != nil {
-		return err
+	if err := c.call(ctx, http.MethodGet, c.findingsPath(pageQuery{Status: "open", Size: most}), nil, &answer); err != nil {
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	if into == nil {
-		return nil
+	for _, found := range answer.Findings {
+		ids = append(ids, found.ID)
 	}
-	return json.NewDecoder(response.Body).Decode(into)
+	return ids, nil
 }
 
 // scan reports results by the protocol of semgrep ci. It does not wait until the server has stored them.

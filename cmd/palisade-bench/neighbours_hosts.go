@@ -25,7 +25,7 @@ const quietTime = 500 * time.Millisecond
 // hosts are what the server calls: receivers of notifications and a model.
 type hosts struct {
 	base     string
-	server   *http.Server
+	stop     func() error
 	messages chan struct{} // of the neighbour
 	released chan struct{}
 	once     sync.Once
@@ -33,11 +33,7 @@ type hosts struct {
 }
 
 func startHosts(ctx context.Context) (*hosts, error) {
-	listener, err := listen(ctx)
-	if err != nil {
-		return nil, err
-	}
-	h := &hosts{base: "http://" + listener.Addr().String(), messages: make(chan struct{}, 1000), released: make(chan struct{}), drop: func() error { return nil }}
+	h := &hosts{messages: make(chan struct{}, 1000), released: make(chan struct{}), drop: func() error { return nil }}
 	mux := http.NewServeMux()
 	mux.HandleFunc(pathNeighbour, func(http.ResponseWriter, *http.Request) { h.messages <- struct{}{} })
 	mux.HandleFunc(pathSlow, func(_ http.ResponseWriter, r *http.Request) { h.stall(r.Context()) })
@@ -45,9 +41,9 @@ func startHosts(ctx context.Context) (*hosts, error) {
 		h.stall(r.Context())
 		_ = json.NewEncoder(w).Encode(object{"error": object{"message": "overloaded"}})
 	})
-	h.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = h.server.Serve(listener) }() // ends with close
-	return h, nil
+	running, err := serveHandler(ctx, mux)
+	h.base, h.stop = "http://"+running.http, running.stop
+	return h, err
 }
 
 // stall says nothing for a long time.
@@ -64,7 +60,7 @@ func (h *hosts) release() { h.once.Do(func() { close(h.released) }) }
 
 func (h *hosts) close() error {
 	h.release()
-	return errors.Join(h.server.Close(), h.drop())
+	return errors.Join(h.stop(), h.drop())
 }
 
 // quiet waits until no message has come for quietTime: earlier uploads cause messages, too.

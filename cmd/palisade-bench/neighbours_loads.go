@@ -50,16 +50,15 @@ const (
 	workflowNested  = "nested"
 )
 
-// floodLists asks for large pages as fast as it is let.
-func (f *fairness) floodLists(ctx context.Context) error {
+// flood lets clients of the hostile deployment repeat what they do until the context ends. They go on when the server holds them back.
+func (f *fairness) flood(ctx context.Context, clients int, do func(ctx context.Context, c *client, n, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for n := range listers {
+	for n := range clients {
 		group.Go(func() error {
 			c := f.hostile.client(f.server, 1)
 			defer c.close()
 			for i := 0; ctx.Err() == nil; i++ {
-				// Each list is another one, which no cache knows.
-				err := c.get(c.findingsPath(pageQuery{Status: "open", Size: listSize, Since: 1 + n<<20 + i}), "", 0)(ctx)
+				err := do(ctx, c, n, i)
 				if err != nil && !refused(err) {
 					return err
 				} else if err != nil {
@@ -72,48 +71,29 @@ func (f *fairness) floodLists(ctx context.Context) error {
 	return group.Wait()
 }
 
+// floodLists asks for large pages as fast as it is let. Each list is another one, which no cache knows.
+func (f *fairness) floodLists(ctx context.Context) error {
+	return f.flood(ctx, listers, func(ctx context.Context, c *client, n, i int) error {
+		return c.get(c.findingsPath(pageQuery{Status: "open", Size: listSize, Since: 1 + n<<20 + i}), "", 0)(ctx)
+	})
+}
+
 // floodUploads uploads as fast as it is let.
 func (f *fairness) floodUploads(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for n := range uploaders {
-		group.Go(func() error {
-			c := f.hostile.client(f.server, 1)
-			defer c.close()
-			for i := 0; ctx.Err() == nil; i++ {
-				report, err := makeReport(uint64(1<<40+n<<20+i), uploadResults)
-				if err != nil {
-					return err
-				}
-				if _, err := c.upload(ctx, fmt.Sprintf("bench/flood-%d", n), "main", fmt.Sprintf("flood-%d", i), report); err != nil && !refused(err) {
-					return err
-				} else if err != nil {
-					time.Sleep(refusedPause)
-				}
-			}
-			return ctx.Err()
-		})
-	}
-	return group.Wait()
+	return f.flood(ctx, uploaders, func(ctx context.Context, c *client, n, i int) error {
+		report, err := makeReport(uint64(1<<40+n<<20+i), uploadResults)
+		if err == nil {
+			_, err = c.upload(ctx, fmt.Sprintf("bench/flood-%d", n), "main", fmt.Sprintf("flood-%d", i), report)
+		}
+		return err
+	})
 }
 
 // floodScans sends what scanners send, as fast as it is let.
 func (f *fairness) floodScans(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for n := range uploaders {
-		group.Go(func() error {
-			c := f.hostile.client(f.server, 1)
-			defer c.close()
-			for i := 0; ctx.Err() == nil; i++ {
-				if err := c.scan(ctx, fmt.Sprintf("bench/scanned-%d", n), scannedResults, i); err != nil && !refused(err) {
-					return err
-				} else if err != nil {
-					time.Sleep(refusedPause)
-				}
-			}
-			return ctx.Err()
-		})
-	}
-	return group.Wait()
+	return f.flood(ctx, uploaders, func(ctx context.Context, c *client, n, i int) error {
+		return c.scan(ctx, fmt.Sprintf("bench/scanned-%d", n), scannedResults, i)
+	})
 }
 
 // refused says that the server held a client back, which is what it is to do with a hostile one.
@@ -158,17 +138,9 @@ func (f *fairness) floodMessages(ctx context.Context) error {
 func (f *fairness) floodAnalyses(ctx context.Context) error {
 	c := f.hostile.client(f.server, 1)
 	defer c.close()
-	var answer struct {
-		Findings []struct {
-			ID int64 `json:"id"`
-		} `json:"findings"`
-	}
-	if err := c.call(ctx, http.MethodGet, c.findingsPath(pageQuery{Status: "open", Size: analysed}), nil, &answer); err != nil {
+	ids, err := c.openFindings(ctx, analysed)
+	if err != nil {
 		return err
-	}
-	ids := make([]int64, 0, analysed)
-	for _, found := range answer.Findings {
-		ids = append(ids, found.ID)
 	}
 	path := fmt.Sprintf("/api/ai/%d/combined_task", f.hostile.id)
 	if err := c.call(ctx, http.MethodPost, path, object{"task": object{"issueIds": ids}}, nil); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 )
@@ -78,17 +77,9 @@ func (p *prober) timed(kind int, do func() error) error {
 }
 
 // choose finds findings to decide about.
-func (p *prober) choose(ctx context.Context) error {
-	var answer struct {
-		Findings []struct {
-			ID int64 `json:"id"`
-		} `json:"findings"`
-	}
-	if err := p.c.call(ctx, http.MethodGet, p.c.findingsPath(pageQuery{Status: "open"}), nil, &answer); err != nil {
+func (p *prober) choose(ctx context.Context) (err error) {
+	if p.ids, err = p.c.openFindings(ctx, pageSize); err != nil {
 		return err
-	}
-	for _, found := range answer.Findings {
-		p.ids = append(p.ids, found.ID)
 	}
 	if len(p.ids) == 0 {
 		return fmt.Errorf("the neighbour has no findings")
@@ -178,6 +169,8 @@ type comparison struct {
 
 func (c *comparison) add(idle, busy *probes) {
 	for kind := range probeKinds {
+		slices.Sort(idle.waited[kind])
+		slices.Sort(busy.waited[kind])
 		c.idle[kind] = append(c.idle[kind], percentile(idle.waited[kind], 95))
 		c.busy[kind] = append(c.busy[kind], percentile(busy.waited[kind], 95))
 		c.middle[kind] = append(c.middle[kind], percentile(busy.waited[kind], 50))
@@ -200,13 +193,4 @@ func (c *comparison) rows(load string) []row {
 		rows = append(rows, r)
 	}
 	return rows
-}
-
-// percentile is in milliseconds.
-func percentile(waited []time.Duration, percent int) float64 {
-	if len(waited) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(waited))
-	return micros(sorted[len(sorted)*percent/100]) / 1000
 }

@@ -64,12 +64,20 @@ func (b *bench) visitWhile(ctx, during context.Context, v visitors, w *waits) er
 		return fmt.Errorf("no %s got an answer (%d errors)", v.what, failed)
 	}
 	slices.Sort(all)
-	w.p50 = append(w.p50, micros(all[len(all)/2])/1000)
-	w.p95 = append(w.p95, micros(all[len(all)*95/100])/1000)
-	w.p99 = append(w.p99, micros(all[len(all)*99/100])/1000)
+	w.p50 = append(w.p50, percentile(all, 50))
+	w.p95 = append(w.p95, percentile(all, 95))
+	w.p99 = append(w.p99, percentile(all, 99))
 	w.slowest = append(w.slowest, micros(all[len(all)-1])/1000)
 	w.failed = append(w.failed, float64(failed))
 	return nil
+}
+
+// percentile is that of waits in order, in milliseconds; 0 without any.
+func percentile(sorted []time.Duration, percent int) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return micros(sorted[len(sorted)*percent/100]) / 1000
 }
 
 // visit is one visitor. It waits since the time at which it was to ask, also when the answer before came later.

@@ -15,7 +15,7 @@ import (
 
 // storeCommand is a command that works on the store beside the server.
 type storeCommand struct {
-	// path is that of the command line; args come after it.
+	// path names the command and its subcommands; args come after it.
 	path string
 	args []string
 	// entry is what the audit trail calls it; empty for one that changes nothing.
@@ -65,7 +65,7 @@ func leaves(c *cobra.Command, each func(path string)) {
 	}
 }
 
-// rows counts those of all tables of a SQLite store.
+// rows counts the rows of all tables of a SQLite store.
 func rows(t *testing.T, dir string) string {
 	t.Helper()
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(dir, "palisade.db")+"?mode=ro&_busy_timeout=5000")
