@@ -1,0 +1,68 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// quickCheckTimeout bounds the check of a database's pages. A reader keeps the write-ahead log from being emptied.
+const quickCheckTimeout = 10 * time.Minute
+
+// corruption says what is wrong with the pages of a database; "" if nothing is known.
+func corruption(ctx context.Context, st *store.Store) string {
+	problem, err := st.QuickCheck(ctx)
+	if problem == "" && apierr.IsCorrupt(err) {
+		return err.Error()
+	}
+	return problem
+}
+
+// checkPages looks through the database once, beside what is served, and takes the node out of service when it is corrupt.
+func (p *probes) checkPages(ctx context.Context, st *store.Store, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, quickCheckTimeout)
+	defer cancel()
+	if problem := corruption(ctx, st); problem != "" {
+		p.damaged(ctx, log, problem)
+	}
+}
+
+// damaged takes the node out of service, for HTTP and gRPC alike. There is no way back but a start with a database that is whole.
+func (p *probes) damaged(ctx context.Context, log *slog.Logger, problem string) {
+	if !p.corrupt.Swap(true) {
+		log.ErrorContext(ctx, "the database is corrupt: this node is not ready any more; stop it and restore a backup", "problem", problem)
+		p.health.Shutdown()
+	}
+}
+
+// checkPages begins the check, and ends it with the server.
+func (s *Server) checkPages(st *store.Store) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.probes.checkPages(ctx, st, s.log)
+	}()
+	s.onClose("page check", func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
+}
+
+// checkIntegrity is the same check for doctor.
+func checkIntegrity(ctx context.Context, st *store.Store) Check {
+	const name = "database pages"
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout/2) // the other checks need some of the time, too
+	defer cancel()
+	if problem := corruption(ctx, st); problem != "" {
+		return failed(name, problem, "stop the server and restore a backup: palisade restore")
+	}
+	if ctx.Err() != nil {
+		return passed(name, "no corruption was found in the time that there is; a server looks through the whole database when it starts")
+	}
+	return passed(name, "no corruption was found")
+}
