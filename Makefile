@@ -14,7 +14,7 @@ GOFLAGS += -trimpath
 endif
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
-LDFLAGS := -X github.com/palisade/palisade/services.Version=$(VERSION)
+LDFLAGS := -X github.com/palisade/palisade/services/config.Version=$(VERSION)
 FUZZTIME ?= 10000x
 TOOLS := $(CURDIR)/bin/tools
 BUF := $(TOOLS)/buf

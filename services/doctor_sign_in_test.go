@@ -8,10 +8,12 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/server"
 )
 
 // signInFailures are the findings of the doctor about sign-in, of a server that ran with the configuration before.
-func signInFailures(t *testing.T, cfg Config) string {
+func signInFailures(t *testing.T, cfg config.Config) string {
 	t.Helper()
 	var found []string
 	for _, c := range Doctor(t.Context(), cfg) {
@@ -42,7 +44,7 @@ func TestDefaultRoleOfAnOldDeployment(t *testing.T) {
 	if got := signInFailures(t, cfg); got != "" {
 		t.Errorf("of a new deployment: %s", got)
 	}
-	st, err := openStore(t.Context(), cfg)
+	st, err := server.OpenStore(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
 )
@@ -26,7 +27,7 @@ var upkeepKinds = []string{
 func TestJobsNameTheirDeployment(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, store.Options{Database: storetest.Postgres(t)}) // on which all domains have their jobs
-	config := DefaultConfig()
+	config := config.Default()
 	config.AuditAnchor = "file:///nowhere"
 	log := slog.New(slog.DiscardHandler)
 	guard, err := openGuard(config, log)

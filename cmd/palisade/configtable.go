@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 const configIntro = `<!-- Made by ` + "`make generate`" + ` from services/config.go. Do not edit. -->
@@ -72,7 +72,7 @@ func configPage() []byte {
 	var b bytes.Buffer
 	b.WriteString(configIntro)
 	b.WriteString("| Key and flag | Environment | Type | Default | Meaning |\n|---|---|---|---|---|\n")
-	for _, f := range services.Fields() {
+	for _, f := range config.Fields() {
 		value, doc := "", strings.ReplaceAll(f.Doc, "|", `\|`)
 		if f.Default != "" {
 			value = "`" + f.Default + "`"

@@ -16,7 +16,7 @@ import (
 // EnvPrefix starts the name of every environment variable that Palisade reads.
 const EnvPrefix = "PALISADE_"
 
-// Config holds every setting of the server. It is filled by [LoadConfig] (flag, then environment, then file, then the
+// Config holds every setting of the server. It is filled by [Load] (flag, then environment, then file, then the
 // defaults below) and never changed afterwards.
 //
 // The tags are the only description of a key: name is the flag and the key in the file, its environment variable is
@@ -129,8 +129,8 @@ func Fields() []Field {
 	return fields
 }
 
-// DefaultConfig returns the settings of a server that is given none.
-func DefaultConfig() Config {
+// Default returns the settings of a server that is given none.
+func Default() Config {
 	var c Config
 	for _, f := range Fields() {
 		if f.Default == "" {
@@ -149,8 +149,8 @@ func (c Config) SQLitePath() string { return filepath.Join(c.Data, store.SQLiteF
 // leastReceiveMemory is the smallest memory for requests that leaves room for callers without a credential.
 const leastReceiveMemory ByteSize = 32 << 20
 
-// receiveMemory is the memory for all requests that are being received and decoded, in bytes.
-func (c Config) receiveMemory() int64 {
+// ReceiveBudget is the memory for all requests that are being received and decoded, in bytes.
+func (c Config) ReceiveBudget() int64 {
 	if c.ReceiveMemory > 0 {
 		return int64(c.ReceiveMemory)
 	}
@@ -165,16 +165,16 @@ func (c Config) KeyPath() string {
 	return filepath.Join(c.Data, "palisade.key")
 }
 
-// spoolDir is where what is too large for the memory lies while it is worked on.
-func (c Config) spoolDir() string { return filepath.Join(c.Data, "spool") }
+// SpoolDir is where what is too large for the memory lies while it is worked on.
+func (c Config) SpoolDir() string { return filepath.Join(c.Data, "spool") }
 
-// disk is the file systems of the data directory and of the spool in it, which may be a mount of its own.
-func (c Config) disk() spool.Disk {
-	return spool.Disk{Dirs: []string{c.Data, c.spoolDir()}, Reserve: int64(c.DiskReserve)}
+// Disk is the file systems of the data directory and of the spool in it, which may be a mount of its own.
+func (c Config) Disk() spool.Disk {
+	return spool.Disk{Dirs: []string{c.Data, c.SpoolDir()}, Reserve: int64(c.DiskReserve)}
 }
 
-// pace is how fast uploads must come.
-func (c Config) pace() pace.Rule {
+// Pace is how fast uploads must come.
+func (c Config) Pace() pace.Rule {
 	return pace.Rule{Rate: int64(c.UploadMinRate), Window: c.UploadMinRateWindow}
 }
 

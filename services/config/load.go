@@ -28,13 +28,13 @@ var clientEnv = []string{configEnv, EnvPrefix + "URL", EnvPrefix + "TOKEN", EnvP
 // service is called "palisade" or "palisade-…": PALISADE_SERVICE_HOST, PALISADE_PORT_8080_TCP_ADDR. They are not ours.
 var serviceLinkEnv = regexp.MustCompile(`^PALISADE_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// ConfigError lists everything that is wrong with a configuration, so that one start shows all of it.
-type ConfigError struct {
+// Error lists everything that is wrong with a configuration, so that one start shows all of it.
+type Error struct {
 	Problems []string // one sentence each, starting with the name of the key; free of secrets
 }
 
 // Error writes one problem on the line, several as a list.
-func (e *ConfigError) Error() string {
+func (e *Error) Error() string {
 	if len(e.Problems) == 1 {
 		return "configuration: " + e.Problems[0]
 	}
@@ -45,11 +45,11 @@ func configError(problems []string) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return &ConfigError{Problems: problems}
+	return &Error{Problems: problems}
 }
 
 // flagValue is one key as a command-line flag. It parses at once, so that a wrong flag is reported like any other usage
-// error, and holds the text for LoadConfig.
+// error, and holds the text for Load.
 type flagValue struct {
 	config *Config
 	field  Field
@@ -70,30 +70,30 @@ func (v *flagValue) String() string {
 // works on the store alone names the few keys that concern it; the others still count from the environment and the file.
 func AddFlags(fs *pflag.FlagSet, names ...string) {
 	fs.String(configFlag, "", "YAML `file` with any of the keys of docs/configuration.md (env "+configEnv+")")
-	config := DefaultConfig()
+	defaults := Default()
 	for _, f := range Fields() {
 		if len(names) > 0 && !slices.Contains(names, f.Name) {
 			continue
 		}
-		flag := fs.VarPF(&flagValue{config: &config, field: f}, f.Name, "", f.Doc+" (env "+f.Env+")")
+		flag := fs.VarPF(&flagValue{config: &defaults, field: f}, f.Name, "", f.Doc+" (env "+f.Env+")")
 		if f.Type == "bool" {
 			flag.NoOptDefVal = "true"
 		}
 	}
 }
 
-// LoadConfig reads the settings: a flag of fs that was given wins over the variable in environ ("NAME=value", as
+// Load reads the settings: a flag of fs that was given wins over the variable in environ ("NAME=value", as
 // [os.Environ] returns them), that over the file named by --config or PALISADE_CONFIG, that over the default. An empty
 // variable counts as not set. Unknown keys and variables are errors: a misspelt security setting must not start a
-// server without it. The error is a [*ConfigError]; the values are not validated beyond their type, see
+// server without it. The error is a [*Error]; the values are not validated beyond their type, see
 // [Config.Validate].
-func LoadConfig(fs *pflag.FlagSet, environ []string) (Config, error) {
+func Load(fs *pflag.FlagSet, environ []string) (Config, error) {
 	env := palisadeEnv(environ)
 	path := env[configEnv]
 	if flag := fs.Lookup(configFlag); flag != nil && flag.Changed {
 		path = flag.Value.String()
 	}
-	c := DefaultConfig()
+	c := Default()
 	problems := c.loadFile(path)
 	problems = append(problems, c.loadEnv(env)...)
 	for _, f := range Fields() {

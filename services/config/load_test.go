@@ -25,7 +25,7 @@ func load(t *testing.T, args, environ []string, file string) (Config, error) {
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return LoadConfig(fs, environ)
+	return Load(fs, environ)
 }
 
 // samples are three values of each type, none of them a default, in the form that get writes.
@@ -73,12 +73,12 @@ func TestEveryKeyByFileEnvironmentAndFlag(t *testing.T) {
 
 func defaultText(t *testing.T, f Field) string {
 	t.Helper()
-	c := DefaultConfig()
+	c := Default()
 	return c.get(f)
 }
 
 func TestFixedNamesAndDefaults(t *testing.T) {
-	c := DefaultConfig()
+	c := Default()
 	want := map[string][2]string{ // scripts rely on these
 		"http":            {"PALISADE_HTTP", "127.0.0.1:8080"},
 		"grpc":            {"PALISADE_GRPC", "127.0.0.1:9090"},
@@ -140,9 +140,9 @@ func TestLoadRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := load(t, nil, c.env, c.file)
-			var config *ConfigError
+			var config *Error
 			if !errors.As(err, &config) {
-				t.Fatalf("got %v, want a ConfigError", err)
+				t.Fatalf("got %v, want a Error", err)
 			}
 			for _, part := range c.want {
 				if !strings.Contains(err.Error(), part) {
@@ -162,7 +162,7 @@ func TestOtherPeoplesVariablesAreIgnored(t *testing.T) {
 		"PALISADE_WEB_SERVICE_HOST=10.0.0.2", "PALISADE_WEB_PORT_80_TCP_ADDR=10.0.0.2",
 		"NOT_PALISADE_HTTP=x",
 	}
-	if c, err := load(t, nil, env, ""); err != nil || c != DefaultConfig() {
+	if c, err := load(t, nil, env, ""); err != nil || c != Default() {
 		t.Fatalf("got %v, %v", c, err)
 	}
 	for _, f := range Fields() {
@@ -181,7 +181,7 @@ func TestFlagsOfOneCommand(t *testing.T) {
 	if err := fs.Parse([]string{"--data", "/x", "--database", ""}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := LoadConfig(fs, []string{"PALISADE_HTTP=127.0.0.1:1", "PALISADE_DATABASE=postgres://h/d"})
+	c, err := Load(fs, []string{"PALISADE_HTTP=127.0.0.1:1", "PALISADE_DATABASE=postgres://h/d"})
 	if err != nil || c.Data != "/x" || c.HTTP != "127.0.0.1:1" || c.Database != "" {
 		t.Fatalf("got %v, %v", c, err)
 	}
@@ -207,11 +207,11 @@ func FuzzLoadFile(f *testing.F) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c := DefaultConfig()
+		c := Default()
 		if len(c.loadFile(path)) > 0 {
 			return
 		}
-		again := DefaultConfig()
+		again := Default()
 		for _, field := range Fields() {
 			if err := again.set(field, c.get(field)); err != nil {
 				t.Fatalf("%s: %v", field.Name, err)

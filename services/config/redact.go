@@ -23,7 +23,7 @@ func (c Config) String() string {
 }
 
 // GoString keeps %#v from printing secrets.
-func (c Config) GoString() string { return "services.Config{" + c.String() + "}" }
+func (c Config) GoString() string { return "config.Config{" + c.String() + "}" }
 
 // LogValue is the configuration as a group of log attributes, without secrets.
 func (c Config) LogValue() slog.Value {

@@ -7,13 +7,13 @@ import (
 
 // The roles of a node.
 const (
-	// roleAPI serves requests.
-	roleAPI = "api"
-	// roleWorker does background jobs. A node without it only adds them to the queue.
-	roleWorker = "worker"
+	// RoleAPI serves requests.
+	RoleAPI = "api"
+	// RoleWorker does background jobs. A node without it only adds them to the queue.
+	RoleWorker = "worker"
 )
 
-var roles = []string{roleAPI, roleWorker}
+var roles = []string{RoleAPI, RoleWorker}
 
 // roleNames are those in the configuration.
 func (c Config) roleNames() []string {
@@ -24,8 +24,8 @@ func (c Config) roleNames() []string {
 	return names
 }
 
-// has tells whether the node has a role.
-func (c Config) has(role string) bool { return slices.Contains(c.roleNames(), role) }
+// Has tells whether the node has a role.
+func (c Config) Has(role string) bool { return slices.Contains(c.roleNames(), role) }
 
 func (c Config) validateRoles(p *problemList) {
 	const want = "want api, worker or both, separated by a comma: api serves requests, worker does background jobs"

@@ -12,14 +12,14 @@ import (
 
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/egress"
-	"github.com/palisade/palisade/services/notifications/channel"
+	"github.com/palisade/palisade/services/internal/mailserver"
 )
 
 var (
 	slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 )
 
-// problemList gathers the sentences of a [ConfigError].
+// problemList gathers the sentences of a [Error].
 type problemList []string
 
 func (p *problemList) add(key, format string, args ...any) {
@@ -27,7 +27,7 @@ func (p *problemList) add(key, format string, args ...any) {
 }
 
 // Validate checks everything that can be checked without opening files or the network, and returns all problems at once
-// as a [*ConfigError]. No text contains a secret.
+// as a [*Error]. No text contains a secret.
 func (c Config) Validate() error {
 	var p problemList
 	c.validateAddresses(&p)
@@ -141,12 +141,12 @@ func (c Config) validateOutgoing(p *problemList) {
 		p.add("smtp, smtp-from", "only one of the two is set; e-mail needs a server and an address that it is sent from")
 	}
 	if c.SMTP != "" {
-		if err := channel.CheckSMTP(c.SMTP); err != nil {
+		if err := mailserver.CheckSMTP(c.SMTP); err != nil {
 			p.add("smtp", "%v", err)
 		}
 	}
 	if c.SMTPFrom != "" {
-		if err := channel.CheckFrom(c.SMTPFrom); err != nil {
+		if err := mailserver.CheckFrom(c.SMTPFrom); err != nil {
 			p.add("smtp-from", "%v", err)
 		}
 	}
@@ -201,6 +201,12 @@ func splitAddress(address string) (host string, port int, err error) {
 		return "", 0, fmt.Errorf("got %q, want host:port such as 127.0.0.1:8080", address)
 	}
 	return host, port, nil
+}
+
+// IsReachable tells whether other machines reach what listens at an address.
+func IsReachable(address string) bool {
+	host, _, err := splitAddress(address)
+	return err != nil || !isLoopback(host)
 }
 
 // isLoopback tells whether only this machine reaches the host. A name other than localhost cannot be vouched for.

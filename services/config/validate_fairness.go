@@ -44,7 +44,7 @@ func (c Config) validateSpool(p *problemList) {
 			p.add(quota.key, "got %v, want 0 (automatic) or at least max-upload (%v): one report of that size needs as much", quota.value, c.MaxUpload)
 		}
 	}
-	if node, deployment := c.spoolQuotas(); deployment > node {
+	if node, deployment := c.SpoolQuotas(); deployment > node {
 		p.add("spool-quota-deployment", "got %v, want at most spool-quota (%v)", deployment, node)
 	}
 	if c.DiskReserve < 0 {
@@ -52,8 +52,8 @@ func (c Config) validateSpool(p *problemList) {
 	}
 }
 
-// spoolQuotas are those of the node and of each deployment, with what 0 means.
-func (c Config) spoolQuotas() (node, deployment ByteSize) {
+// SpoolQuotas are those of the node and of each deployment, with what 0 means.
+func (c Config) SpoolQuotas() (node, deployment ByteSize) {
 	node, deployment = c.SpoolQuota, c.SpoolQuotaDeployment
 	if node == 0 {
 		node = max(8*c.MaxUpload, deployment)

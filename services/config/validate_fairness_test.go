@@ -24,7 +24,7 @@ func TestFairnessIsValidated(t *testing.T) {
 		"workflow-max-tasks: got 1000001, want":                                   func(c *Config) { c.WorkflowMaxTasks = 1_000_001 },
 		"upload-min-rate-window: got 0s, want 1ms or more":                        func(c *Config) { c.UploadMinRateWindow = 0 },
 	} {
-		cfg := DefaultConfig()
+		cfg := Default()
 		change(&cfg)
 		err := cfg.Validate()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

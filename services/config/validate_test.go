@@ -47,7 +47,7 @@ func TestValidateAccepts(t *testing.T) {
 		"fraction of request": func(c *Config) { c.RateLimit = 0.5 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := DefaultConfig()
+			c := Default()
 			change(&c)
 			if err := c.Validate(); err != nil {
 				t.Error(err)
@@ -138,7 +138,7 @@ func TestValidateRefuses(t *testing.T) {
 		"several":              {func(c *Config) { c.LogLevel, c.MaxStreams = "x", -1 }, []string{"2 problems", "log-level", "max-streams"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := DefaultConfig()
+			config := Default()
 			c.change(&config)
 			err := config.Validate()
 			if err == nil {
@@ -157,7 +157,7 @@ func TestValidateRefuses(t *testing.T) {
 }
 
 func TestValidateStoreLeavesListeningAlone(t *testing.T) {
-	c := DefaultConfig()
+	c := Default()
 	c.HTTP = "0.0.0.0:8080" // fit for serve only with a flag that `token list` does not have
 	if err := c.ValidateStore(); err != nil {
 		t.Error(err)
@@ -169,7 +169,7 @@ func TestValidateStoreLeavesListeningAlone(t *testing.T) {
 }
 
 func TestDerivedValues(t *testing.T) {
-	c := DefaultConfig()
+	c := Default()
 	for _, got := range [][2]string{
 		{c.SQLitePath(), "data/palisade.db"},
 		{c.KeyPath(), "data/palisade.key"},
@@ -198,7 +198,7 @@ func TestDatabaseOfSeveralServers(t *testing.T) {
 		"postgres://palisade:secret@10.0.0.20,10.0.0.21/palisade?target_session_attrs=read-write",
 		"postgres://palisade:secret@/palisade?host=10.0.0.20,10.0.0.21&port=5432,5433&target_session_attrs=read-write",
 	} {
-		c := DefaultConfig()
+		c := Default()
 		c.Database = database
 		if err := c.Validate(); err != nil {
 			t.Errorf("%s: %v", database, err)

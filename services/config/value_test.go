@@ -86,7 +86,7 @@ func FuzzParseByteSize(f *testing.F) {
 func TestSecretsAreNeverPrinted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		secret := rapid.StringMatching(`[A-Z]{4}[A-Za-z0-9!#$&*:/?%@ ]{8,20}`).Draw(t, "secret")
-		c := DefaultConfig()
+		c := Default()
 		c.BootstrapToken = secret
 		c.Database = rapid.SampledFrom([]string{
 			"postgres://user:" + url.QueryEscape(secret) + "@host/db",
@@ -116,7 +116,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 // A password that is not escaped may end what is read as the host.
 func TestPasswordsThatCutAURL(t *testing.T) {
 	for _, secret := range []string{"HUNTER!G!:#Btz", "HUNTER:/Btz", "HUNTER:?Btz", "20262026#Btz", "20262026/Btz", "20262026?Btz"} {
-		c := DefaultConfig()
+		c := Default()
 		c.Database = "postgres://user:" + secret + "@host/db"
 		if shown := c.String(); strings.Contains(shown, secret[:6]) || strings.Contains(shown, "Btz") {
 			t.Errorf("%q is in: %s", secret, shown)
@@ -125,7 +125,7 @@ func TestPasswordsThatCutAURL(t *testing.T) {
 }
 
 func TestRedactedConfigStillSaysWhere(t *testing.T) {
-	c := DefaultConfig()
+	c := Default()
 	c.Database = "postgres://palisade:hunter22@db.internal/palisade"
 	if s := c.String(); !strings.Contains(s, "db.internal/palisade") || !strings.Contains(s, "http=127.0.0.1:8080") {
 		t.Errorf("got %s", s)

@@ -3,7 +3,7 @@ package config
 import "runtime/debug"
 
 // Version is the release that this binary was built from, set by
-// -ldflags "-X github.com/palisade/palisade/services.Version=v1.2.3". Empty in a plain `go build`.
+// -ldflags "-X github.com/palisade/palisade/services/config.Version=v1.2.3". Empty in a plain `go build`.
 var Version string
 
 // Build says what this binary was built from.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/egress"
@@ -14,20 +15,20 @@ import (
 )
 
 // openGuard makes the guard that all outbound calls pass.
-func openGuard(cfg Config, log *slog.Logger) (*egress.Guard, error) {
-	return egress.New(egress.Config{Allow: cfg.EgressAllow, UserAgent: "Palisade/" + Version, Log: log})
+func openGuard(cfg config.Config, log *slog.Logger) (*egress.Guard, error) {
+	return egress.New(egress.Config{Allow: cfg.EgressAllow, UserAgent: "Palisade/" + config.Version, Log: log})
 }
 
 // openOIDC makes the verifier of the issuer that the operator named; nil without one.
-func openOIDC(cfg Config, st *store.Store, trail *audit.Trail, log *slog.Logger) (*access.OIDC, error) {
+func openOIDC(cfg config.Config, st *store.Store, trail *audit.Trail, log *slog.Logger) (*access.OIDC, error) {
 	if cfg.OIDCIssuer == "" {
 		return nil, nil
 	}
-	client, err := issuerClient(cfg, log)
+	client, err := IssuerClient(cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	signIn, err := cfg.signIn()
+	signIn, err := cfg.SignIn()
 	if err != nil {
 		return nil, err
 	}
@@ -36,9 +37,9 @@ func openOIDC(cfg Config, st *store.Store, trail *audit.Trail, log *slog.Logger)
 	})
 }
 
-// issuerClient reaches the OpenID Connect issuer, which may be inside: the operator named its host. Keys that it keeps on
+// IssuerClient reaches the OpenID Connect issuer, which may be inside: the operator named its host. Keys that it keeps on
 // another inner host need an entry in egress-allow.
-func issuerClient(cfg Config, log *slog.Logger) (*http.Client, error) {
+func IssuerClient(cfg config.Config, log *slog.Logger) (*http.Client, error) {
 	guard, err := openGuard(cfg, log)
 	if err != nil {
 		return nil, err

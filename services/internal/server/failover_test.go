@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -176,7 +177,7 @@ func reportRequest() string {
 func reportOf(o *outage) string { return o.do(http.MethodPost, reportPath, reportRequest()) }
 
 // checkOf is what the doctor says of one thing.
-func checkOf(t *testing.T, cfg Config, name string) Check {
+func checkOf(t *testing.T, cfg config.Config, name string) Check {
 	t.Helper()
 	for _, c := range Doctor(t.Context(), cfg) {
 		if c.Name == name {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/chain"
 	"github.com/palisade/palisade/services/internal/telemetry"
 	"github.com/palisade/palisade/services/internal/unread"
@@ -40,10 +41,10 @@ const (
 
 // collect registers all services in a list, from which the gRPC port and the in-process connection are filled alike. The
 // rules are read from it before there is a server, because the interceptors need them.
-func collect(cfg Config, list []Domain, p *probes) grpchan.HandlerMap {
+func collect(cfg config.Config, list []Service, p *probes) grpchan.HandlerMap {
 	handlers := grpchan.HandlerMap{}
-	for _, d := range list {
-		d.RegisterGRPC(handlers)
+	for _, group := range list {
+		group.RegisterGRPC(handlers)
 	}
 	healthv1.RegisterHealthServer(handlers, p.health)
 	reflection.Register(handlers)
@@ -54,7 +55,7 @@ func collect(cfg Config, list []Domain, p *probes) grpchan.HandlerMap {
 }
 
 // grpcServer makes the server of the gRPC port. tlsConfig is nil for plain text.
-func grpcServer(cfg Config, handlers grpchan.HandlerMap, links []chain.Link, tracing *telemetry.Tracing, tlsConfig *tls.Config) *grpc.Server {
+func grpcServer(cfg config.Config, handlers grpchan.HandlerMap, links []chain.Link, tracing *telemetry.Tracing, tlsConfig *tls.Config) *grpc.Server {
 	options := append(chain.ServerOptions(tracing.ServerHandler(), links), connectionLimits(cfg)...)
 	options = append(options, grpc.ForceServerCodecV2(wireCodec{encoding.GetCodecV2(proto.Name)}),
 		grpc.NumStreamWorkers(streamWorkers), grpc.WriteBufferSize(writeBuffer))
@@ -67,7 +68,7 @@ func grpcServer(cfg Config, handlers grpchan.HandlerMap, links []chain.Link, tra
 }
 
 // connectionLimits bound what one connection may draw out of the server.
-func connectionLimits(cfg Config) []grpc.ServerOption {
+func connectionLimits(cfg config.Config) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(int(cfg.MaxBody)),
 		grpc.MaxConcurrentStreams(uint32(cfg.MaxStreams)),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fullstorydev/grpchan"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/chain"
 	"github.com/palisade/palisade/services/internal/gateway"
@@ -17,9 +18,9 @@ import (
 
 // httpParts is what the HTTP port is made of.
 type httpParts struct {
-	config   Config
+	config   config.Config
 	log      *slog.Logger
-	domains  []Domain
+	groups   []Service
 	handlers grpchan.HandlerMap
 	links    []chain.Link
 	rules    *access.Rules
@@ -43,7 +44,7 @@ func httpServer(parts httpParts) (*http.Server, error) {
 	}
 	handler, err := gateway.New(gateway.Config{
 		Conn:     conn,
-		Services: exposed(parts.domains),
+		Services: exposed(parts.groups),
 		Rules:    parts.rules.Rule,
 		Routes: map[string]http.Handler{
 			"/healthz":               http.HandlerFunc(parts.probes.live),
@@ -57,7 +58,7 @@ func httpServer(parts httpParts) (*http.Server, error) {
 		MaxUpload:     int64(cfg.MaxUpload),
 		Timeout:       cfg.RequestTimeout,
 		UploadTimeout: cfg.UploadTimeout,
-		UploadPace:    cfg.pace(),
+		UploadPace:    cfg.Pace(),
 		UnknownFields: func(_ string, count int) { parts.metrics.UnknownFields.Add(float64(count)) },
 		Logger:        parts.log,
 	})
@@ -73,16 +74,16 @@ func httpServer(parts httpParts) (*http.Server, error) {
 	}, parts.tracing.HTTP(handler)), nil
 }
 
-// exposed lists the services of the domains with their routes. Their names are those that they register under.
-func exposed(list []Domain) []gateway.Service {
+// exposed lists the services of the groups with their routes. Their names are those that they register under.
+func exposed(list []Service) []gateway.Service {
 	var services []gateway.Service
-	for _, d := range list {
+	for _, group := range list {
 		handlers := grpchan.HandlerMap{}
-		d.RegisterGRPC(handlers)
-		routes := d.RegisterHTTP
+		group.RegisterGRPC(handlers)
+		routes := group.RegisterHTTP
 		for _, name := range serviceNames(handlers) {
 			services = append(services, gateway.Service{Name: name, Register: routes})
-			routes = nil // of all services of the domain; once is enough
+			routes = nil // of all services of the group; once is enough
 		}
 	}
 	return services

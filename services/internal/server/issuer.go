@@ -7,15 +7,16 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
 // settingIssuer names the row of the store that holds the iss claim of user tokens.
 const settingIssuer = "issuer_url"
 
-// issuerURL is the iss claim of user tokens: the public URL when one is configured, else what the store remembers. All
+// IssuerURL is the iss claim of user tokens: the public URL when one is configured, else what the store remembers. All
 // nodes and the jwt command must agree on it, and their listening addresses may differ.
-func issuerURL(ctx context.Context, st *store.Store, cfg Config) (string, error) {
+func IssuerURL(ctx context.Context, st *store.Store, cfg config.Config) (string, error) {
 	if cfg.PublicURL != "" {
 		return cfg.BaseURL(), nil
 	}
@@ -31,8 +32,8 @@ func issuerURL(ctx context.Context, st *store.Store, cfg Config) (string, error)
 
 // rememberIssuer stores the iss claim. Of several nodes that start at once on an empty store one wins; the others learn
 // its value by reading it again.
-func rememberIssuer(ctx context.Context, st *store.Store, cfg Config) (string, error) {
-	url, err := issuerURL(ctx, st, cfg)
+func rememberIssuer(ctx context.Context, st *store.Store, cfg config.Config) (string, error) {
+	url, err := IssuerURL(ctx, st, cfg)
 	if err != nil {
 		return "", err
 	}
@@ -46,5 +47,5 @@ func rememberIssuer(ctx context.Context, st *store.Store, cfg Config) (string, e
 	if err != nil {
 		return "", fmt.Errorf("store the issuer of user tokens: %w", err)
 	}
-	return issuerURL(ctx, st, cfg)
+	return IssuerURL(ctx, st, cfg)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"syscall"
+
+	"github.com/palisade/palisade/services/config"
 )
 
 // Addresses are those that a server listens on, with the ports that were chosen where the configuration says 0.
@@ -19,7 +21,7 @@ type listeners struct {
 	http, grpc, metrics net.Listener
 }
 
-func listen(ctx context.Context, cfg Config) (*listeners, error) {
+func listen(ctx context.Context, cfg config.Config) (*listeners, error) {
 	var l listeners
 	for _, port := range []struct {
 		key, address string
@@ -27,14 +29,14 @@ func listen(ctx context.Context, cfg Config) (*listeners, error) {
 	}{{"http", cfg.HTTP, &l.http}, {"grpc", cfg.GRPC, &l.grpc}, {"metrics", cfg.Metrics, &l.metrics}} {
 		var err error
 		if *port.to, err = new(net.ListenConfig).Listen(ctx, "tcp", port.address); err != nil {
-			return nil, errors.Join(listenError(port.key, port.address, err), l.close())
+			return nil, errors.Join(ListenError(port.key, port.address, err), l.close())
 		}
 	}
 	return &l, nil
 }
 
-// listenError says what to do about an address that cannot be listened on.
-func listenError(key, address string, err error) error {
+// ListenError says what to do about an address that cannot be listened on.
+func ListenError(key, address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%s: the address %s is in use by another program, perhaps another Palisade: stop it or choose another address with --%s", key, address, key)

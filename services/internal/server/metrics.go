@@ -6,12 +6,13 @@ import (
 	"net/http/pprof"
 	"time"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
 // metricsServer serves the metrics port: plain HTTP without authentication, for the inside of a network. It outlives the
 // API ports, so that a stopping server can still be watched.
-func metricsServer(cfg Config, log *slog.Logger, metrics *telemetry.Metrics, p *probes) *http.Server {
+func metricsServer(cfg config.Config, log *slog.Logger, metrics *telemetry.Metrics, p *probes) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", p.live)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
 )
@@ -14,7 +14,7 @@ import (
 // The server counts what it asks the model, and asks it nothing by itself.
 func TestModelIsCounted(t *testing.T) {
 	model := llmtest.New(t, llmtest.Script(llmtest.Text("never")))
-	s := apitest.Start(t, func(c *services.Config) { c.AIURL, c.AIModel, c.EgressAllow = model.URL, "small", "127.0.0.1" })
+	s := apitest.Start(t, func(c *config.Config) { c.AIURL, c.AIModel, c.EgressAllow = model.URL, "small", "127.0.0.1" })
 	response, err := http.Get("http://" + s.Addresses.Metrics + "/metrics")
 	if err != nil {
 		t.Fatal(err)

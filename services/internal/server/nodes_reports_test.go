@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -66,7 +67,7 @@ func uploadTo(t *testing.T, s *Server, token, file string) {
 // Reports come from the replica, as late as it is, and everything else from the database.
 func TestReportsDatabase(t *testing.T) {
 	database, key := pgtest.NewDatabase(t), filepath.Join(t.TempDir(), "palisade.key")
-	config := func(reports string) Config {
+	config := func(reports string) config.Config {
 		cfg := testConfig(t)
 		cfg.Database, cfg.KeyFile, cfg.ReportsDatabase, cfg.BootstrapToken = database, key, reports, "sgp_reports4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa"
 		return cfg
@@ -104,7 +105,7 @@ func TestReportsDatabase(t *testing.T) {
 // A replica that lacks migrations or belongs to somebody else stops the start.
 func TestReportsDatabaseIsRefused(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "palisade.key")
-	config := func(database, reports string) Config {
+	config := func(database, reports string) config.Config {
 		cfg := testConfig(t)
 		cfg.Database, cfg.KeyFile, cfg.ReportsDatabase = database, key, reports
 		return cfg

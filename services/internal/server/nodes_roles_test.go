@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -27,7 +28,7 @@ func TestRolesInConfiguration(t *testing.T) {
 		"api,wroker": `roles: got "wroker", which is no role; want api, worker or both`,
 		"API":        `roles: got "API"`,
 	} {
-		c := DefaultConfig()
+		c := config.Default()
 		c.Roles = text
 		err := c.Validate()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -95,7 +96,7 @@ func TestRolesDivideTheWork(t *testing.T) {
 		`"config":{"url":"http://127.0.0.1:9/","secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}}}`)
 	post(t, base+"/api/v1/deployments/default/reports?"+url.Values{"project": {"acme/web"}, "ref": {"main"}}.Encode(), token,
 		`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec"}},"results":[]}]}`)
-	st, err := openStore(t.Context(), api.config)
+	st, err := OpenStore(t.Context(), api.config)
 	if err != nil {
 		t.Fatal(err)
 	}

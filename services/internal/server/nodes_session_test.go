@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/dbcopy"
 	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
@@ -18,7 +19,7 @@ func TestCopySeesIdleServer(t *testing.T) {
 	defer func(before time.Duration) { sessionInterval = before }(sessionInterval)
 	sessionInterval = 10 * time.Millisecond
 	cfg := testConfig(t)
-	cfg.Database, cfg.Roles = pgtest.NewDatabase(t), roleAPI
+	cfg.Database, cfg.Roles = pgtest.NewDatabase(t), config.RoleAPI
 	startServer(t, cfg, domains)
 	onDatabase(t, cfg.Database, `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
 		WHERE datname = current_database() AND starts_with(application_name, '`+store.SessionName+`')`)
@@ -38,7 +39,7 @@ func TestCopySeesIdleServer(t *testing.T) {
 		}
 	}
 	request := CopyRequest{From: cfg.Database, To: "sqlite:" + t.TempDir()}
-	if _, err := CopyDatabase(t.Context(), Config{KeyFile: cfg.KeyPath()}, request, func(string, int64, int64) {}); !errors.Is(err, dbcopy.ErrInUse) {
+	if _, err := CopyDatabase(t.Context(), config.Config{KeyFile: cfg.KeyPath()}, request, func(string, int64, int64) {}); !errors.Is(err, dbcopy.ErrInUse) {
 		t.Errorf("a copy while the server runs: %v", err)
 	}
 }

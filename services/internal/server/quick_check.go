@@ -12,8 +12,8 @@ import (
 // quickCheckTimeout bounds the check of a database's pages. A reader keeps the write-ahead log from being emptied.
 const quickCheckTimeout = 10 * time.Minute
 
-// corruption says what is wrong with the pages of a database; "" if nothing is known.
-func corruption(ctx context.Context, st *store.Store) string {
+// Corruption says what is wrong with the pages of a database; "" if nothing is known.
+func Corruption(ctx context.Context, st *store.Store) string {
 	problem, err := st.QuickCheck(ctx)
 	if problem == "" && apierr.IsCorrupt(err) {
 		return err.Error()
@@ -25,7 +25,7 @@ func corruption(ctx context.Context, st *store.Store) string {
 func (p *probes) checkPages(ctx context.Context, st *store.Store, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, quickCheckTimeout)
 	defer cancel()
-	if problem := corruption(ctx, st); problem != "" {
+	if problem := Corruption(ctx, st); problem != "" {
 		p.damaged(ctx, log, problem)
 	}
 }
@@ -51,18 +51,4 @@ func (s *Server) checkPages(st *store.Store) {
 		<-done
 		return nil
 	})
-}
-
-// checkIntegrity is the same check for doctor.
-func checkIntegrity(ctx context.Context, st *store.Store) Check {
-	const name = "database pages"
-	ctx, cancel := context.WithTimeout(ctx, doctorTimeout/2) // the other checks need some of the time, too
-	defer cancel()
-	if problem := corruption(ctx, st); problem != "" {
-		return failed(name, problem, "stop the server and restore a backup: palisade restore")
-	}
-	if ctx.Err() != nil {
-		return passed(name, "no corruption was found in the time that there is; a server looks through the whole database when it starts")
-	}
-	return passed(name, "no corruption was found")
 }

@@ -13,13 +13,14 @@ import (
 
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
 // TestCorruptPageEndsReadiness: pages that hold something else take the node out of service, and doctor finds them.
 func TestCorruptPageEndsReadiness(t *testing.T) {
 	t.Parallel()
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Data = filepath.Join(t.TempDir(), "data")
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		t.Fatal(err)
@@ -61,9 +62,9 @@ func TestCorruptPageEndsReadiness(t *testing.T) {
 	}
 }
 
-func openCheckedStore(t *testing.T, cfg Config, migrate bool) *store.Store {
+func openCheckedStore(t *testing.T, cfg config.Config, migrate bool) *store.Store {
 	t.Helper()
-	st, err := openStore(t.Context(), cfg)
+	st, err := OpenStore(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,9 +34,9 @@ var reportsCheckInterval = 15 * time.Second
 // reportsTimeout bounds how long a start or a report waits to learn whether the replica answers.
 const reportsTimeout = 5 * time.Second
 
-// reportsDatabase is what reports are read from: the replica in the configuration, else the main database. A replica that is
+// Reports is what reports are read from: the replica in the configuration, else the main database. A replica that is
 // down takes nothing but reports with it.
-type reportsDatabase struct {
+type Reports struct {
 	store, main *store.Store
 	log         *slog.Logger
 	checked     atomic.Int64 // when the replica was found to be one of main, in microseconds; 0: not yet, or it was lost since
@@ -44,25 +44,33 @@ type reportsDatabase struct {
 	checking    singleflight.Group
 }
 
+// Store is the database that reports are read from.
+func (r *Reports) Store() *store.Store { return r.store }
+
+// CheckReplica asks whether a database is a replica of main that is fit for reports.
+func CheckReplica(ctx context.Context, replica, main *store.Store) error {
+	return (&Reports{store: replica, main: main}).check(ctx)
+}
+
 // openReports opens the database that reports are read from. A replica that does not answer is checked when it does; one that
 // is the wrong one is an error.
-func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *telemetry.Metrics) (*reportsDatabase, error) {
+func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *telemetry.Metrics) (*Reports, error) {
 	if s.config.ReportsDatabase == "" {
-		return &reportsDatabase{store: main, main: main}, nil
+		return &Reports{store: main, main: main}, nil
 	}
 	replica, err := main.OpenReplica(ctx, store.Options{Database: s.config.ReportsDatabase, MaxOpen: s.config.DBMaxOpen})
 	if err != nil {
 		return nil, fmt.Errorf("reports-database: %w", err)
 	}
 	s.onClose("reports database", func(context.Context) error { return replica.Close() })
-	r := &reportsDatabase{store: replica, main: main, log: s.log}
+	r := &Reports{store: replica, main: main, log: s.log}
 	err = r.check(ctx)
 	switch {
 	case err == nil:
 		r.checked.Store(store.Now())
 	case errors.Is(err, store.ErrNoReplica): // it was one, or will be: no reason to serve nothing at all
 		r.unfit(err)
-	case unreachable(err):
+	case Unreachable(err):
 		r.warn(err)
 	default:
 		return nil, fmt.Errorf("reports-database: %w", err)
@@ -72,22 +80,22 @@ func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *te
 	return r, nil
 }
 
-// behind lets the calls of a service group reach its handlers only while the replica answers.
-func (r *reportsDatabase) behind(d Domain) Domain {
+// Behind lets the calls of a service group reach its handlers only while the replica answers.
+func (r *Reports) Behind(group Service) Service {
 	if r.store == r.main {
-		return d
+		return group
 	}
-	register := d.RegisterGRPC
-	d.RegisterGRPC = func(s grpc.ServiceRegistrar) { register(grpchan.WithUnaryInterceptors(s, r.intercept)) }
-	return d
+	register := group.RegisterGRPC
+	group.RegisterGRPC = func(s grpc.ServiceRegistrar) { register(grpchan.WithUnaryInterceptors(s, r.intercept)) }
+	return group
 }
 
-func (r *reportsDatabase) intercept(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (r *Reports) intercept(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if err := r.reach(ctx); err != nil {
 		return nil, err
 	}
 	answer, err := handler(ctx, request)
-	if err == nil || !unreachable(err) && status.Code(apierr.Map(err)) != codes.Internal {
+	if err == nil || !Unreachable(err) && status.Code(apierr.Map(err)) != codes.Internal {
 		return answer, err
 	}
 	// What a driver says of a connection that broke may be anything: ask again.
@@ -102,12 +110,12 @@ func (r *reportsDatabase) intercept(ctx context.Context, request any, _ *grpc.Un
 	return nil, reportsDown(err)
 }
 
-func (r *reportsDatabase) warn(err error) {
+func (r *Reports) warn(err error) {
 	r.log.Warn("the reports database cannot be reached: reports are refused until it answers, all else goes on",
 		"location", r.store.Location(), "error", err)
 }
 
-func (r *reportsDatabase) unfit(err error) {
+func (r *Reports) unfit(err error) {
 	if !r.warned.Swap(true) {
 		r.log.Error("the reports database is not fit for reports: they are refused, all else goes on", "error", err)
 	}
@@ -115,7 +123,7 @@ func (r *reportsDatabase) unfit(err error) {
 
 // reach checks the replica unless that was done a moment ago: it may be promoted at any time. Calls that come meanwhile wait for the
 // same check.
-func (r *reportsDatabase) reach(ctx context.Context) error {
+func (r *Reports) reach(ctx context.Context) error {
 	if at := r.checked.Load(); at != 0 && store.Now()-at < reportsCheckInterval.Microseconds() {
 		return nil
 	}
@@ -126,7 +134,7 @@ func (r *reportsDatabase) reach(ctx context.Context) error {
 			r.log.Info("the reports database answers: reports are read from it", "location", r.store.Location())
 		}
 		return nil
-	case unreachable(err):
+	case Unreachable(err):
 		if r.checked.Swap(0) != 0 {
 			r.warn(err)
 		}
@@ -142,7 +150,7 @@ func (r *reportsDatabase) reach(ctx context.Context) error {
 }
 
 // check asks the replica whether it is one of the main database.
-func (r *reportsDatabase) check(ctx context.Context) error {
+func (r *Reports) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reportsTimeout)
 	defer cancel()
 	if err := r.store.CheckReplica(ctx); err != nil {
@@ -166,8 +174,8 @@ func (r *reportsDatabase) check(ctx context.Context) error {
 	return nil
 }
 
-// unreachable tells a database that does not answer, and may do so later, from one that refuses us or is the wrong one.
-func unreachable(err error) bool {
+// Unreachable tells a database that does not answer, and may do so later, from one that refuses us or is the wrong one.
+func Unreachable(err error) bool {
 	// The user, the password or the name of the database is wrong, or they do not fit each other.
 	if state := apierr.SQLState(err); strings.HasPrefix(state, "28") || strings.HasPrefix(state, "3D") || state == apierr.StateNoPrivilege {
 		return false

@@ -1,3 +1,4 @@
+// Package server runs the process: configuration in, ports out, and in between the domains that it is given.
 package server
 
 import (
@@ -16,17 +17,18 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 	"github.com/palisade/palisade/services/internal/traffic"
 )
 
-// Run serves until ctx ends, then drains and returns; an error says why the server could not start or had to stop. Logs
+// Run serves domains until ctx ends, then drains and returns; an error says why the server could not start or had to stop. Logs
 // and, on the very first start, the first API token are written to stderr. A second SIGINT or SIGTERM during the drain
 // ends the process at once.
-func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
-	s, err := Start(ctx, cfg, stderr)
+func Run(ctx context.Context, cfg config.Config, stderr io.Writer, domains []Domain) error {
+	s, err := Start(ctx, cfg, stderr, domains)
 	if err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 
 // Server is a server that runs.
 type Server struct {
-	config    Config
+	config    config.Config
 	log       *slog.Logger
 	lines     *telemetry.LogBuffer // of log
 	listeners *listeners
@@ -158,15 +160,10 @@ func (s *Server) shutdown() error {
 
 func (s *Server) lameDuck() time.Duration {
 	most := lameDuckMost
-	if !s.config.BehindProxy && !slices.ContainsFunc([]string{s.addresses.HTTP, s.addresses.GRPC}, isReachable) {
+	if !s.config.BehindProxy && !slices.ContainsFunc([]string{s.addresses.HTTP, s.addresses.GRPC}, config.IsReachable) {
 		most = lameDuckLocal
 	}
 	return min(s.config.ShutdownGrace/lameDuckPart, most)
-}
-
-func isReachable(address string) bool {
-	host, _, err := splitAddress(address)
-	return err != nil || !isLoopback(host)
 }
 
 // drainPorts closes both API ports to new requests and waits for the running ones; those that are left when ctx is done

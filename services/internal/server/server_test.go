@@ -21,13 +21,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
 // testConfig is a configuration with free ports and an empty store.
-func testConfig(t *testing.T) Config {
+func testConfig(t *testing.T) config.Config {
 	t.Helper()
-	c := DefaultConfig()
+	c := config.Default()
 	c.Data = t.TempDir()
 	c.HTTP, c.GRPC, c.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	c.ShutdownGrace = time.Minute
@@ -58,7 +59,7 @@ var tokenForm = regexp.MustCompile(`sgp_[A-Za-z0-9]+`)
 func (o *output) token() string { return tokenForm.FindString(o.String()) }
 
 // startServer starts a server that the end of the test stops.
-func startServer(t *testing.T, cfg Config, list domainList) (*Server, *output) {
+func startServer(t *testing.T, cfg config.Config, list domainList) (*Server, *output) {
 	t.Helper()
 	out := &output{}
 	s, err := start(t.Context(), cfg, out, list)
@@ -195,7 +196,7 @@ func checkGRPC(t *testing.T, s *Server, token string) {
 }
 
 // checkSecondStart starts the server again: nothing is created or printed again, and the first token still works.
-func checkSecondStart(t *testing.T, cfg Config, token string) {
+func checkSecondStart(t *testing.T, cfg config.Config, token string) {
 	t.Helper()
 	again, out := startServer(t, cfg, domains)
 	if out.token() != "" {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/fullstorydev/grpchan"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/certs"
 	"github.com/palisade/palisade/services/internal/chain"
@@ -24,16 +26,9 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// Start starts a server and returns when it serves on all its ports. ctx is for starting only: the server runs until
-// Stop. When something is missing or wrong, nothing keeps running and the error says what to do.
-func Start(ctx context.Context, cfg Config, stderr io.Writer) (_ *Server, err error) {
-	return start(ctx, cfg, stderr, domains)
-}
-
-// domainList makes the service groups of a server; domains is the one that is served.
-type domainList func(context.Context, deps) ([]Domain, error)
-
-func start(ctx context.Context, cfg Config, stderr io.Writer, list domainList) (_ *Server, err error) {
+// Start starts a server of these domains and returns when it serves on all its ports. ctx is for starting only: the server
+// runs until Stop. When something is missing or wrong, nothing keeps running and the error says what to do.
+func Start(ctx context.Context, cfg config.Config, stderr io.Writer, domains []Domain) (_ *Server, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -49,7 +44,7 @@ func start(ctx context.Context, cfg Config, stderr io.Writer, list domainList) (
 			err = errors.Join(err, s.closeAll(context.WithoutCancel(ctx)))
 		}
 	}()
-	if err := s.open(ctx, stderr, list); err != nil {
+	if err := s.open(ctx, stderr, domains); err != nil {
 		return nil, err
 	}
 	s.run()
@@ -57,11 +52,11 @@ func start(ctx context.Context, cfg Config, stderr io.Writer, list domainList) (
 }
 
 // open makes all parts in the order in which they need each other.
-func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (err error) {
+func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (err error) {
 	if err := s.bind(ctx); err != nil {
 		return err
 	}
-	build := BuildVersion()
+	build := config.BuildVersion()
 	metrics := telemetry.NewMetrics(s.log, build.Version, build.Revision, build.Go)
 	tracing, err := telemetry.StartTracing(ctx, s.log, build.Version)
 	if err != nil {
@@ -82,22 +77,26 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 		metrics.WatchTransactions(st.Waiting)
 		s.keepSession(st)
 	}
-	s.probes = newProbes(st.Ping, s.config.disk().State)
+	s.probes = newProbes(st.Ping, s.config.Disk().State)
 	who, err := s.openAccess(ctx, st, stderr)
 	if err != nil {
 		return err
 	}
 	s.onClose("audit trail", who.trail.Settle)
-	parts, err := s.makeParts(st, who, metrics)
+	deps, err := s.makeDeps(st, who, metrics)
 	if err != nil {
 		return err
 	}
+	parts := makeDomains(domains, deps)
+	if err := s.openQueue(deps, background(parts)); err != nil {
+		return err
+	}
 	ports := portParts{store: st, who: who, metrics: metrics, tracing: tracing, tls: tlsConfig}
-	if s.config.has(roleAPI) {
-		if parts.reports, err = s.openReports(ctx, st, metrics); err != nil {
+	if s.config.Has(config.RoleAPI) {
+		if deps.Reports, err = s.openReports(ctx, st, metrics); err != nil {
 			return err
 		}
-		groups, err := list(ctx, parts)
+		groups, err := services(ctx, parts)
 		if err != nil {
 			return err
 		}
@@ -128,7 +127,7 @@ type portParts struct {
 }
 
 // openAPI makes the servers of both API ports of a node that serves requests.
-func (s *Server) openAPI(groups []Domain, p portParts) error {
+func (s *Server) openAPI(groups []Service, p portParts) error {
 	handlers := collect(s.config, groups, s.probes)
 	rules, links, err := s.makeChain(handlers, p.store, p.who, p.metrics)
 	if err != nil {
@@ -138,33 +137,37 @@ func (s *Server) openAPI(groups []Domain, p portParts) error {
 	s.services = serviceNames(handlers)
 	s.grpc = grpcServer(s.config, handlers, links, p.tracing, p.tls)
 	s.http, err = httpServer(httpParts{
-		config: s.config, log: s.log, domains: groups, handlers: handlers, links: links, rules: rules,
+		config: s.config, log: s.log, groups: groups, handlers: handlers, links: links, rules: rules,
 		issuer: p.who.issuer, probes: s.probes, metrics: p.metrics, tracing: p.tracing, tls: p.tls,
 	})
 	return err
 }
 
-// makeParts makes what domains are made of, the queue with their background work included.
-func (s *Server) makeParts(st *store.Store, who *identities, metrics *telemetry.Metrics) (deps, error) {
+// makeDeps makes what domains are made of, but for the queue, which begins with their work.
+func (s *Server) makeDeps(st *store.Store, who *identities, metrics *telemetry.Metrics) (*Deps, error) {
 	guard, err := openGuard(s.config, s.log)
 	if err != nil {
-		return deps{}, err
+		return nil, err
 	}
 	files, err := openSpool(s.config, metrics)
 	if err != nil {
-		return deps{}, err
+		return nil, err
 	}
-	parts := deps{
-		config: s.config, spool: files, log: s.log, store: st, keyring: who.keyring, trail: who.trail, tokens: access.NewTokens(st), issuer: who.issuer, metrics: metrics, egress: guard,
-		model: openModel(s.config, guard, metrics), calls: &s.calls,
+	return &Deps{
+		Config: s.config, Log: s.log, Store: st, Keyring: who.keyring, Trail: who.trail, Tokens: access.NewTokens(st), Metrics: metrics,
+		Egress: guard, Model: openModel(s.config, guard, metrics), Calls: &s.calls, Spool: files,
+	}, nil
+}
+
+// openQueue makes the queue with the background work of the domains.
+func (s *Server) openQueue(d *Deps, work []jobs.Work) (err error) {
+	if s.jobs, err = jobs.New(d.Store, s.log, work...); err != nil {
+		return err
 	}
-	if s.jobs, err = jobs.New(st, s.log, background(parts)...); err != nil {
-		return deps{}, err
-	}
-	s.jobs.Audited(who.trail)
-	parts.jobs = s.jobs
-	metrics.WatchQueue(s.jobs.Depth)
-	return parts, nil
+	s.jobs.Audited(d.Trail)
+	d.Jobs = s.jobs
+	d.Metrics.WatchQueue(s.jobs.Depth)
+	return nil
 }
 
 // bind takes the ports. From here on the addresses in the configuration are those that are true, so that URLs made of
@@ -181,7 +184,7 @@ func (s *Server) bind(ctx context.Context) (err error) {
 
 // startJobs begins to work on the queue, if that is a role of this node; another may only add to it.
 func (s *Server) startJobs(ctx context.Context) error {
-	if !s.config.has(roleWorker) {
+	if !s.config.Has(config.RoleWorker) {
 		return nil
 	}
 	if err := s.jobs.Start(ctx); err != nil {
@@ -192,7 +195,7 @@ func (s *Server) startJobs(ctx context.Context) error {
 }
 
 // loadTLS returns nil when no certificate is configured.
-func loadTLS(cfg Config, log *slog.Logger) (*tls.Config, error) {
+func loadTLS(cfg config.Config, log *slog.Logger) (*tls.Config, error) {
 	if cfg.TLSCert == "" {
 		return nil, nil
 	}
@@ -204,7 +207,7 @@ func loadTLS(cfg Config, log *slog.Logger) (*tls.Config, error) {
 }
 
 func (s *Server) openMigrated(ctx context.Context) (*store.Store, error) {
-	st, err := openStore(ctx, s.config)
+	st, err := OpenStore(ctx, s.config)
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +274,7 @@ func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writ
 	}
 	first, err := access.Bootstrap(ctx, st, access.BootstrapOptions{Slug: cfg.Deployment, Name: cfg.DeploymentLabel(), Token: cfg.BootstrapToken})
 	if err != nil {
-		return nil, plainText(err)
+		return nil, apierr.Plain(err)
 	}
 	if first != nil {
 		s.log.Info("first start: a deployment, an administrator and an API token were created",
@@ -329,12 +332,12 @@ func (s *Server) makeChain(
 		Log: s.log, Metrics: metrics, Rules: rules, Authenticator: who.authenticator, Store: st, Trail: who.trail, Validator: validator,
 		RateLimit: s.config.RateLimit, DeploymentRateLimit: s.config.RateLimitDeployment / float64(max(1, s.config.RateLimitNodes)),
 		Uploads: chain.UploadLimits{
-			AtOnce: s.config.Uploads, PerDeployment: s.config.UploadsPerDeployment, Queue: s.config.UploadQueue, Pace: s.config.pace(),
+			AtOnce: s.config.Uploads, PerDeployment: s.config.UploadsPerDeployment, Queue: s.config.UploadQueue, Pace: s.config.Pace(),
 		},
 		RequestTimeout: s.config.RequestTimeout, UploadTimeout: s.config.UploadTimeout,
 		Draining: draining, Calls: &s.calls,
 		Corrupt: func(err error) { s.probes.damaged(context.Background(), s.log, err.Error()) },
-		Intake:  intake.New(s.config.receiveMemory(), runtime.GOMAXPROCS(0)-1), MaxMessage: int64(s.config.MaxBody),
+		Intake:  intake.New(s.config.ReceiveBudget(), runtime.GOMAXPROCS(0)-1), MaxMessage: int64(s.config.MaxBody),
 	})
 	return rules, links, err
 }
@@ -359,7 +362,7 @@ func serviceNames(handlers grpchan.HandlerMap) []string {
 }
 
 // banner says what runs where.
-func (s *Server) banner(st *store.Store, build Build, tracing *telemetry.Tracing) {
+func (s *Server) banner(st *store.Store, build config.Build, tracing *telemetry.Tracing) {
 	kind := "sqlite"
 	if st.Postgres() {
 		kind = "postgres"
@@ -368,7 +371,7 @@ func (s *Server) banner(st *store.Store, build Build, tracing *telemetry.Tracing
 		"version", build.Version, "url", s.config.BaseURL(), "http", s.addresses.HTTP, "grpc", s.addresses.GRPC,
 		"metrics", "http://"+s.addresses.Metrics+"/metrics", "tls", s.config.TLSCert != "",
 		"database", kind, "location", st.Location(), "tracing", tracing.Enabled(), "roles", s.config.Roles)
-	if kind == "sqlite" && !s.config.has(roleWorker) {
+	if kind == "sqlite" && !s.config.Has(config.RoleWorker) {
 		s.log.Warn("nobody does background jobs: a SQLite file has one node, and this one has not the role worker", "roles", s.config.Roles)
 	}
 }

@@ -22,10 +22,11 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
+	"github.com/palisade/palisade/services/config"
 )
 
 // writeCertificate writes a new self-signed pair for 127.0.0.1 and returns its serial number.
-func writeCertificate(t *testing.T, cfg Config, serial int64, until time.Time) *x509.CertPool {
+func writeCertificate(t *testing.T, cfg config.Config, serial int64, until time.Time) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -62,7 +63,7 @@ func writePEM(t *testing.T, path, kind string, der []byte) {
 	}
 }
 
-func tlsTestConfig(t *testing.T) Config {
+func tlsTestConfig(t *testing.T) config.Config {
 	cfg := testConfig(t)
 	cfg.TLSCert, cfg.TLSKey = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
 	return cfg

@@ -30,8 +30,8 @@ var (
 // errProbed takes a probe back when it has worked.
 var errProbed = errors.New("the database takes changes")
 
-// probeWrite makes a change and takes it back.
-func probeWrite(ctx context.Context, st *store.Store) error {
+// ProbeWrite makes a change and takes it back.
+func ProbeWrite(ctx context.Context, st *store.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, writeProbeTimeout)
 	defer cancel()
 	err := st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
@@ -47,8 +47,8 @@ func probeWrite(ctx context.Context, st *store.Store) error {
 	return err
 }
 
-// refusal says in public words why a database takes no changes; "" where nothing is known, because others keep it busy.
-func refusal(err error) string {
+// Refusal says in public words why a database takes no changes; "" where nothing is known, because others keep it busy.
+func Refusal(err error) string {
 	mapped := apierr.Map(err)
 	switch code := status.Code(mapped); {
 	case code == codes.DeadlineExceeded, code == codes.Canceled, apierr.IsBusy(err):
@@ -80,7 +80,7 @@ func (p *probes) watchWrites(ctx context.Context, log *slog.Logger, probe func(c
 				log.InfoContext(ctx, "the database takes changes again: this node is ready")
 			}
 		case ctx.Err() == nil:
-			if reason := refusal(err); reason != "" && p.refused(reason) {
+			if reason := Refusal(err); reason != "" && p.refused(reason) {
 				log.ErrorContext(ctx, "the database takes no changes: this node is not ready until it does", "error", err)
 			}
 		}
@@ -98,7 +98,7 @@ func (s *Server) watchWrites(st *store.Store) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.probes.watchWrites(ctx, s.log, func(ctx context.Context) error { return probeWrite(ctx, st) })
+		s.probes.watchWrites(ctx, s.log, func(ctx context.Context) error { return ProbeWrite(ctx, st) })
 	}()
 	s.onClose("write probe", func(context.Context) error {
 		cancel()

@@ -79,7 +79,7 @@ func TestRefusal(t *testing.T) {
 		{&pgconn.PgError{Code: "42501"}, other},
 		{sqlite3.Error{Code: sqlite3.ErrCorrupt}, other},
 	} {
-		if got := refusal(fmt.Errorf("x: %w", c.err)); got != c.want {
+		if got := Refusal(fmt.Errorf("x: %w", c.err)); got != c.want {
 			t.Errorf("%v: %q, want %q", c.err, got, c.want)
 		}
 	}

@@ -1,20 +1,12 @@
-package scm
+package connect
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"strings"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/services/scm/host"
 )
-
-// Open opens the host of a connection of the context's deployment. Errors are *host.Error, but for a credential that
-// cannot be unsealed. With an application it calls the host.
-func (c *Connections) Open(ctx context.Context, row *ent.ScmConfig) (host.Host, error) {
-	return c.open(ctx, row)
-}
 
 // Reached finds of connections, in the order of their ids, the one with the innermost namespace that a project's repository
 // is in, and the repository's name at that host ("acme/web"). Without one, why says what is missing and who mends it.
@@ -55,4 +47,21 @@ func covering(configs []*ent.ScmConfig, address string) (found *ent.ScmConfig, r
 		repository = strings.Trim(strings.TrimPrefix(path, u.Path), "/")
 	}
 	return found, strings.TrimSuffix(repository, ".git")
+}
+
+// inNamespace compares the path of a repository with that of a connection's namespace. Names have no case at the hosts.
+func inNamespace(path string, config *ent.ScmConfig) bool {
+	prefix := config.Namespace
+	if u, err := url.Parse(config.BaseURL); err == nil {
+		prefix = u.Path + "/" + config.Namespace
+	}
+	path, prefix = strings.ToLower(strings.Trim(path, "/")), strings.ToLower(strings.Trim(prefix, "/"))+"/"
+	return strings.HasPrefix(path, prefix) && !strings.Contains(path, "..")
+}
+
+// sameOrigin compares the scheme, too: a credential for https never goes over http.
+func sameOrigin(a, b string) bool {
+	first, err := url.Parse(a)
+	second, err2 := url.Parse(b)
+	return err == nil && err2 == nil && first.Scheme == second.Scheme && first.User == nil && strings.EqualFold(first.Host, second.Host)
 }

@@ -1,4 +1,4 @@
-package scm
+package connect
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // Repository says where the code of a project is, and with which credential it is read. Errors: ent's for a project that
 // there is not, and a [*clone.Error] for one whose host is not connected or fails. With an application it calls the host.
-func (c *Connections) Repository(ctx context.Context, projectID int64) (clone.Source, error) {
+func (c *Hosts) Repository(ctx context.Context, projectID int64) (clone.Source, error) {
 	row, err := c.store.Reader.Project.Query().Where(project.ID(projectID)).Only(ctx)
 	if err != nil {
 		return clone.Source{}, err
@@ -29,20 +29,20 @@ func (c *Connections) Repository(ctx context.Context, projectID int64) (clone.So
 		return clone.Source{}, &clone.Error{Text: why, Permanent: true}
 	}
 	token, err := c.gitToken(ctx, credentialsOf(config))
-	if text := hostText(err); text != "" {
+	if text := ErrorText(err); text != "" {
 		passing := host.Is(err, host.RateLimited) || host.Is(err, host.TimedOut) || host.Is(err, host.Unreachable) || host.Is(err, host.Failed)
 		return clone.Source{}, &clone.Error{Text: text, Permanent: !passing}
 	}
-	return clone.Source{URL: gitURL(row.RepositoryURL), Username: gitUser(scmType(config.Type)), Password: token}, err
+	return clone.Source{URL: gitURL(row.RepositoryURL), Username: gitUser(TypeOf(config.Type)), Password: token}, err
 }
 
 // gitToken is the stored access token, or a fresh one of the application.
-func (c *Connections) gitToken(ctx context.Context, with credentials) (string, error) {
-	token, err := c.seals.open(configTable, accessTokenSecret, with.deploymentID, with.configID, with.sealedToken)
+func (c *Hosts) gitToken(ctx context.Context, with Credentials) (string, error) {
+	token, err := c.seals.Open(ConfigTable, AccessToken, with.DeploymentID, with.ConfigID, with.SealedToken)
 	if err != nil || token != "" {
 		return token, err
 	}
-	opened, err := c.openWith(ctx, with)
+	opened, err := c.OpenWith(ctx, with)
 	if err != nil {
 		return "", err
 	}
@@ -55,23 +55,6 @@ func gitURL(address string) string {
 		address = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	}
 	return strings.TrimSuffix(strings.TrimRight(address, "/"), ".git") + ".git"
-}
-
-// inNamespace compares the path of a repository with that of a connection's namespace. Names have no case at the hosts.
-func inNamespace(path string, config *ent.ScmConfig) bool {
-	prefix := config.Namespace
-	if u, err := url.Parse(config.BaseURL); err == nil {
-		prefix = u.Path + "/" + config.Namespace
-	}
-	path, prefix = strings.ToLower(strings.Trim(path, "/")), strings.ToLower(strings.Trim(prefix, "/"))+"/"
-	return strings.HasPrefix(path, prefix) && !strings.Contains(path, "..")
-}
-
-// sameOrigin is stricter than sameHost: a credential for https never goes over http.
-func sameOrigin(a, b string) bool {
-	first, err := url.Parse(a)
-	second, err2 := url.Parse(b)
-	return err == nil && err2 == nil && first.Scheme == second.Scheme && first.User == nil && strings.EqualFold(first.Host, second.Host)
 }
 
 // gitUser is the user name that goes with a token as password.
