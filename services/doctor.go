@@ -123,7 +123,7 @@ func checkIntegrity(ctx context.Context, st *store.Store) Check {
 	const name = "database pages"
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout/2) // the other checks need some of the time, too
 	defer cancel()
-	if problem := Corruption(ctx, st); problem != "" {
+	if problem := server.Corruption(ctx, st); problem != "" {
 		return failed(name, problem, "stop the server and restore a backup: palisade restore")
 	}
 	if ctx.Err() != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/server"
 )
 
@@ -26,10 +27,10 @@ func signInFailures(t *testing.T, cfg config.Config) string {
 
 // A store of an earlier version has the default role of its time: the server says so at the start, and the doctor.
 func TestDefaultRoleOfAnOldDeployment(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	run := func(want bool) {
 		t.Helper()
-		s, out := startServer(t, cfg, domains)
+		s, out := apitest.StartConfigured(t, cfg)
 		s.Stop()
 		if err := s.Wait(); err != nil {
 			t.Fatal(err)
@@ -38,8 +39,7 @@ func TestDefaultRoleOfAnOldDeployment(t *testing.T) {
 			t.Errorf("warned: %v, want %v: %s", got, want, out.String())
 		}
 	}
-	oidcBy(&cfg, "invited")
-	cfg.OIDCIssuer = "http://127.0.0.1:1"
+	cfg.OIDCAudience, cfg.OIDCMembership, cfg.OIDCIssuer = "palisade", "invited", "http://127.0.0.1:1"
 	run(false)
 	if got := signInFailures(t, cfg); got != "" {
 		t.Errorf("of a new deployment: %s", got)

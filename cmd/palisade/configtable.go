@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-const configIntro = `<!-- Made by ` + "`make generate`" + ` from services/config.go. Do not edit. -->
+const configIntro = `<!-- Made by ` + "`make generate`" + ` from services/config. Do not edit. -->
 # Configuration
 
 Every setting is a flag of ` + "`palisade serve`" + `, an environment variable, or a key of the YAML file that ` + "`--config`" + ` or

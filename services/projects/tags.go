@@ -91,4 +91,3 @@ func addTags(ctx context.Context, tx *ent.Tx, projectID int64, names []string) e
 	}
 	return nil
 }
-// edit

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/server"
 )
 
 // slowPing answers when it is told to.
@@ -32,13 +34,15 @@ func (p *slowPing) Ping(ctx context.Context, _ *platformv1.PingRequest) (*platfo
 	}
 }
 
-func (p *slowPing) domains(context.Context, deps) ([]Domain, error) {
-	return []Domain{group[platformv1.MiscellaneousServiceServer](platformv1.RegisterMiscellaneousServiceServer, p,
-		platformv1.RegisterMiscellaneousServiceHandlerClient, platformv1.NewMiscellaneousServiceClient)}, nil
+func (p *slowPing) domain(*server.Deps) server.Parts {
+	return server.Parts{Services: func(context.Context) ([]server.Service, error) {
+		return []server.Service{server.Group[platformv1.MiscellaneousServiceServer](platformv1.RegisterMiscellaneousServiceServer, p,
+			platformv1.RegisterMiscellaneousServiceHandlerClient, platformv1.NewMiscellaneousServiceClient)}, nil
+	}}
 }
 
 // callBoth calls Ping over both ports and returns when both calls are in their handlers.
-func (p *slowPing) callBoth(t *testing.T, s *Server) (results chan error) {
+func (p *slowPing) callBoth(t *testing.T, s *server.Server) (results chan error) {
 	t.Helper()
 	results = make(chan error, 2)
 	conn := dial(t, s.Addresses().GRPC)
@@ -63,7 +67,7 @@ func (p *slowPing) callBoth(t *testing.T, s *Server) (results chan error) {
 
 func TestDrain(t *testing.T) {
 	slow := &slowPing{began: make(chan struct{}), release: make(chan struct{})}
-	s, _ := startServer(t, testConfig(t), slow.domains)
+	s, _ := apitest.StartConfigured(t, apitest.EmptyConfig(t), slow.domain)
 	watch, err := healthv1.NewHealthClient(dial(t, s.Addresses().GRPC)).Watch(t.Context(), &healthv1.HealthCheckRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -78,13 +82,13 @@ func TestDrain(t *testing.T) {
 		t.Errorf("watchers of the health service get %v, %v", second, err)
 	}
 	metricsPort := "http://" + s.Addresses().Metrics
-	if code, _ := get(t, http.DefaultClient, metricsPort+"/readyz", ""); code != http.StatusServiceUnavailable {
+	if code, _ := apitest.Get(t, http.DefaultClient, metricsPort+"/readyz", ""); code != http.StatusServiceUnavailable {
 		t.Errorf("/readyz while draining: %d", code)
 	}
-	if code, _ := get(t, http.DefaultClient, metricsPort+"/healthz", ""); code != http.StatusOK {
+	if code, _ := apitest.Get(t, http.DefaultClient, metricsPort+"/healthz", ""); code != http.StatusOK {
 		t.Errorf("/healthz while draining: %d", code)
 	}
-	waitFor(t, func() bool { // the ports close to new requests
+	apitest.Eventually(t, "the server says so", func() bool { // the ports close to new requests
 		conn, err := net.Dial("tcp", s.Addresses().HTTP)
 		if err == nil {
 			_ = conn.Close()
@@ -104,9 +108,9 @@ func TestDrain(t *testing.T) {
 
 // TestStopWithUnusedConnections: connections that clients hold in reserve are no running requests.
 func TestStopWithUnusedConnections(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.ShutdownGrace = 5 * time.Second
-	s, _ := startServer(t, cfg, domains)
+	s, _ := apitest.StartConfigured(t, cfg)
 	for range 3 {
 		conn, err := net.Dial("tcp", s.Addresses().HTTP)
 		if err != nil {
@@ -114,7 +118,7 @@ func TestStopWithUnusedConnections(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = conn.Close() })
 	}
-	if code, body := get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/healthz", ""); code != http.StatusOK {
+	if code, body := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/healthz", ""); code != http.StatusOK {
 		t.Fatalf("%d %s", code, body) // the connections before it are accepted
 	}
 	s.Stop()
@@ -125,9 +129,9 @@ func TestStopWithUnusedConnections(t *testing.T) {
 
 func TestDrainEndsWithTheGracePeriod(t *testing.T) {
 	slow := &slowPing{began: make(chan struct{}), release: make(chan struct{})}
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.ShutdownGrace = 50 * time.Millisecond
-	s, _ := startServer(t, cfg, slow.domains)
+	s, _ := apitest.StartConfigured(t, cfg, slow.domain)
 	results := slow.callBoth(t, s)
 	s.Stop()
 	if err := s.Wait(); err == nil || !strings.Contains(err.Error(), "cut off") {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package server
+package server_test
 
 import (
 	"fmt"
@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-func init() { reportsCheckInterval = 200 * time.Millisecond }
+func init() { *server.ReportsCheckInterval = 200 * time.Millisecond }
 
 // A process of PostgreSQL is killed, and all others with it: what fails is refused with 503, what was acknowledged is there.
 func TestKilledBackend(t *testing.T) {
@@ -67,7 +69,7 @@ func TestFailover(t *testing.T) {
 	o.wait("changes are refused", func() bool { return o.writes(o.failed) > 5 })
 	o.wait("the node is not ready", func() bool { ok, _ := o.ready(); return !ok })
 	standby.StartPrimaryAsStandby(primary)
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.Database = primary
 	if c := checkOf(t, cfg, writesCheck); c.OK || !strings.Contains(c.Detail, "standby") || !strings.Contains(c.Fix, "target_session_attrs=read-write") {
 		t.Errorf("doctor on a standby says %+v", c)
@@ -111,13 +113,13 @@ func TestConnectionsToADemotedServerAreReplaced(t *testing.T) {
 func TestPromotedReportsReplica(t *testing.T) {
 	primary := pgtest.NewCluster(t)
 	standby := pgtest.NewStandby(t, primary)
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.Database, cfg.BootstrapToken, cfg.KeyFile = primary, outageToken, filepath.Join(t.TempDir(), "palisade.key")
-	first, _ := startServer(t, cfg, domains)
+	first, _ := apitest.StartConfigured(t, cfg)
 	uploadTo(t, first, outageToken, "a.go")
 	time.Sleep(time.Second) // the standby follows
 	cfg.ReportsDatabase = standby.URL
-	s, out := startServer(t, cfg, domains)
+	s, out := apitest.StartConfigured(t, cfg)
 	o := &outage{t: t, s: s, out: out}
 	report := func() string { return reportOf(o) }
 	o.wait("reports are read from a standby", func() bool { return report() == "" })
@@ -129,7 +131,7 @@ func TestPromotedReportsReplica(t *testing.T) {
 	if answer := o.body(http.MethodPost, reportPath, reportRequest()); !strings.Contains(answer, "is no replica of the database any more") {
 		t.Errorf("the refusal says %s", answer)
 	}
-	if code, body := get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/readyz", ""); code != http.StatusOK {
+	if code, body := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/readyz", ""); code != http.StatusOK {
 		t.Errorf("/readyz: %d %s", code, body)
 	}
 	if c := checkOf(t, cfg, "reports database"); c.OK || !strings.Contains(c.Detail, "promoted") {
@@ -138,7 +140,7 @@ func TestPromotedReportsReplica(t *testing.T) {
 	if !strings.Contains(out.String(), "was promoted") {
 		t.Errorf("the log does not say it:\n%s", out)
 	}
-	later, _ := startServer(t, cfg, domains) // a start is no different
+	later, _ := apitest.StartConfigured(t, cfg) // a start is no different
 	if seen := reportOf(&outage{t: t, s: later}); seen != "503" {
 		t.Errorf("after a start: %s", seen)
 	}
@@ -147,13 +149,13 @@ func TestPromotedReportsReplica(t *testing.T) {
 // A copy on a server of its own, which something else keeps up to date, serves reports when its role only reads.
 func TestReportsFromACopy(t *testing.T) {
 	database, elsewhere := pgtest.NewDatabase(t), pgtest.NewCluster(t)
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.Database, cfg.BootstrapToken, cfg.KeyFile = database, outageToken, filepath.Join(t.TempDir(), "palisade.key")
-	first, _ := startServer(t, cfg, domains)
+	first, _ := apitest.StartConfigured(t, cfg)
 	uploadTo(t, first, outageToken, "a.go")
 	pgtest.Dump(t, database, elsewhere)
 	cfg.ReportsDatabase = elsewhere
-	s, out := startServer(t, cfg, domains)
+	s, out := apitest.StartConfigured(t, cfg)
 	o := &outage{t: t, s: s, out: out}
 	if seen := reportOf(o); seen != "503" {
 		t.Errorf("from a copy that may be changed: %s", seen)
@@ -161,7 +163,7 @@ func TestReportsFromACopy(t *testing.T) {
 	if c := checkOf(t, cfg, "reports database"); c.OK || !strings.Contains(c.Detail, "ALTER ROLE") {
 		t.Errorf("doctor says %+v", c)
 	}
-	onDatabase(t, elsewhere, "ALTER ROLE palisade SET default_transaction_read_only = on", endSessions)
+	apitest.OnDatabase(t, elsewhere, "ALTER ROLE palisade SET default_transaction_read_only = on", endSessions)
 	o.wait("reports are read from it", func() bool { return reportOf(o) == "" })
 	if c := checkOf(t, cfg, "reports database"); !c.OK {
 		t.Errorf("doctor says %+v", c)
@@ -177,13 +179,13 @@ func reportRequest() string {
 func reportOf(o *outage) string { return o.do(http.MethodPost, reportPath, reportRequest()) }
 
 // checkOf is what the doctor says of one thing.
-func checkOf(t *testing.T, cfg config.Config, name string) Check {
+func checkOf(t *testing.T, cfg config.Config, name string) services.Check {
 	t.Helper()
-	for _, c := range Doctor(t.Context(), cfg) {
+	for _, c := range services.Doctor(t.Context(), cfg) {
 		if c.Name == name {
 			return c
 		}
 	}
 	t.Fatalf("no check %q", name)
-	return Check{}
+	return services.Check{}
 }

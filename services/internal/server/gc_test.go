@@ -1,12 +1,6 @@
 package server
 
-import (
-	"net/http"
-	"strings"
-	"testing"
-
-	"github.com/palisade/palisade/services/internal/storetest"
-)
+import "testing"
 
 // ticks tells r what each tick allocates, in MiB, and returns the number of the ticks at which a rest was due.
 func ticks(r *rest, allocated *uint64, mebibytes ...float64) []int {
@@ -56,28 +50,6 @@ func TestRestIsDueAfterWork(t *testing.T) {
 			got := ticks(r, &allocated, c.mebibytes...)
 			if len(got) != len(c.want) || len(got) > 0 && got[0] != c.want[0] || len(got) > 1 && got[1] != c.want[1] {
 				t.Errorf("rests at %v, want %v", got, c.want)
-			}
-		})
-	}
-}
-
-func TestServerServesOnAfterARest(t *testing.T) {
-	for _, database := range []string{"sqlite", "postgres"} {
-		t.Run(database, func(t *testing.T) {
-			cfg := testConfig(t)
-			cfg.LogLevel = "debug"
-			if database == "postgres" {
-				cfg.Database = storetest.Postgres(t)
-			}
-			s, out := startServer(t, cfg, domains)
-			for range 3 {
-				s.giveBack(t.Context())
-				if code, body := get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/api/v1/deployments", out.token()); code != http.StatusOK {
-					t.Errorf("%d %s", code, body)
-				}
-			}
-			if strings.Contains(out.String(), "not all memory") {
-				t.Errorf("in the log:\n%s", out)
 			}
 		})
 	}

@@ -1,10 +1,12 @@
-package server
+package server_test
 
 import (
 	"crypto/tls"
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/apitest"
 )
 
 // TestStrictTransport: whoever reaches the server by TLS, its own or a proxy's, is told to come by TLS only, with every
@@ -24,19 +26,19 @@ func TestStrictTransport(t *testing.T) {
 		}
 	}
 	t.Run("own TLS", func(t *testing.T) {
-		cfg := tlsTestConfig(t)
-		pool := writeCertificate(t, cfg, 1, time.Now().Add(time.Hour))
-		s, _ := startServer(t, cfg, domains)
+		cfg := apitest.TLSConfig(t)
+		pool := apitest.WriteCertificate(t, cfg, 1, time.Now().Add(time.Hour))
+		s, _ := apitest.StartConfigured(t, cfg)
 		ask(t, &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}, "https://"+s.Addresses().HTTP, "max-age=31536000")
 	})
 	t.Run("behind a proxy", func(t *testing.T) {
-		cfg := testConfig(t)
+		cfg := apitest.EmptyConfig(t)
 		cfg.BehindProxy = true
-		s, _ := startServer(t, cfg, domains)
+		s, _ := apitest.StartConfigured(t, cfg)
 		ask(t, http.DefaultClient, "http://"+s.Addresses().HTTP, "max-age=31536000")
 	})
 	t.Run("plain", func(t *testing.T) {
-		s, _ := startServer(t, testConfig(t), domains)
+		s, _ := apitest.StartConfigured(t, apitest.EmptyConfig(t))
 		ask(t, http.DefaultClient, "http://"+s.Addresses().HTTP, "")
 	})
 }

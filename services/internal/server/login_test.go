@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/apitest"
 )
 
 const loginKey = "0b2c9a3e-7d41-4f5e-9a63-1c8e5f2d7a90"
@@ -41,7 +43,7 @@ func send(t *testing.T, method, url, token, body string) (*http.Response, string
 
 // The page lets nothing run but its own script, shows what people have to compare, and repeats nothing that is no key.
 func TestLoginPage(t *testing.T) {
-	s, _ := startServer(t, testConfig(t), domains)
+	s, _ := apitest.StartConfigured(t, apitest.EmptyConfig(t))
 	base := "http://" + s.Addresses().HTTP + "/login"
 	response, page := send(t, http.MethodGet, base+"?cli-token="+loginKey+"&docker=False&gha=False", "", "")
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/html; charset=utf-8" {
@@ -96,9 +98,9 @@ func TestLoginPage(t *testing.T) {
 
 // What the page sends gives the scanner its token, which is nowhere but in the answer.
 func TestLoginLeavesNoTrace(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.LogLevel = "debug"
-	s, out := startServer(t, cfg, domains)
+	s, out := apitest.StartConfigured(t, cfg)
 	base := "http://" + s.Addresses().HTTP
 	const requests = "/api/agent/tokens/requests"
 	ask := `{"token_request_key":"` + loginKey + `"}`
@@ -110,7 +112,7 @@ func TestLoginLeavesNoTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if response, body := send(t, http.MethodPost, base+requests+"/confirm", out.token(), ask); response.StatusCode != http.StatusForbidden {
+	if response, body := send(t, http.MethodPost, base+requests+"/confirm", out.Token(), ask); response.StatusCode != http.StatusForbidden {
 		t.Errorf("an API token confirms: %d %s", response.StatusCode, body)
 	}
 	if response, body := send(t, http.MethodPost, base+requests+"/confirm", jwt, ask); response.StatusCode != http.StatusOK {

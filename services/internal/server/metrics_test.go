@@ -1,14 +1,18 @@
-package server
+package server_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/palisade/palisade/services/internal/apitest"
+)
 
 // Profiles show what is in memory: whoever reaches the API must not see them.
 func TestProfilesAreNotOnTheAPIPort(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.Pprof = true
-	s, out := startServer(t, cfg, domains)
+	s, out := apitest.StartConfigured(t, cfg)
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/profile"} {
-		if response, body := send(t, "GET", "http://"+s.Addresses().HTTP+path, out.token(), ""); response.StatusCode != 404 {
+		if response, body := send(t, "GET", "http://"+s.Addresses().HTTP+path, out.Token(), ""); response.StatusCode != 404 {
 			t.Errorf("%s: %d %s", path, response.StatusCode, body)
 		}
 	}

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"fmt"
@@ -12,25 +12,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 )
-
-// onDatabase runs statements on a connection of their own.
-func onDatabase(t *testing.T, database string, statements ...string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(t.Context()) }()
-	for _, statement := range statements {
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
-}
 
 // frozenReplica copies a database that nobody is connected to. What it returns refuses to write, as a hot standby does, and
 // has stopped to follow.
@@ -49,14 +37,14 @@ func frozenReplica(t *testing.T, database string) string {
 		t.Fatal(err)
 	}
 	administration.Path = "/postgres"
-	onDatabase(t, administration.String(), "DROP DATABASE "+name(replica),
+	apitest.OnDatabase(t, administration.String(), "DROP DATABASE "+name(replica),
 		"CREATE DATABASE "+name(replica)+" TEMPLATE "+name(database),
 		"ALTER DATABASE "+name(replica)+" SET default_transaction_read_only = on")
 	return replica
 }
 
 // uploadTo stores a report of one finding.
-func uploadTo(t *testing.T, s *Server, token, file string) {
+func uploadTo(t *testing.T, s *server.Server, token, file string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec"}},"results":[{"ruleId":"go.sqli","level":"error","message":{"text":"x"},
 		"locations":[{"physicalLocation":{"artifactLocation":{"uri":%q},"region":{"startLine":1}}}]}]}]}`, file)
@@ -68,11 +56,11 @@ func uploadTo(t *testing.T, s *Server, token, file string) {
 func TestReportsDatabase(t *testing.T) {
 	database, key := pgtest.NewDatabase(t), filepath.Join(t.TempDir(), "palisade.key")
 	config := func(reports string) config.Config {
-		cfg := testConfig(t)
+		cfg := apitest.EmptyConfig(t)
 		cfg.Database, cfg.KeyFile, cfg.ReportsDatabase, cfg.BootstrapToken = database, key, reports, "sgp_reports4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa"
 		return cfg
 	}
-	first, err := Start(t.Context(), config(""), io.Discard)
+	first, err := services.Start(t.Context(), config(""), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,10 +72,10 @@ func TestReportsDatabase(t *testing.T) {
 	}
 	replica := frozenReplica(t, database)
 
-	s, _ := startServer(t, config(replica), domains)
+	s, _ := apitest.StartConfigured(t, config(replica))
 	base := "http://" + s.Addresses().HTTP
 	uploadTo(t, s, token, "b.go")
-	if code, body := get(t, http.DefaultClient, base+"/api/v1/deployments/default/findings", token); code != http.StatusOK ||
+	if code, body := apitest.Get(t, http.DefaultClient, base+"/api/v1/deployments/default/findings", token); code != http.StatusOK ||
 		!strings.Contains(body, `"a.go"`) || !strings.Contains(body, `"b.go"`) {
 		t.Errorf("findings: %d %s", code, body)
 	}
@@ -96,7 +84,7 @@ func TestReportsDatabase(t *testing.T) {
 	if !strings.Contains(body, "acme/a.go") || strings.Contains(body, "acme/b.go") {
 		t.Errorf("the report: %s, want what the replica has: acme/a.go alone", body)
 	}
-	_, metrics := get(t, http.DefaultClient, "http://"+s.Addresses().Metrics+"/metrics", "")
+	_, metrics := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().Metrics+"/metrics", "")
 	if !strings.Contains(metrics, `go_sql_open_connections{db_name="reports"}`) {
 		t.Error("the pool of the replica is not in the metrics")
 	}
@@ -106,13 +94,13 @@ func TestReportsDatabase(t *testing.T) {
 func TestReportsDatabaseIsRefused(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "palisade.key")
 	config := func(database, reports string) config.Config {
-		cfg := testConfig(t)
+		cfg := apitest.EmptyConfig(t)
 		cfg.Database, cfg.KeyFile, cfg.ReportsDatabase = database, key, reports
 		return cfg
 	}
 	database, other := pgtest.NewDatabase(t), pgtest.NewDatabase(t)
 	for _, url := range []string{database, other} { // two installations with one key
-		s, err := Start(t.Context(), config(url, ""), io.Discard)
+		s, err := services.Start(t.Context(), config(url, ""), io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +110,7 @@ func TestReportsDatabaseIsRefused(t *testing.T) {
 		}
 	}
 	behind := frozenReplica(t, database)
-	onDatabase(t, behind, "SET default_transaction_read_only = off",
+	apitest.OnDatabase(t, behind, "SET default_transaction_read_only = off",
 		"DELETE FROM goose_db_version WHERE version_id = (SELECT MAX(version_id) FROM goose_db_version)")
 	for what, c := range map[string]struct{ reports, want string }{
 		"lacks a migration": {behind, store.ErrReplicaBehind.Error()},
@@ -130,7 +118,7 @@ func TestReportsDatabaseIsRefused(t *testing.T) {
 		"is another's":      {other, "is the database of another installation, not a replica of"},
 		"does not exist":    {strings.Replace(database, "?", "_gone?", 1), "does not exist"},
 	} {
-		_, err := Start(t.Context(), config(database, c.reports), io.Discard)
+		_, err := services.Start(t.Context(), config(database, c.reports), io.Discard)
 		if err == nil || !strings.HasPrefix(err.Error(), "reports-database: ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("a replica that %s: %v, want %q", what, err, c.want)
 		}

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"io"
@@ -14,28 +14,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
-	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 )
-
-func TestRolesInConfiguration(t *testing.T) {
-	for text, want := range map[string]string{
-		"api,worker": "", "worker, api": "", "api": "", "worker": "",
-		"":           "roles: names no role",
-		" ,":         "roles: names no role",
-		"api,":       `roles: got "api,", in which a name between commas is missing`,
-		"api,wroker": `roles: got "wroker", which is no role; want api, worker or both`,
-		"API":        `roles: got "API"`,
-	} {
-		c := config.Default()
-		c.Roles = text
-		err := c.Validate()
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%q: got %v, want %q", text, err, want)
-		}
-	}
-}
 
 // jobStates counts the jobs in the queue of a database by state.
 func jobStates(t *testing.T, st *store.Store) map[string]int {
@@ -84,11 +67,11 @@ func post(t *testing.T, url, token, body string) string {
 // A node with the role api adds jobs and leaves them alone; one with the role worker does them and serves nothing else.
 func TestRolesDivideTheWork(t *testing.T) {
 	database, key := pgtest.NewDatabase(t), filepath.Join(t.TempDir(), "palisade.key")
-	node := func(role string) (*Server, string) {
-		cfg := testConfig(t)
+	node := func(role string) (*server.Server, string) {
+		cfg := apitest.EmptyConfig(t)
 		cfg.Database, cfg.KeyFile, cfg.Roles, cfg.EgressAllow = database, key, role, "127.0.0.1"
-		s, out := startServer(t, cfg, domains)
-		return s, out.token()
+		s, out := apitest.StartConfigured(t, cfg)
+		return s, out.Token()
 	}
 	api, token := node("api")
 	base := "http://" + api.Addresses().HTTP
@@ -96,7 +79,7 @@ func TestRolesDivideTheWork(t *testing.T) {
 		`"config":{"url":"http://127.0.0.1:9/","secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}}}`)
 	post(t, base+"/api/v1/deployments/default/reports?"+url.Values{"project": {"acme/web"}, "ref": {"main"}}.Encode(), token,
 		`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec"}},"results":[]}]}`)
-	st, err := OpenStore(t.Context(), api.config)
+	st, err := server.OpenStore(t.Context(), api.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,18 +100,18 @@ func TestRolesDivideTheWork(t *testing.T) {
 }
 
 // checkWorkerPorts requires that a node without the role api answers probes and refuses the rest.
-func checkWorkerPorts(t *testing.T, worker *Server) {
+func checkWorkerPorts(t *testing.T, worker *server.Server) {
 	t.Helper()
 	for _, address := range []string{worker.Addresses().HTTP, worker.Addresses().Metrics} {
 		for _, path := range []string{"/healthz", "/readyz"} {
-			if code, body := get(t, http.DefaultClient, "http://"+address+path, ""); code != http.StatusOK {
+			if code, body := apitest.Get(t, http.DefaultClient, "http://"+address+path, ""); code != http.StatusOK {
 				t.Errorf("%s: %d %s", path, code, body)
 			}
 		}
 	}
 	const want = `this node serves no API, its roles are \"worker\": send requests to a node with the role api`
 	for _, path := range []string{"/", "/api/v1/ping", "/api/v1/deployments", "/openapi.json"} {
-		if code, body := get(t, http.DefaultClient, "http://"+worker.Addresses().HTTP+path, ""); code != http.StatusServiceUnavailable || !strings.Contains(body, want) {
+		if code, body := apitest.Get(t, http.DefaultClient, "http://"+worker.Addresses().HTTP+path, ""); code != http.StatusServiceUnavailable || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -8,7 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/dbcopy"
 	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
@@ -16,12 +18,12 @@ import (
 
 // A copy sees a server that nobody has asked for anything for so long that its connections were closed.
 func TestCopySeesIdleServer(t *testing.T) {
-	defer func(before time.Duration) { sessionInterval = before }(sessionInterval)
-	sessionInterval = 10 * time.Millisecond
-	cfg := testConfig(t)
+	defer func(before time.Duration) { *server.SessionInterval = before }(*server.SessionInterval)
+	*server.SessionInterval = 10 * time.Millisecond
+	cfg := apitest.EmptyConfig(t)
 	cfg.Database, cfg.Roles = pgtest.NewDatabase(t), config.RoleAPI
-	startServer(t, cfg, domains)
-	onDatabase(t, cfg.Database, `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
+	apitest.StartConfigured(t, cfg)
+	apitest.OnDatabase(t, cfg.Database, `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
 		WHERE datname = current_database() AND starts_with(application_name, '`+store.SessionName+`')`)
 	conn, err := pgx.Connect(t.Context(), cfg.Database)
 	if err != nil {
@@ -38,8 +40,8 @@ func TestCopySeesIdleServer(t *testing.T) {
 			t.Fatal("the server runs and has no session")
 		}
 	}
-	request := CopyRequest{From: cfg.Database, To: "sqlite:" + t.TempDir()}
-	if _, err := CopyDatabase(t.Context(), config.Config{KeyFile: cfg.KeyPath()}, request, func(string, int64, int64) {}); !errors.Is(err, dbcopy.ErrInUse) {
+	request := services.CopyRequest{From: cfg.Database, To: "sqlite:" + t.TempDir()}
+	if _, err := services.CopyDatabase(t.Context(), config.Config{KeyFile: cfg.KeyPath()}, request, func(string, int64, int64) {}); !errors.Is(err, dbcopy.ErrInUse) {
 		t.Errorf("a copy while the server runs: %v", err)
 	}
 }

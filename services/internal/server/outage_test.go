@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -26,18 +26,22 @@ import (
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/tenant"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/server"
 )
 
-func init() { writeProbeInterval, writeProbeAgain = 300*time.Millisecond, 100*time.Millisecond }
+func init() {
+	*server.WriteProbeInterval, *server.WriteProbeAgain = 300*time.Millisecond, 100*time.Millisecond
+}
 
 const outageToken = "sgp_outage4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa"
 
 // outage is a server whose database fails, and what callers of both ports see of it.
 type outage struct {
 	t    *testing.T
-	s    *Server
-	out  *output
+	s    *server.Server
+	out  *apitest.Output
 	conn *grpc.ClientConn
 
 	good, failed map[string]*atomic.Int64 // by the kind of call
@@ -48,9 +52,9 @@ type outage struct {
 
 func newOutage(t *testing.T, database string) *outage {
 	t.Helper()
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.Database, cfg.BootstrapToken, cfg.RateLimit, cfg.KeyFile = database, outageToken, 0, filepath.Join(t.TempDir(), "palisade.key")
-	s, out := startServer(t, cfg, domains)
+	s, out := apitest.StartConfigured(t, cfg)
 	uploadTo(t, s, outageToken, "a.go")
 	o := &outage{t: t, s: s, out: out, conn: dial(t, s.Addresses().GRPC), good: map[string]*atomic.Int64{}, failed: map[string]*atomic.Int64{}}
 	for name := range o.calls() {
@@ -193,7 +197,7 @@ func (o *outage) waitReady() {
 // entries counts those of the trail that tell of changes of a project.
 func (o *outage) entries(code codes.Code) int {
 	o.t.Helper()
-	n, err := o.s.store.Reader.AuditEntry.Query().Where(auditentry.Code(code.String()), auditentry.Method(projectsv1.ProjectsService_UpdateProject_FullMethodName)).
+	n, err := o.s.Store().Reader.AuditEntry.Query().Where(auditentry.Code(code.String()), auditentry.Method(projectsv1.ProjectsService_UpdateProject_FullMethodName)).
 		Count(tenant.System(o.t.Context()))
 	if err != nil {
 		o.t.Fatal(err)
@@ -225,7 +229,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 			if kind == "sqlite" {
 				o = newOutage(t, "")
 				set = func(readOnly bool) {
-					_, writer := o.s.store.DB()
+					_, writer := o.s.Store().DB()
 					if _, err := writer.ExecContext(t.Context(), fmt.Sprintf("PRAGMA query_only = %t", readOnly)); err != nil {
 						t.Fatal(err)
 					}
@@ -234,10 +238,10 @@ func TestReadOnlyDatabase(t *testing.T) {
 				database := pgtest.NewDatabase(t)
 				o = newOutage(t, database)
 				set = func(readOnly bool) {
-					onDatabase(t, database, "SET default_transaction_read_only = off", "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = "+
+					apitest.OnDatabase(t, database, "SET default_transaction_read_only = off", "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = "+
 						strconv.FormatBool(readOnly)+"', current_database()); END $$")
 					if readOnly { // sessions keep what they began with; those that are read only are replaced by the server itself
-						onDatabase(t, database, endSessions)
+						apitest.OnDatabase(t, database, endSessions)
 					}
 				}
 			}
@@ -283,7 +287,7 @@ func TestEndedSessions(t *testing.T) {
 	o := newOutage(t, database)
 	end := o.load()
 	for range 60 {
-		onDatabase(t, database, endSessions)
+		apitest.OnDatabase(t, database, endSessions)
 		time.Sleep(50 * time.Millisecond)
 	}
 	o.waitReady()

@@ -1,12 +1,10 @@
-package server
+package server_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -21,81 +19,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
+	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/server"
 )
-
-// testConfig is a configuration with free ports and an empty store.
-func testConfig(t *testing.T) config.Config {
-	t.Helper()
-	c := config.Default()
-	c.Data = t.TempDir()
-	c.HTTP, c.GRPC, c.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
-	c.ShutdownGrace = time.Minute
-	return c
-}
-
-// output collects what a server writes to stderr.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-var tokenForm = regexp.MustCompile(`sgp_[A-Za-z0-9]+`)
-
-// token is the first API token that was printed, empty when none was.
-func (o *output) token() string { return tokenForm.FindString(o.String()) }
-
-// startServer starts a server that the end of the test stops.
-func startServer(t *testing.T, cfg config.Config, list domainList) (*Server, *output) {
-	t.Helper()
-	out := &output{}
-	s, err := start(t.Context(), cfg, out, list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		s.Stop()
-		if err := s.Wait(); err != nil && !t.Failed() && !strings.Contains(err.Error(), "cut off") {
-			t.Error(err)
-		}
-	})
-	return s, out
-}
-
-// get returns status and body of a GET.
-func get(t *testing.T, client *http.Client, url, token string) (int, string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
-}
 
 func dial(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
@@ -110,25 +39,25 @@ func dial(t *testing.T, address string) *grpc.ClientConn {
 func TestServerFromEmptyStore(t *testing.T) {
 	for _, database := range []string{"sqlite", "postgres"} {
 		t.Run(database, func(t *testing.T) {
-			cfg := testConfig(t)
+			cfg := apitest.EmptyConfig(t)
 			if database == "postgres" {
 				cfg.Database = pgtest.NewDatabase(t)
 			}
-			s, out := startServer(t, cfg, domains)
+			s, out := apitest.StartConfigured(t, cfg)
 			base := "http://" + s.Addresses().HTTP
 			for _, path := range []string{"/healthz", "/readyz", "/api/v1/ping", "/.well-known/jwks.json"} {
-				if code, body := get(t, http.DefaultClient, base+path, ""); code != http.StatusOK {
+				if code, body := apitest.Get(t, http.DefaultClient, base+path, ""); code != http.StatusOK {
 					t.Errorf("%s: %d %s", path, code, body)
 				}
 			}
-			token := out.token()
-			if code, body := get(t, http.DefaultClient, base+"/api/v1/deployments", token); code != http.StatusOK || !strings.Contains(body, `"default"`) {
+			token := out.Token()
+			if code, body := apitest.Get(t, http.DefaultClient, base+"/api/v1/deployments", token); code != http.StatusOK || !strings.Contains(body, `"default"`) {
 				t.Errorf("with the printed token: %d %s", code, body)
 			}
 			if !strings.Contains(out.String(), "curl -H 'Authorization: Bearer "+token+"' "+base+"/api/v1/deployments") {
 				t.Errorf("no call to paste in:\n%s", out)
 			}
-			if code, _ := get(t, http.DefaultClient, base+"/api/v1/deployments", ""); code != http.StatusUnauthorized {
+			if code, _ := apitest.Get(t, http.DefaultClient, base+"/api/v1/deployments", ""); code != http.StatusUnauthorized {
 				t.Errorf("without a token: %d", code)
 			}
 			checkMetrics(t, s)
@@ -147,9 +76,9 @@ func TestServerFromEmptyStore(t *testing.T) {
 	}
 }
 
-func checkMetrics(t *testing.T, s *Server) {
+func checkMetrics(t *testing.T, s *server.Server) {
 	t.Helper()
-	_, metrics := get(t, http.DefaultClient, "http://"+s.Addresses().Metrics+"/metrics", "")
+	_, metrics := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().Metrics+"/metrics", "")
 	for _, want := range []string{
 		"palisade_build_info{", "go_sql_open_connections{", "palisade_requests_in_flight{",
 		`grpc_server_handled_total{grpc_code="OK",grpc_method="ListDeploymentsV1"`,
@@ -159,17 +88,17 @@ func checkMetrics(t *testing.T, s *Server) {
 			t.Errorf("no %s in the metrics", want)
 		}
 	}
-	if strings.Contains(metrics, "palisade_db_transactions_waiting 0") != (s.config.Database != "") {
+	if strings.Contains(metrics, "palisade_db_transactions_waiting 0") != (s.Config().Database != "") {
 		t.Error("waiting transactions are for PostgreSQL, and for it alone")
 	}
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/cmdline", "/api/v1/ping"} {
-		if code, _ := get(t, http.DefaultClient, "http://"+s.Addresses().Metrics+path, ""); code != http.StatusNotFound {
+		if code, _ := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().Metrics+path, ""); code != http.StatusNotFound {
 			t.Errorf("%s on the metrics port: %d", path, code)
 		}
 	}
 }
 
-func checkGRPC(t *testing.T, s *Server, token string) {
+func checkGRPC(t *testing.T, s *server.Server, token string) {
 	t.Helper()
 	conn := dial(t, s.Addresses().GRPC)
 	for _, service := range []string{"", deploymentsv1.DeploymentsService_ServiceDesc.ServiceName} {
@@ -198,11 +127,11 @@ func checkGRPC(t *testing.T, s *Server, token string) {
 // checkSecondStart starts the server again: nothing is created or printed again, and the first token still works.
 func checkSecondStart(t *testing.T, cfg config.Config, token string) {
 	t.Helper()
-	again, out := startServer(t, cfg, domains)
-	if out.token() != "" {
+	again, out := apitest.StartConfigured(t, cfg)
+	if out.Token() != "" {
 		t.Error("the second start prints a token")
 	}
-	if code, body := get(t, http.DefaultClient, "http://"+again.Addresses().HTTP+"/api/v1/deployments", token); code != http.StatusOK {
+	if code, body := apitest.Get(t, http.DefaultClient, "http://"+again.Addresses().HTTP+"/api/v1/deployments", token); code != http.StatusOK {
 		t.Errorf("the first token after a restart: %d %s", code, body)
 	}
 }
@@ -210,12 +139,12 @@ func checkSecondStart(t *testing.T, cfg config.Config, token string) {
 // Lines wait for one another while the server serves; none is lost when it stops.
 func TestStoppedServerHasWrittenItsLog(t *testing.T) {
 	const callers, calls = 4, 50
-	s, out := startServer(t, testConfig(t), domains)
+	s, out := apitest.StartConfigured(t, apitest.EmptyConfig(t))
 	var group sync.WaitGroup
 	for range callers {
 		group.Go(func() {
 			for range calls {
-				if code, body := get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/api/v1/deployments", out.token()); code != http.StatusOK {
+				if code, body := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/api/v1/deployments", out.Token()); code != http.StatusOK {
 					t.Errorf("%d %s", code, body)
 				}
 			}
@@ -236,24 +165,24 @@ func TestStoppedServerHasWrittenItsLog(t *testing.T) {
 }
 
 func TestBootstrapTokenIsNotPrinted(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.BootstrapToken = "sgp_" + strings.Repeat("a1B2c3D4e5", 4)
-	s, out := startServer(t, cfg, domains)
+	s, out := apitest.StartConfigured(t, cfg)
 	if strings.Contains(out.String(), cfg.BootstrapToken) {
 		t.Errorf("it is printed:\n%s", out)
 	}
-	if code, body := get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/api/v1/deployments", cfg.BootstrapToken); code != http.StatusOK {
+	if code, body := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/api/v1/deployments", cfg.BootstrapToken); code != http.StatusOK {
 		t.Errorf("it does not work: %d %s", code, body)
 	}
 }
 
 func TestProfilesOnlyWhenConfigured(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.Pprof = true
-	s, _ := startServer(t, cfg, domains)
+	s, _ := apitest.StartConfigured(t, cfg)
 	base := "http://" + s.Addresses().Metrics + "/debug/pprof/"
 	for path, want := range map[string]int{"": 200, "heap": 200, "symbol": 200, "cmdline": 404} {
-		if code, _ := get(t, http.DefaultClient, base+path, ""); code != want {
+		if code, _ := apitest.Get(t, http.DefaultClient, base+path, ""); code != want {
 			t.Errorf("%s: %d, want %d", path, code, want)
 		}
 	}
@@ -265,9 +194,9 @@ func TestPortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.GRPC = taken.Addr().String()
-	_, err = Start(t.Context(), cfg, io.Discard)
+	_, err = services.Start(t.Context(), cfg, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "grpc: the address "+cfg.GRPC+" is in use") {
 		t.Errorf("got %v", err)
 	}
@@ -277,29 +206,31 @@ func TestPortTaken(t *testing.T) {
 }
 
 // unruled is a service whose proto has no access rule.
-func unruled(context.Context, deps) ([]Domain, error) {
+func unruled(*server.Deps) server.Parts {
 	desc := grpc.ServiceDesc{
 		ServiceName: "palisade.test.v1.Unruled", HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{{MethodName: "Leak", Handler: func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) {
 			return nil, nil
 		}}},
 	}
-	return []Domain{{RegisterGRPC: func(s grpc.ServiceRegistrar) { s.RegisterService(&desc, struct{}{}) }}}, nil
+	return server.Parts{Services: func(context.Context) ([]server.Service, error) {
+		return []server.Service{{RegisterGRPC: func(s grpc.ServiceRegistrar) { s.RegisterService(&desc, struct{}{}) }}}, nil
+	}}
 }
 
 func TestNoStartWithoutRule(t *testing.T) {
-	cfg := testConfig(t)
-	_, err := start(t.Context(), cfg, io.Discard, unruled)
+	cfg := apitest.EmptyConfig(t)
+	_, err := server.Start(t.Context(), cfg, io.Discard, []server.Domain{unruled})
 	if err == nil || !strings.Contains(err.Error(), "palisade.test.v1.Unruled/Leak") {
 		t.Fatalf("got %v, want an error that names the RPC", err)
 	}
-	startServer(t, cfg, domains) // the failed start left nothing open
+	apitest.StartConfigured(t, cfg) // the failed start left nothing open
 }
 
 func TestInvalidConfigDoesNotStart(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.HTTP = "0.0.0.0:0" // plain text for other machines
-	if _, err := Start(t.Context(), cfg, io.Discard); err == nil || !strings.Contains(err.Error(), "tls-cert") {
+	if _, err := services.Start(t.Context(), cfg, io.Discard); err == nil || !strings.Contains(err.Error(), "tls-cert") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -307,9 +238,9 @@ func TestInvalidConfigDoesNotStart(t *testing.T) {
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	out := &output{}
-	go func() { ended <- Run(ctx, testConfig(t), out) }()
-	waitFor(t, func() bool { return strings.Contains(out.String(), "palisade is serving") })
+	out := &apitest.Output{}
+	go func() { ended <- services.Run(ctx, apitest.EmptyConfig(t), out) }()
+	apitest.Eventually(t, "the server says so", func() bool { return strings.Contains(out.String(), "palisade is serving") })
 	cancel()
 	select {
 	case err := <-ended:
@@ -318,20 +249,5 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		}
 	case <-time.After(2 * time.Minute):
 		t.Fatal("it does not end")
-	}
-}
-
-// waitFor asks until the answer is yes, for at most two minutes: the machine may be busy.
-func waitFor(t *testing.T, yes func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	patience := time.After(2 * time.Minute)
-	for !yes() {
-		select {
-		case <-ticker.C:
-		case <-patience:
-			t.Fatal("waited two minutes in vain")
-		}
 	}
 }
