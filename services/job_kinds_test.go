@@ -11,6 +11,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
@@ -33,9 +34,13 @@ func TestJobsNameTheirDeployment(t *testing.T) {
 	settings.AuditAnchor = "file:///nowhere"
 	log := slog.New(slog.DiscardHandler)
 	kinds, queues := map[string]river.JobArgs{}, map[string]int{}
+	guard, err := egress.New(egress.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var background []jobs.Work
 	for _, domain := range Domains {
-		background = append(background, domain(&server.Deps{Config: settings, Store: st, Log: log}).Background...)
+		background = append(background, domain(&server.Deps{Config: settings, Store: st, Log: log, Egress: guard}).Background...)
 	}
 	for _, work := range background {
 		if work.Register != nil {

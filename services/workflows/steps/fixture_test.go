@@ -22,7 +22,7 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/scm"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/workflows/step"
 	"github.com/palisade/palisade/services/workflows/steps"
 )
@@ -55,7 +55,7 @@ func each(t *testing.T, test func(t *testing.T, w world)) {
 		w := world{Server: s, dataDir: t.TempDir()}
 		w.kinds = steps.Registry(steps.Needs{
 			Store: s.Store, Egress: guard(t), Dir: w.dataDir,
-			Repository: scm.NewConnections(s.Store, keyring, guard(t), s.URL).Repository,
+			Repository: connect.New(s.Store, keyring, guard(t)).Repository,
 		})
 		test(t, w)
 	})
