@@ -28,8 +28,6 @@ const (
 	rolePalisade = "child-palisade"
 	roleBare     = "child-bare"
 	rolePlain    = "child-plain"
-	// roleReference is only of the comparison with peers.
-	roleReference = "child-reference"
 )
 
 // Requests of the parent.
@@ -76,7 +74,7 @@ type serving struct {
 
 func newChildCommands() []*cobra.Command {
 	roles := map[string]func(context.Context, childSettings) (serving, error){
-		rolePalisade: servePalisade, roleBare: serveBare, rolePlain: servePlain, roleReference: serveReference,
+		rolePalisade: servePalisade, roleBare: serveBare, rolePlain: servePlain,
 	}
 	var list []*cobra.Command
 	for role, serve := range roles {
