@@ -29,8 +29,6 @@ const (
 	rolePalisade = "child-palisade"
 	roleBare     = "child-bare"
 	rolePlain    = "child-plain"
-	// roleReference is only of the comparison with peers.
-	roleReference = "child-reference"
 )
 
 // Requests of the parent.
@@ -77,7 +75,7 @@ type serving struct {
 
 func newChildCommands() []*cobra.Command {
 	roles := map[string]func(context.Context, childSettings) (serving, error){
-		rolePalisade: servePalisade, roleBare: serveBare, rolePlain: servePlain, roleReference: serveReference,
+		rolePalisade: servePalisade, roleBare: serveBare, rolePlain: servePlain,
 	}
 	var list []*cobra.Command
 	for role, serve := range roles {
