@@ -105,7 +105,7 @@ func checkStore(ctx context.Context, cfg Config) []Check {
 	if err := st.Ping(ctx); err != nil {
 		return []Check{failed(name, err.Error(), "look into the database's log; of a SQLite file, restore a backup")}
 	}
-	checks := []Check{passed(name, st.Location()+" answers"), checkIntegrity(ctx, st), checkClock(ctx, st)}
+	checks := []Check{passed(name, st.Location()+" answers"), checkBuild(ctx, st), checkIntegrity(ctx, st), checkClock(ctx, st)}
 	schema, migrated := checkMigrations(ctx, st)
 	checks = append(checks, schema, checkWrites(ctx, st, migrated && schema.OK))
 	if migrated {
@@ -114,6 +114,27 @@ func checkStore(ctx context.Context, cfg Config) []Check {
 		checks = append(checks, checkSignIn(ctx, cfg, st)...)
 	}
 	return checks
+}
+
+// checkBuild asks whether SQLite, which is a part of this program, was built as it should be.
+func checkBuild(ctx context.Context, st *store.Store) Check {
+	const name = "planner"
+	knows, err := st.KnowsFrequentValues(ctx)
+	if err != nil {
+		return failed(name, err.Error(), "look into the database's log")
+	}
+	if !knows {
+		return failed(name, "this program was built without -tags="+store.BuildTag+": SQLite plans with averages, and lists of what is rare are slow",
+			"build it with make build, or with go build -tags="+store.BuildTag)
+	}
+	return passed(name, "the database's planner knows frequent values")
+}
+
+// warnOfBuild says at the start what the doctor would find.
+func (s *Server) warnOfBuild(ctx context.Context, st *store.Store) {
+	if c := checkBuild(ctx, st); !c.OK {
+		s.log.Warn(c.Name+": "+c.Detail, "fix", c.Fix)
+	}
 }
 
 func checkClock(ctx context.Context, st *store.Store) Check {

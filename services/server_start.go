@@ -77,6 +77,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, list domainList) (e
 		return err
 	}
 	s.warnOfPermissions()
+	s.warnOfBuild(ctx, st)
 	metrics.WatchPools(st.Pools())
 	if st.Postgres() {
 		metrics.WatchTransactions(st.Waiting)

@@ -81,6 +81,8 @@ and measures, in turns with what each is compared to:
   deep      page 5,000 at the end of a walk against the first pages of the same walk, jumps to deep pages against the same
             skip by hand, a crawl during imports
   filters   the documented lists and filters, alone and in pairs: 95th percentile of each
+  skewed    random filters of as many findings in a store of their own (SQLite), where some values have many findings and
+            most have few: 95th percentile of all requests
   dependencies   the lists of a million dependencies with their documented filters: 95th percentile of each
   uploads   new findings, and the same report again: rows a second, against a prepared multi-row INSERT of the same rows
   triage    decisions one by one, by 1 and 16 clients, and about 100,000 findings at once, against SQL by hand
@@ -96,12 +98,12 @@ on stderr. The exit status is 0, 1 when a bar was missed, or 2 when the measurem
 
 Compare ratios of one run only: microseconds of different machines, or of different hours, say little. A full run needs
 about 8 GB in the temporary directory (TMPDIR).`,
-		Example: `  go run ./cmd/palisade-bench                                   # everything over a million findings, 15 to 35 minutes
-  go run ./cmd/palisade-bench --findings 50000 --rounds 3 --large-bytes 50000000 --dependencies 50000 --report-findings 50000   # a quick look
-  go run ./cmd/palisade-bench --only pages,deep                 # some parts
-  go run ./cmd/palisade-bench --findings 5000000 --growth 10000,100000,1000000 --only growth   # five million
-  go run ./cmd/palisade-bench --database postgres://me@127.0.0.1/postgres   # in a database of its own on that server
-  go run ./cmd/palisade-bench peers                             # beside PocketBase and a plain program, see docs/peers.md`,
+		Example: `  go run -tags=sqlite_stat4 ./cmd/palisade-bench                                   # everything over a million findings, 15 to 35 minutes
+  go run -tags=sqlite_stat4 ./cmd/palisade-bench --findings 50000 --rounds 3 --large-bytes 50000000 --dependencies 50000 --report-findings 50000   # a quick look
+  go run -tags=sqlite_stat4 ./cmd/palisade-bench --only pages,deep                 # some parts
+  go run -tags=sqlite_stat4 ./cmd/palisade-bench --findings 5000000 --growth 10000,100000,1000000 --only growth   # five million
+  go run -tags=sqlite_stat4 ./cmd/palisade-bench --database postgres://me@127.0.0.1/postgres   # in a database of its own on that server
+  go run -tags=sqlite_stat4 ./cmd/palisade-bench peers                             # beside PocketBase and a plain program, see docs/peers.md`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
