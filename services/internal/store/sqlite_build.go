@@ -10,6 +10,12 @@ import (
 // BuildTag is the tag of a build whose SQLite knows frequent values, and not only averages, when it chooses an index.
 const BuildTag = "sqlite_stat4"
 
+// What to tell about a build without BuildTag, and what to do.
+const (
+	WithoutBuildTag = "this program was built without -tags=" + BuildTag + ": SQLite plans with averages, and lists of what is rare are slow"
+	WithBuildTag    = "build it with make build, or with go build -tags=" + BuildTag
+)
+
 // KnowsFrequentValues says whether the planner of the database does. PostgreSQL's always does; that of SQLite, which is a part of this
 // program, does when the program was built with BuildTag.
 func (s *Store) KnowsFrequentValues(ctx context.Context) (knows bool, err error) {
