@@ -107,7 +107,7 @@ func checkStore(ctx context.Context, cfg config.Config) []Check {
 	if err := st.Ping(ctx); err != nil {
 		return []Check{failed(name, err.Error(), "look into the database's log; of a SQLite file, restore a backup")}
 	}
-	checks := []Check{passed(name, st.Location()+" answers"), checkIntegrity(ctx, st), checkClock(ctx, st)}
+	checks := []Check{passed(name, st.Location()+" answers"), checkBuild(ctx, st), checkIntegrity(ctx, st), checkClock(ctx, st)}
 	schema, migrated := checkMigrations(ctx, st)
 	checks = append(checks, schema, checkWrites(ctx, st, migrated && schema.OK))
 	if migrated {
@@ -116,6 +116,19 @@ func checkStore(ctx context.Context, cfg config.Config) []Check {
 		checks = append(checks, checkSignIn(ctx, cfg, st)...)
 	}
 	return checks
+}
+
+// checkBuild asks whether SQLite, which is a part of this program, was built as it should be.
+func checkBuild(ctx context.Context, st *store.Store) Check {
+	const name = "planner"
+	knows, err := st.KnowsFrequentValues(ctx)
+	if err != nil {
+		return failed(name, err.Error(), "look into the database's log")
+	}
+	if !knows {
+		return failed(name, store.WithoutBuildTag, store.WithBuildTag)
+	}
+	return passed(name, "the database's planner knows frequent values")
 }
 
 // checkIntegrity asks for the check that a server makes when it starts.

@@ -85,9 +85,9 @@ var reads = regexp.MustCompile(`/(Get|List|Search|Find|Count|Check|LookUp|DryRun
 // onlyReads says that an RPC changes nothing.
 func onlyReads(rpc operation) bool { return rpc.method == "GET" || reads.MatchString(rpc.name) }
 
-// sortsFew matches lists of findings that are led by a condition on several values, which is so only where these were counted
-// before and are few. They are sorted: everything else of their plan is looked at.
-var sortsFew = regexp.MustCompile("likelihood\\(`findings`\\.`\\w+` IN \\(\\?, \\?")
+// sortsFew matches lists of findings by several values of a column. SQLite sorts those of an index where it knows that they are few:
+// everything else of their plan is looked at.
+var sortsFew = regexp.MustCompile("`findings`\\.`\\w+` IN \\(\\?, \\?")
 
 const inListOrder = " ORDER BY `findings`.`relevant_since` DESC, `findings`.`id` DESC "
 

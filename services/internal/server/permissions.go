@@ -1,12 +1,14 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"runtime"
 
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // Exposure is a file with which other users of this machine get at what the server keeps.
@@ -50,5 +52,12 @@ func modeOf(path string) (fs.FileMode, bool) {
 func (s *Server) warnOfPermissions() {
 	for _, e := range Exposures(s.config) {
 		s.log.Warn(e.Name+": "+e.Detail, "fix", e.Fix)
+	}
+}
+
+// warnOfBuild does the same about how SQLite, which is a part of this program, was built.
+func (s *Server) warnOfBuild(ctx context.Context, st *store.Store) {
+	if knows, err := st.KnowsFrequentValues(ctx); err != nil || !knows {
+		s.log.Warn(store.WithoutBuildTag, "fix", store.WithBuildTag, "error", err)
 	}
 }

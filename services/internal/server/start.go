@@ -72,6 +72,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 		return err
 	}
 	s.warnOfPermissions()
+	s.warnOfBuild(ctx, st)
 	metrics.WatchPools(st.Pools())
 	if st.Postgres() {
 		metrics.WatchTransactions(st.Waiting)

@@ -13,8 +13,8 @@ import (
 
 // RefreshStatistics gives the planner fresh statistics: without them both databases choose the wrong index right after a
 // first large import. SQLite reads every index of the tables whose size has changed much, a few seconds for a million
-// findings, but one at a time, so that other writers get their turns in between. With a limit on the rows that it reads, it
-// could not tell a rare word from a frequent one.
+// findings, but one at a time, so that other writers get their turns in between. With a limit on the rows that it reads
+// (analysis_limit) it would keep no samples, and could not tell a rare word from a frequent one.
 //
 // On PostgreSQL it is ErrBusy while an index is rebuilt, or others refresh them: an ANALYZE that waits for an index to be rebuilt
 // makes that rebuild fail, because each waits for the other, whose statement has an old snapshot.
@@ -61,7 +61,13 @@ func (s *Store) reloadStatistics(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
-	for _, statement := range []string{"CREATE TABLE statistics_are_new (id INTEGER)", "DROP TABLE statistics_are_new"} {
+	statements := []string{"CREATE TABLE statistics_are_new (id INTEGER)", "DROP TABLE statistics_are_new"}
+	if knows, err := s.KnowsFrequentValues(ctx); err != nil {
+		return err
+	} else if knows {
+		statements = append(statements, "DELETE FROM sqlite_stat4 WHERE tbl <> '"+sampled+"'")
+	}
+	for _, statement := range statements {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -82,6 +88,10 @@ func (s *Store) analyses(ctx context.Context, tables []string) (statements []str
 	if err != nil {
 		return nil, err
 	}
+	unsampled, err := s.lacksSamples(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, table := range migrate.Tables {
 		if tables != nil && !slices.Contains(tables, table.Name) {
 			continue
@@ -94,7 +104,7 @@ func (s *Store) analyses(ctx context.Context, tables []string) (statements []str
 			continue
 		}
 		before := slices.Max(append(slices.Collect(maps.Values(known[table.Name])), 0)) // full indexes have all rows
-		outdated := size > before+before/4 || size < before-before/4
+		outdated := size > before+before/4 || size < before-before/4 || table.Name == sampled && unsampled
 		for _, index := range table.Indexes {
 			// One that came with a migration would be taken for one that finds a few rows.
 			_, there := known[table.Name][index.Name]

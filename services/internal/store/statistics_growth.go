@@ -63,6 +63,10 @@ func (s *Store) refreshGrownSQLite(ctx context.Context) (grown []string, err err
 	if err != nil {
 		return nil, fmt.Errorf("read planner statistics: %w", err)
 	}
+	unsampled, err := s.lacksSamples(ctx)
+	if err != nil {
+		return nil, err
+	}
 	highest := map[string]int64{}
 	for _, table := range migrate.Tables {
 		if len(table.PrimaryKey) != 1 || table.PrimaryKey[0].Name != "id" {
@@ -77,7 +81,7 @@ func (s *Store) refreshGrownSQLite(ctx context.Context) (grown []string, err err
 		if !seen {
 			then = had
 		}
-		if highest[table.Name] = id; id-then >= growthAnyway+had/4 {
+		if highest[table.Name] = id; id-then >= growthAnyway+had/4 || table.Name == sampled && unsampled && had > 0 {
 			grown = append(grown, table.Name)
 		}
 	}
