@@ -17,8 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// validators are those of this process, by their methods. To compile the rules is the dearest part of a start, and tests start many
-// servers.
+// validators are kept by their methods: compiling the rules takes most of a start, and tests start many servers.
 var validators = struct {
 	sync.Mutex
 	of map[string]protovalidate.Validator

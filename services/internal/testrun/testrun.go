@@ -3,11 +3,11 @@ package testrun
 
 import "os"
 
-// large is set by `make test-large`, for sizes that take minutes. Every other run proves the same with less, or not at all.
+// large is set by `make test-large`, for sizes that take minutes. Every other run shows the same with less.
 var large = os.Getenv("PALISADE_TEST_LARGE") != ""
 
-// Size returns the second size when the large tests run, otherwise the first. A test calls it itself, by which `make test-large`
-// finds it.
+// Size returns the second size when the large tests run, otherwise the first. A test calls it in its own body, where
+// `make test-large` looks for it.
 func Size(ordinary, full int) int {
 	if large {
 		return full
