@@ -265,7 +265,6 @@ func background(d deps) []jobs.Work {
 		identity.TokenRequestsBackground(d.store),
 		findings.Background(d.store),
 		scans.Background(d.store, d.log),
-		scans.IndexBackground(d.store, d.log),
 		scans.StatisticsBackground(d.store),
 		scans.ScannerBackground(d.store, d.log, scans.UploadOptions{Spool: d.spool, Ingested: ingested(d), Calls: d.calls}),
 		supplychain.Background(d.store),

@@ -136,7 +136,7 @@ func (d *database) settle(ctx context.Context, tables ...string) error {
 	return nil
 }
 
-// rebuildIndexes does what the server does at night on PostgreSQL. Nobody else works, so it does not have to be CONCURRENTLY, which
+// rebuildIndexes does what a nightly reindexdb does on PostgreSQL. Nobody else works, so it does not have to be CONCURRENTLY, which
 // an ANALYZE of the server that waits for it would end as a deadlock.
 func (d *database) rebuildIndexes(ctx context.Context) error {
 	for _, table := range []string{"findings", "finding_events"} {
