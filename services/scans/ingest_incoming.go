@@ -13,14 +13,14 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
-	"github.com/palisade/palisade/services/scans/sarif"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
 // The products, as issue types of findings.
 const (
-	sast    = sarif.ProductSAST
-	sca     = sarif.ProductSCA
-	secrets = sarif.ProductSecrets
+	sast    = vocabulary.SAST
+	sca     = vocabulary.SCA
+	secrets = vocabulary.Secrets
 )
 
 // What is stored of a dependency or a secret about which the report says no more.

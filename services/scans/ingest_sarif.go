@@ -7,11 +7,12 @@ import (
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
 // unknownConfidence is the confidence of a rule that says nothing: the API has no word for "unknown".
-const unknownConfidence = sarif.ConfidenceMedium
+const unknownConfidence = vocabulary.ConfidenceMedium
 
 // sarifSource are the results of a SARIF report.
 type sarifSource struct {

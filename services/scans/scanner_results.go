@@ -17,8 +17,8 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/scans/sarif"
 	"github.com/palisade/palisade/services/scans/scanner"
 )
 
@@ -270,13 +270,13 @@ func exposure(match *storev1.ScannerDependencyMatch, kind string) string {
 func severityWord(n int32) string {
 	switch n {
 	case 3:
-		return sarif.SeverityCritical
+		return vocabulary.SeverityCritical
 	case 2:
-		return sarif.SeverityHigh
+		return vocabulary.SeverityHigh
 	case 1:
-		return sarif.SeverityMedium
+		return vocabulary.SeverityMedium
 	}
-	return sarif.SeverityLow
+	return vocabulary.SeverityLow
 }
 
 func orWord(word, otherwise string) string {
