@@ -21,6 +21,7 @@ import (
 	"github.com/palisade/palisade/services/internal/traffic"
 	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/projects/gitref"
+	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
@@ -99,22 +100,22 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 type upload struct {
 	target  *scansv1.UploadReportTarget
 	source  *sarifSource
-	results *preparation
+	results *ingest.Reading
 	scan    *ent.Scan
-	result  *scanResult
+	result  *ingest.Summary
 	project string // its name, as it is stored
 }
 
 func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReportTarget, report *sarif.Report) (*scansv1.UploadReportResponse, error) {
 	u := &upload{target: target, source: newSARIFSource(report, target.GetCategory())}
 	var err error
-	u.results, err = prepare(ctx, s.store.Reader, reading{
-		results: u.source, commit: target.GetCommit(), readAhead: true, calls: s.options.Calls, spool: s.options.Spool.Of(ctx), formerNames: u.source.formerNames(),
+	u.results, err = ingest.Read(ctx, s.store.Reader, ingest.Input{
+		Results: u.source, Commit: target.GetCommit(), ReadAhead: true, Calls: s.options.Calls, Spool: s.options.Spool.Of(ctx), FormerNames: u.source.formerNames(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer u.results.release()
+	defer u.results.Release()
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if err := s.storeUpload(ctx, tx, u); err != nil {
 			return err
@@ -122,7 +123,7 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 		summary := u.response()
 		summary.SkippedResults = nil
 		audit.Change(ctx, "scan", u.scan.ID, nil, summary)
-		if u.result.changed() < statisticsThreshold {
+		if u.result.Changed() < statisticsThreshold {
 			return nil
 		}
 		// Last: another import that asks for the same waits until this one is committed.
@@ -132,8 +133,8 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 		return nil, err
 	}
 	if s.options.Ingested != nil {
-		for outcome, n := range u.result.counts {
-			s.options.Ingested(outcome.product, outcome.what, n)
+		for outcome, n := range u.result.Counts {
+			s.options.Ingested(outcome.Product, outcome.What, n)
 		}
 		for i, run := range report.Runs {
 			if n := u.source.skippedOf[i]; n > 0 {
@@ -165,7 +166,7 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 	if err != nil {
 		return fmt.Errorf("open scan: %w", err)
 	}
-	u.result, err = storeResults(ctx, tx, scanReport{preparation: u.results, store: s.store, project: project, scan: u.scan})
+	u.result, err = ingest.Store(ctx, tx, ingest.Target{Reading: u.results, Store: s.store, Project: project, Scan: u.scan})
 	if err != nil {
 		return err
 	}
@@ -177,19 +178,19 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 
 // closeScan writes what the scan brought.
 func (u *upload) closeScan(ctx context.Context) error {
-	products, stats := u.result.productBits(), map[string]any{}
+	products, stats := u.result.ProductBits(), map[string]any{}
 	for i, run := range u.source.report.Runs {
 		if run.Rejected == "" {
-			products |= productBit(run.Product)
+			products |= ingest.ProductBit(run.Product)
 		}
 		if n := u.source.skippedOf[i]; n > 0 {
 			stats["skipped"] = n + total(stats["skipped"])
 		}
 	}
-	for o, n := range u.result.counts {
-		stats[o.what] = n + total(stats[o.what])
+	for o, n := range u.result.Counts {
+		stats[o.What] = n + total(stats[o.What])
 	}
-	return u.result.setCounts(u.scan.Update()).SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetProducts(products).
+	return u.result.SetCounts(u.scan.Update()).SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetProducts(products).
 		SetStats(stats).SetCompletedAt(max(store.Now(), u.scan.StartedAt+1)).Exec(ctx)
 }
 
@@ -205,12 +206,12 @@ func (u *upload) response() *scansv1.UploadReportResponse {
 		ScanId:    u.scan.ID,
 		Project:   u.project,
 		Ref:       u.scan.Ref,
-		Created:   int32(u.result.total("created")),
-		Updated:   int32(u.result.total("updated")),
-		Unchanged: int32(u.result.total("unchanged")),
-		Reopened:  int32(u.result.total("reopened")),
-		Fixed:     int32(u.result.total("fixed")),
-		Removed:   int32(u.result.total("removed")),
+		Created:   int32(u.result.Total("created")),
+		Updated:   int32(u.result.Total("updated")),
+		Unchanged: int32(u.result.Total("unchanged")),
+		Reopened:  int32(u.result.Total("reopened")),
+		Fixed:     int32(u.result.Total("fixed")),
+		Removed:   int32(u.result.Total("removed")),
 	}
 	for i, run := range u.source.report.Runs {
 		skipped := u.source.skippedOf[i]
@@ -220,14 +221,14 @@ func (u *upload) response() *scansv1.UploadReportResponse {
 			Index:       int32(run.Index),
 			Tool:        run.Tool.Name,
 			ToolVersion: run.Tool.Version,
-			Category:    group.category,
+			Category:    group.Category,
 			Product:     run.Product,
 			Results:     int32(run.Results),
 			Accepted:    int32(run.Results - skipped),
 			Skipped:     int32(skipped),
 			Warnings:    slices.Concat(run.Warnings, u.source.warningsOf(run)),
 			Rejected:    run.Rejected,
-			Coverage:    u.result.coverages[group],
+			Coverage:    u.result.Coverages[group],
 		})
 	}
 	for _, skip := range u.source.skipped {

@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -6,23 +6,18 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	entsql "entgo.io/ent/dialect/sql"
 	"github.com/klauspost/compress/zstd"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scancoverage"
-	"github.com/palisade/palisade/ent/tenant"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
 const (
-	// coverageAge is how long coverages are kept of which there is a newer one.
-	coverageAge = 30 * 24 * time.Hour
 	// maxCoverage is the size of a coverage after decompression, in bytes.
 	maxCoverage = 256 << 20
 	// coveragesBack is how many coverages are looked at to find one that came to a good end.
@@ -77,10 +72,10 @@ func (c *previousCoverage) products() []string {
 
 // coverageBefore is the latest coverage of a full scan of an analysis and ref that is suitable. oldest is the last scan that was looked
 // at; 0: there was none.
-func (in *ingest) coverageBefore(ctx context.Context, a analysis, ref string, suits func(*previousCoverage) bool) (c *previousCoverage, oldest int64, err error) {
+func (in *ingest) coverageBefore(ctx context.Context, a Analysis, ref string, suits func(*previousCoverage) bool) (c *previousCoverage, oldest int64, err error) {
 	rows, err := in.tx.ScanCoverage.Query().
-		Where(scancoverage.DeploymentID(in.deploymentID), scancoverage.ProjectID(in.project.ID), scancoverage.Ref(ref), scancoverage.Tool(a.tool),
-			scancoverage.AnalysisCategory(a.category), scancoverage.IsFullScan(true), scancoverage.ScanIDNEQ(in.scan.ID)).
+		Where(scancoverage.DeploymentID(in.deploymentID), scancoverage.ProjectID(in.Project.ID), scancoverage.Ref(ref), scancoverage.Tool(a.Tool),
+			scancoverage.AnalysisCategory(a.Category), scancoverage.IsFullScan(true), scancoverage.ScanIDNEQ(in.Scan.ID)).
 		Order(ent.Desc(scancoverage.FieldScanID)).Limit(coveragesBack).Select(scancoverage.FieldID, scancoverage.FieldScanID).All(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -105,8 +100,8 @@ func (in *ingest) coverageBefore(ctx context.Context, a analysis, ref string, su
 // latestCoverage is the coverage of the latest full scan of an analysis and ref that came to a good end, and looked at all products
 // that this one looks at; nil if there is none.
 func (in *ingest) latestCoverage(ctx context.Context, g *group, ref string) (*previousCoverage, error) {
-	c, _, err := in.coverageBefore(ctx, g.analysis, ref, func(c *previousCoverage) bool {
-		return c.GetFailure() == "" && aboutAll(c.products(), g.coverage.products)
+	c, _, err := in.coverageBefore(ctx, g.Analysis, ref, func(c *previousCoverage) bool {
+		return c.GetFailure() == "" && aboutAll(c.products(), g.coverage.Products)
 	})
 	return c, err
 }
@@ -114,7 +109,7 @@ func (in *ingest) latestCoverage(ctx context.Context, g *group, ref string) (*pr
 // readPrevious reads what the scan before looked at, where it counts: where this one says which files there are.
 func (in *ingest) readPrevious(ctx context.Context, g *group) (err error) {
 	if g.coverage.GetFilesKnown() || len(g.coverage.GetHashes()) > 0 {
-		g.previous, err = in.latestCoverage(ctx, g, in.scan.Ref)
+		g.previous, err = in.latestCoverage(ctx, g, in.Scan.Ref)
 	}
 	return err
 }
@@ -124,27 +119,27 @@ func (in *ingest) readPrevious(ctx context.Context, g *group) (err error) {
 func (in *ingest) isRepeat(ctx context.Context, g *group) (bool, error) {
 	now := g.coverage.stored()
 	now.Product = g.previous.GetProduct()
-	if in.total("created")+in.total("updated")+in.total("reopened") > 0 || !proto.Equal(g.previous.ScanCoverage, now) {
+	if in.Total("created")+in.Total("updated")+in.Total("reopened") > 0 || !proto.Equal(g.previous.ScanCoverage, now) {
 		return false, nil
 	}
-	return in.tx.Scan.Query().Where(scan.ID(g.previous.scanID), scan.Commit(in.scan.Commit)).Exist(ctx)
+	return in.tx.Scan.Query().Where(scan.ID(g.previous.scanID), scan.Commit(in.Scan.Commit)).Exist(ctx)
 }
 
 // lastFullScan is the latest earlier full scan of an analysis on this ref that looked at one of its products, whether it came to a good
 // end or not; 0: none. After many of other products it is the oldest of these: then too little is closed, and never too much.
 func (in *ingest) lastFullScan(ctx context.Context, g *group) (int64, error) {
-	_, oldest, err := in.coverageBefore(ctx, g.analysis, in.scan.Ref, func(c *previousCoverage) bool {
-		return aboutSome(c.products(), g.coverage.products)
+	_, oldest, err := in.coverageBefore(ctx, g.Analysis, in.Scan.Ref, func(c *previousCoverage) bool {
+		return aboutSome(c.products(), g.coverage.Products)
 	})
 	return oldest, err
 }
 
 // stored is the coverage in the form in which it is kept.
-func (c *coverage) stored() *storev1.ScanCoverage {
+func (c *Coverage) stored() *storev1.ScanCoverage {
 	return &storev1.ScanCoverage{
 		RulesKnown: c.GetRulesKnown(), Rules: sorted(c.GetRules()), FilesKnown: c.GetFilesKnown(), Files: sorted(c.GetFiles()),
 		Skipped: sorted(c.GetSkipped()), Renamed: sorted(c.GetRenamed()), Failure: c.GetFailure(), Hashes: c.GetHashes(),
-		Product: strings.Join(sorted(c.products), ","),
+		Product: strings.Join(sorted(c.Products), ","),
 	}
 }
 
@@ -156,8 +151,8 @@ func (in *ingest) storeCoverages(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		rows = append(rows, in.tx.ScanCoverage.Create().SetDeploymentID(in.deploymentID).SetScanID(in.scan.ID).SetProjectID(in.project.ID).
-			SetRef(in.scan.Ref).SetTool(g.tool).SetAnalysisCategory(g.category).SetIsFullScan(in.scan.IsFullScan).SetContent(content).SetAt(in.now))
+		rows = append(rows, in.tx.ScanCoverage.Create().SetDeploymentID(in.deploymentID).SetScanID(in.Scan.ID).SetProjectID(in.Project.ID).
+			SetRef(in.Scan.Ref).SetTool(g.Tool).SetAnalysisCategory(g.Category).SetIsFullScan(in.Scan.IsFullScan).SetContent(content).SetAt(in.now))
 	}
 	for part := range slices.Chunk(rows, store.RowsAtOnce) {
 		if err := in.tx.ScanCoverage.CreateBulk(part...).Exec(ctx); err != nil {
@@ -165,30 +160,4 @@ func (in *ingest) storeCoverages(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// purgeCoverages deletes coverages from before a time, of any deployment, but for the newest ones of each analysis: of its full
-// scans, and of those that compare with a base. It returns how many they were.
-func purgeCoverages(ctx context.Context, st *store.Store, before time.Time) (n int, err error) {
-	err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
-		n, err = tx.ScanCoverage.Delete().Where(ofEveryDeployment, scancoverage.AtLT(store.Micros(before)), hasNewer).Exec(ctx)
-		return err
-	})
-	return n, err
-}
-
-// hasNewer is true of coverages of which there is a newer one of the same analysis and kind of scan.
-func hasNewer(s *entsql.Selector) {
-	newer := entsql.Table(scancoverage.Table).As("newer")
-	same := entsql.Dialect(s.Dialect()).Select(newer.C(scancoverage.FieldID)).From(newer)
-	own := func(field string) string { return entsql.Table(scancoverage.Table).C(field) }
-	var where []*entsql.Predicate
-	for _, field := range []string{
-		scancoverage.FieldDeploymentID, scancoverage.FieldProjectID, scancoverage.FieldRef, scancoverage.FieldTool,
-		scancoverage.FieldAnalysisCategory, scancoverage.FieldIsFullScan,
-	} {
-		where = append(where, entsql.ColumnsEQ(newer.C(field), own(field)))
-	}
-	where = append(where, entsql.ColumnsGT(newer.C(scancoverage.FieldScanID), own(scancoverage.FieldScanID)))
-	s.Where(entsql.Exists(same.Where(entsql.And(where...))))
 }

@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -9,37 +9,38 @@ import (
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
 // batchSize is how many results are compared and written at a time.
 const batchSize = 500
 
-// scanReport is one scan with its results.
-type scanReport struct {
-	// preparation has the results. It is used up, and released by who made it at the latest.
-	*preparation
-	store *store.Store
-	// project is held by the transaction: see holdProject.
-	project *ent.Project
-	// scan is stored already. Its ref counts, and whether it is a full scan; its commit is that of the preparation.
-	scan *ent.Scan
+// Target is one scan with its results.
+type Target struct {
+	// Reading has the results. It is used up, and released by who made it at the latest.
+	*Reading
+	Store *store.Store
+	// Project is held by the transaction.
+	Project *ent.Project
+	// Scan is stored already. Its ref counts, and whether it is a full scan; its commit is that of the reading.
+	Scan *ent.Scan
 }
 
-// outcome is what became of a result or of a stored finding: created, updated, unchanged, reopened, fixed or removed.
-type outcome struct{ product, what string }
+// Outcome is what became of a result or of a stored finding: created, updated, unchanged, reopened, fixed or removed.
+type Outcome struct{ Product, What string }
 
-// scanResult is what a scan did to the findings.
-type scanResult struct {
-	counts map[outcome]int
-	// coverages say in words what is known of what each analysis looked at.
-	coverages map[analysis]string
+// Summary is what a scan did to the findings.
+type Summary struct {
+	Counts map[Outcome]int
+	// Coverages say in words what is known of what each analysis looked at.
+	Coverages map[Analysis]string
 }
 
 // ingest stores the results of one scan.
 type ingest struct {
-	scanReport
-	scanResult
+	Target
+	Summary
 	tx           *ent.Tx
 	deploymentID int64
 	now          int64
@@ -55,17 +56,17 @@ type ingest struct {
 	recognised []recognised
 }
 
-// storeResults is the only way in for results: it stores findings, their events, how they were recognised and what was looked
-// at, and closes what is gone. It does not change the row of the scan (see setCounts), nor does it tell others about it.
+// Store is the only way in for results: it stores findings, their events, how they were recognised and what was looked
+// at, and closes what is gone. It does not change the row of the scan (see SetCounts), nor does it tell others about it.
 //
-// The results were read before: see prepare. Here their evidence is matched with what is stored; then those
+// The results were read before: see Read. Here their evidence is matched with what is stored; then those
 // are written that bring news. The transaction holds the project, so that nobody else changes its findings between the two.
-func storeResults(ctx context.Context, tx *ent.Tx, report scanReport) (*scanResult, error) {
+func Store(ctx context.Context, tx *ent.Tx, report Target) (*Summary, error) {
 	in := &ingest{
-		scanReport: report, tx: tx, deploymentID: report.scan.DeploymentID, now: store.Now(),
-		scanResult: scanResult{counts: map[outcome]int{}}, freshRules: map[int64]bool{},
+		Target: report, tx: tx, deploymentID: report.Scan.DeploymentID, now: store.Now(),
+		Summary: Summary{Counts: map[Outcome]int{}}, freshRules: map[int64]bool{},
 	}
-	defer in.release() // so that a large report does not fill the memory until it is committed
+	defer in.Release() // so that a large report does not fill the memory until it is committed
 	in.work.Resume()
 	for _, step := range []struct {
 		what string
@@ -84,15 +85,15 @@ func storeResults(ctx context.Context, tx *ent.Tx, report scanReport) (*scanResu
 			return nil, fmt.Errorf("%s: %w", step.what, err)
 		}
 	}
-	result := in.scanResult
-	result.coverages = in.covered
+	result := in.Summary
+	result.Coverages = in.covered
 	return &result, nil
 }
 
 // group is one analysis on its way in.
 type group struct {
-	analysis
-	coverage *coverage
+	Analysis
+	coverage *Coverage
 	// previous is the latest full scan of the same analysis that came to a good end; nil: there is none, or none is needed.
 	previous *previousCoverage
 	rules    map[uint64]string   // present names by hash
@@ -122,7 +123,7 @@ type group struct {
 
 // match decides which finding each result is.
 func (in *ingest) match(ctx context.Context) error {
-	known, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID)).Exist(ctx)
+	known, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.Project.ID)).Exist(ctx)
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (in *ingest) writeFindings(ctx context.Context) error {
 	for _, g := range in.groups {
 		for product, n := range g.settled.of {
 			if n > 0 {
-				in.counts[outcome{products[product], "unchanged"}] += n
+				in.Counts[Outcome{Product: products[product], What: "unchanged"}] += n
 			}
 		}
 		open = open || g.settled.total() < g.traces.size
@@ -158,7 +159,7 @@ func (in *ingest) writeFindings(ctx context.Context) error {
 	err := in.journal.each(func(g *group) (int, bool) {
 		g.next++
 		return g.next - 1, !g.settled.has(g.next - 1)
-	}, func(i *incoming) error {
+	}, func(i *Result) error {
 		i.evidence = i.of.traces.at(i.result).Evidence
 		if in.batch = append(in.batch, i); len(in.batch) < batchSize {
 			return nil
@@ -174,54 +175,54 @@ func (in *ingest) writeFindings(ctx context.Context) error {
 	return in.spillError()
 }
 
-// total is how many findings or results came to one outcome.
-func (r *scanResult) total(what string) (n int) {
-	for o, count := range r.counts {
-		if o.what == what {
+// Total is how many findings or results came to one outcome.
+func (r *Summary) Total(what string) (n int) {
+	for o, count := range r.Counts {
+		if o.What == what {
 			n += count
 		}
 	}
 	return n
 }
 
-// changed is how many findings the scan added or changed.
-func (r *scanResult) changed() int {
-	return r.total("created") + r.total("updated") + r.total("reopened") + r.total("fixed") + r.total("removed")
+// Changed is how many findings the scan added or changed.
+func (r *Summary) Changed() int {
+	return r.Total("created") + r.Total("updated") + r.Total("reopened") + r.Total("fixed") + r.Total("removed")
 }
 
 // accepted is how many results of a product became or met a finding.
-func (r *scanResult) accepted(product string) (n int) {
+func (r *Summary) accepted(product string) (n int) {
 	for _, what := range []string{"created", "updated", "unchanged", "reopened"} {
-		n += r.counts[outcome{product, what}]
+		n += r.Counts[Outcome{Product: product, What: what}]
 	}
 	return n
 }
 
-// setCounts sets the numbers of findings of a scan.
-func (r *scanResult) setCounts(update *ent.ScanUpdateOne) *ent.ScanUpdateOne {
-	code, supplyChain, secret := r.accepted(sast), r.accepted(sca), r.accepted(secrets)
+// SetCounts sets the numbers of findings of a scan.
+func (r *Summary) SetCounts(update *ent.ScanUpdateOne) *ent.ScanUpdateOne {
+	code, supplyChain, secret := r.accepted(vocabulary.SAST), r.accepted(vocabulary.SCA), r.accepted(vocabulary.Secrets)
 	return update.SetTotalCount(int32(code + supplyChain + secret)).SetCodeCount(int32(code)).
 		SetSupplyChainCount(int32(supplyChain)).SetSecretsCount(int32(secret))
 }
 
-// productBits are the products of which the scan has results, in the form of the column scans.products.
-func (r *scanResult) productBits() (bits int32) {
-	for _, product := range []string{sast, sca, secrets} {
+// ProductBits are the products of which the scan has results, in the form of the column scans.products.
+func (r *Summary) ProductBits() (bits int32) {
+	for _, product := range []string{vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets} {
 		if r.accepted(product) > 0 {
-			bits |= productBit(product)
+			bits |= ProductBit(product)
 		}
 	}
 	return bits
 }
 
-// productBit is the bit of a product in the column scans.products.
-func productBit(product string) int32 {
+// ProductBit is the bit of a product in the column scans.products.
+func ProductBit(product string) int32 {
 	switch product {
-	case sast:
+	case vocabulary.SAST:
 		return 1 << scansv1.Product_PRODUCT_SAST
-	case sca:
+	case vocabulary.SCA:
 		return 1 << scansv1.Product_PRODUCT_SCA
-	case secrets:
+	case vocabulary.Secrets:
 		return 1 << scansv1.Product_PRODUCT_SECRETS
 	}
 	return 0

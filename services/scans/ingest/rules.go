@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"bytes"
@@ -65,10 +65,10 @@ func (in *ingest) storeRulePart(ctx context.Context, keys []ruleKey, uses map[ru
 		case row == nil:
 			missing = append(missing, key)
 			fresh = append(fresh, in.tx.Rule.Create().SetDeploymentID(in.deploymentID).SetTool(key.tool).SetName(key.name).
-				SetCategory(use.rule.text.GetCategory()).SetConfidence(use.rule.text.GetConfidence()).SetContent(content))
+				SetCategory(use.rule.Text.GetCategory()).SetConfidence(use.rule.Text.GetConfidence()).SetContent(content))
 			continue
-		case !bytes.Equal(row.Content, content) && !use.rule.stub && use.rule.name == key.name: // a former name has a former text
-			err := in.tx.Rule.UpdateOneID(row.ID).SetContent(content).SetCategory(use.rule.text.GetCategory()).SetConfidence(use.rule.text.GetConfidence()).Exec(ctx)
+		case !bytes.Equal(row.Content, content) && !use.rule.Stub && use.rule.Name == key.name: // a former name has a former text
+			err := in.tx.Rule.UpdateOneID(row.ID).SetContent(content).SetCategory(use.rule.Text.GetCategory()).SetConfidence(use.rule.Text.GetConfidence()).Exec(ctx)
 			if err != nil {
 				return err
 			}
@@ -118,11 +118,11 @@ func findRules(ctx context.Context, db *ent.Client, keys []ruleKey, fields ...st
 	return query.All(ctx)
 }
 
-func (u *ruleUse) key() ruleKey { return ruleKey{u.of.tool, u.name} }
+func (u *ruleUse) key() ruleKey { return ruleKey{u.of.Tool, u.name} }
 
 // content is the text of the rule as it is stored, under its present name.
 func (u *ruleUse) content() ([]byte, error) {
-	text := u.rule.text
+	text := u.rule.Text
 	if text.GetName() != u.name {
 		text = proto.CloneOf(text)
 		text.Name = u.name

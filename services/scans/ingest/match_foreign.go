@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"cmp"
@@ -34,7 +34,7 @@ func (in *ingest) matchForeign(ctx context.Context, g *group, former map[uint64]
 		return err
 	}
 	ofRules := store.InIDs(finding.FieldRuleID, rules)
-	known, _, err := in.readKnown(ctx, g.analysis, former, entsql.And(entsql.EQ(finding.FieldRef, in.scan.Ref), ofRules))
+	known, _, err := in.readKnown(ctx, g.Analysis, former, entsql.And(entsql.EQ(finding.FieldRef, in.Scan.Ref), ofRules))
 	if err != nil {
 		return err
 	}
@@ -45,9 +45,9 @@ func (in *ingest) matchForeign(ctx context.Context, g *group, former map[uint64]
 			g.taken[k.Name] = true
 		}
 	}
-	primary := cmp.Or(in.project.PrimaryBranch, in.project.DefaultBranch)
-	if primary != "" && primary != in.scan.Ref {
-		known, refs, err := in.readKnown(ctx, g.analysis, former, entsql.And(entsql.EQ(finding.FieldRef, primary), ofRules))
+	primary := cmp.Or(in.Project.PrimaryBranch, in.Project.DefaultBranch)
+	if primary != "" && primary != in.Scan.Ref {
+		known, refs, err := in.readKnown(ctx, g.Analysis, former, entsql.And(entsql.EQ(finding.FieldRef, primary), ofRules))
 		if err != nil {
 			return err
 		}
@@ -75,17 +75,17 @@ func (in *ingest) movedSince(ctx context.Context, g *group, primary string, know
 
 // otherRefs reports whether another ref of the project was scanned. Both questions are answered by a look at the index.
 func (in *ingest) otherRefs(ctx context.Context) (bool, error) {
-	below, err := in.tx.Scan.Query().Where(scan.DeploymentID(in.deploymentID), scan.ProjectID(in.project.ID), scan.RefLT(in.scan.Ref)).Exist(ctx)
+	below, err := in.tx.Scan.Query().Where(scan.DeploymentID(in.deploymentID), scan.ProjectID(in.Project.ID), scan.RefLT(in.Scan.Ref)).Exist(ctx)
 	if err != nil || below {
 		return below, err
 	}
-	return in.tx.Scan.Query().Where(scan.DeploymentID(in.deploymentID), scan.ProjectID(in.project.ID), scan.RefGT(in.scan.Ref)).Exist(ctx)
+	return in.tx.Scan.Query().Where(scan.DeploymentID(in.deploymentID), scan.ProjectID(in.Project.ID), scan.RefGT(in.Scan.Ref)).Exist(ctx)
 }
 
 // ruleIDs are the rows of the rules of results, under their present and former names, but for those that this scan made: nothing
 // was found by them before.
 func (in *ingest) ruleIDs(ctx context.Context, g *group, results []int) ([]int64, error) {
-	aliases, err := in.namesOf(ctx, g.tool)
+	aliases, err := in.namesOf(ctx, g.Tool)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (in *ingest) ruleIDs(ctx context.Context, g *group, results []int) ([]int64
 	slices.Sort(names)
 	var ids []int64
 	for part := range slices.Chunk(names, batchSize) {
-		found, err := in.tx.Rule.Query().Where(rule.Tool(g.tool), rule.NameIn(part...)).IDs(ctx)
+		found, err := in.tx.Rule.Query().Where(rule.Tool(g.Tool), rule.NameIn(part...)).IDs(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (in *ingest) matchByKey(ctx context.Context, g *group, primary string, form
 	}
 	slices.Sort(list)
 	for part := range slices.Chunk(list, 4*batchSize) {
-		known, refs, err := in.readKnown(ctx, g.analysis, former, entsql.And(entsql.NEQ(finding.FieldRef, in.scan.Ref), store.InIDs(finding.FieldMatchKey, part)))
+		known, refs, err := in.readKnown(ctx, g.Analysis, former, entsql.And(entsql.NEQ(finding.FieldRef, in.Scan.Ref), store.InIDs(finding.FieldMatchKey, part)))
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"runtime/debug"

@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -120,11 +120,11 @@ func (in *ingest) insertSize(rows int) int {
 }
 
 // crowded reports whether others want what the database works with: on SQLite it is the processors of this node.
-func (in *ingest) crowded() bool { return !in.store.Postgres() && in.work.Crowded() }
+func (in *ingest) crowded() bool { return !in.Store.Postgres() && in.work.Crowded() }
 
 // insertFindings writes rows: new ones, or such that are there if updateExisting is behind the INSERT. See also recordsCreated.
 func (in *ingest) insertFindings(ctx context.Context, rows []*ent.Finding, before, behind string) error {
-	tx, ok := in.store.Tx(ctx)
+	tx, ok := in.Store.Tx(ctx)
 	if !ok {
 		return errors.New("not in a transaction")
 	}
@@ -149,7 +149,7 @@ func (in *ingest) insertStatement(plan *insertPlan, key statementKey) string {
 	}
 	if in.statements[key] == "" {
 		numbered := byte('?')
-		if in.store.Postgres() {
+		if in.Store.Postgres() {
 			numbered = '$'
 		}
 		in.statements[key] = key.before + plan.statement(numbered, key.rows) + key.behind

@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -13,52 +13,52 @@ import (
 	"github.com/palisade/palisade/services/internal/traffic"
 )
 
-// reading is how the results of a scan are read.
-type reading struct {
-	results source
-	// commit is what the findings name.
-	commit string
-	// readAhead: reading the results needs no database, and may go on beside what is done with them.
-	readAhead bool
-	// calls go before reading and storing.
-	calls *traffic.Calls
-	// spool holds results that are too many for the memory.
-	spool spool.Space
-	// formerNames are the present names of rules by tool and former name, as the report declares them.
-	formerNames map[string]map[string]string
+// Input is how the results of a scan are read.
+type Input struct {
+	Results Source
+	// Commit is what the findings name.
+	Commit string
+	// ReadAhead: reading the results needs no database, and may go on beside what is done with them.
+	ReadAhead bool
+	// Calls go before reading and storing.
+	Calls *traffic.Calls
+	// Spool holds results that are too many for the memory.
+	Spool spool.Space
+	// FormerNames are the present names of rules by tool and former name, as the report declares them.
+	FormerNames map[string]map[string]string
 }
 
-// preparation is a report that was read: its evidence to match, and its results as they will be stored, put aside. That is up to two
+// Reading is a report that was read: its evidence to match, and its results as they will be stored, put aside. That is up to two
 // thirds of what there is to do, and whoever holds the only writer or a project meanwhile makes others wait for nothing: see
-// prepare. Whoever has one releases it.
-type preparation struct {
-	reading
+// Read. Whoever has one releases it.
+type Reading struct {
+	Input
 	work   *traffic.Work
 	names  *ruleNames
-	groups map[analysis]*group
+	groups map[Analysis]*group
 	// knownRules are the ids of rules with which contents were hashed; 0: the rule was not stored then.
 	knownRules map[ruleKey]int64
 	journal    *journal
 	// covered says in words what is known of what each analysis looked at.
-	covered map[analysis]string
+	covered map[Analysis]string
 	memory  memory
-	batch   []*incoming
+	batch   []*Result
 	hasher  identity.Hasher
 	// encoding is used again and again.
 	encoding []byte
 }
 
-// prepare reads results. It changes nothing, and asks db only for the names and the ids of rules: should those be others once the
-// results are stored, storeResults notices.
-func prepare(ctx context.Context, db *ent.Client, r reading) (*preparation, error) {
-	p := &preparation{reading: r}
+// Read reads results. It changes nothing, and asks db only for the names and the ids of rules: should those be others once the
+// results are stored, Store notices.
+func Read(ctx context.Context, db *ent.Client, r Input) (*Reading, error) {
+	p := &Reading{Input: r}
 	done := false
 	defer func() {
 		if !done { // also when the source panics
-			p.release()
+			p.Release()
 		}
 	}()
-	if err := p.read(ctx, db, newRuleNames(db, r.formerNames)); err != nil {
+	if err := p.read(ctx, db, newRuleNames(db, r.FormerNames)); err != nil {
 		return nil, fmt.Errorf("read results: %w", err)
 	}
 	done = true
@@ -66,22 +66,22 @@ func prepare(ctx context.Context, db *ent.Client, r reading) (*preparation, erro
 }
 
 // read reads the results with names that the caller knows, anew if it has done so before.
-func (p *preparation) read(ctx context.Context, db *ent.Client, names *ruleNames) error {
-	p.release()
-	*p = preparation{
-		reading: p.reading, work: p.calls.Beside(), names: names, groups: map[analysis]*group{}, knownRules: map[ruleKey]int64{},
-		journal: newJournal(p.spool), covered: map[analysis]string{},
+func (p *Reading) read(ctx context.Context, db *ent.Client, names *ruleNames) error {
+	p.Release()
+	*p = Reading{
+		Input: p.Input, work: p.Calls.Beside(), names: names, groups: map[Analysis]*group{}, knownRules: map[ruleKey]int64{},
+		journal: newJournal(p.Spool), covered: map[Analysis]string{},
 	}
-	each := p.results.each
-	if p.readAhead {
-		each = aheadOf(p.calls, p.work, each)
+	each := p.Results.Each
+	if p.ReadAhead {
+		each = aheadOf(p.Calls, p.work, each)
 	}
-	err := each(ctx, func(i *incoming) error {
+	err := each(ctx, func(i *Result) error {
 		p.work.Yield(ctx)
 		if err := p.present(ctx, i); err != nil {
 			return err
 		}
-		i.of = p.groupOf(i.group)
+		i.of = p.groupOf(i.Group)
 		p.memory.add()
 		if p.batch = append(p.batch, i); len(p.batch) < batchSize {
 			return nil
@@ -103,13 +103,13 @@ func (p *preparation) read(ctx context.Context, db *ent.Client, names *ruleNames
 }
 
 // cover asks what the scan looked at.
-func (p *preparation) cover(ctx context.Context) error {
-	coverages, err := p.results.coverages()
+func (p *Reading) cover(ctx context.Context) error {
+	coverages, err := p.Results.Coverages()
 	if err != nil {
 		return err
 	}
 	for key, covered := range coverages {
-		if err := p.presentRules(ctx, key.tool, covered); err != nil {
+		if err := p.presentRules(ctx, key.Tool, covered); err != nil {
 			return err
 		}
 		p.groupOf(key).coverage, p.covered[key] = covered, covered.words()
@@ -117,8 +117,8 @@ func (p *preparation) cover(ctx context.Context) error {
 	return nil
 }
 
-// release lets go of all that is held, on disk and in memory. It may be called again.
-func (p *preparation) release() {
+// Release lets go of all that is held, on disk and in memory. It may be called again.
+func (p *Reading) Release() {
 	for _, g := range p.groups {
 		g.traces.close()
 	}
@@ -129,13 +129,13 @@ func (p *preparation) release() {
 	p.memory.release()
 }
 
-func (p *preparation) groupOf(key analysis) *group {
+func (p *Reading) groupOf(key Analysis) *group {
 	g := p.groups[key]
 	if g == nil {
 		g = &group{
-			analysis: key, coverage: unknownCoverage(), rules: map[uint64]string{}, late: map[int64]bool{}, rungs: map[int]string{},
+			Analysis: key, coverage: unknownCoverage(), rules: map[uint64]string{}, late: map[int64]bool{}, rungs: map[int]string{},
 			considered: map[int][]*storev1.FindingMatchCandidate{}, named: map[int]*foreignJoin{}, taken: map[string]bool{},
-			traces: newTraces(p.spool), names: identity.NewAssigner(),
+			traces: newTraces(p.Spool), names: identity.NewAssigner(),
 		}
 		p.groups[key] = g
 	}
@@ -143,7 +143,7 @@ func (p *preparation) groupOf(key analysis) *group {
 }
 
 // putAside makes of the results of the batch what their findings will be, and keeps their traces.
-func (p *preparation) putAside(ctx context.Context, db *ent.Client) error {
+func (p *Reading) putAside(ctx context.Context, db *ent.Client) error {
 	if len(p.batch) == 0 {
 		return nil
 	}
@@ -153,16 +153,16 @@ func (p *preparation) putAside(ctx context.Context, db *ent.Client) error {
 	for _, i := range p.batch {
 		p.work.Yield(ctx)
 		g := i.of
-		i.ruleID = p.knownRules[ruleKey{i.group.tool, i.ruleName}]
-		text := identityText(i.ruleName, i.content)
-		t := trace{Evidence: p.hasher.EvidenceOf(text), product: productNumber(i.product), muted: i.suppressed}
+		i.ruleID = p.knownRules[ruleKey{i.Group.Tool, i.ruleName}]
+		text := identityText(i.ruleName, i.Content)
+		t := trace{Evidence: p.hasher.EvidenceOf(text), product: productNumber(i.Product), muted: i.Suppressed}
 		if _, known := g.rules[t.Rule]; !known {
 			g.rules[t.Rule] = i.ruleName
 		}
-		i.path = i.content.GetLocation().GetFilePath()
-		i.identify(g.names.Assign(i.group.tool, text))
+		i.path = i.Content.GetLocation().GetFilePath()
+		i.identify(g.names.Assign(i.Group.Tool, text))
 		var err error
-		if p.encoding, err = i.encode(p.encoding[:0], p.commit); err != nil {
+		if p.encoding, err = i.encode(p.encoding[:0], p.Commit); err != nil {
 			return err
 		}
 		t.contentHash, t.hasPath = i.contentHash, i.path != ""
@@ -180,10 +180,10 @@ func (p *preparation) putAside(ctx context.Context, db *ent.Client) error {
 
 // readRules looks up which rules of the batch are stored. The others get their ids when the results are stored: no finding can be
 // equal to one of theirs, whatever its content is hashed with until then.
-func (p *preparation) readRules(ctx context.Context, db *ent.Client) error {
+func (p *Reading) readRules(ctx context.Context, db *ent.Client) error {
 	var unknown []ruleKey
 	for _, i := range p.batch {
-		key := ruleKey{i.group.tool, i.ruleName}
+		key := ruleKey{i.Group.Tool, i.ruleName}
 		if _, known := p.knownRules[key]; !known {
 			p.knownRules[key] = 0
 			unknown = append(unknown, key)
@@ -200,7 +200,7 @@ func (p *preparation) readRules(ctx context.Context, db *ent.Client) error {
 }
 
 // spillError is why what was put aside could not be read or written.
-func (p *preparation) spillError() error {
+func (p *Reading) spillError() error {
 	failed := p.journal.spill.failed
 	for _, g := range p.groups {
 		failed = errors.Join(failed, g.traces.spill.failed)

@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -13,53 +13,45 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
-	"github.com/palisade/palisade/services/findings/vocabulary"
-)
-
-// The products, as issue types of findings.
-const (
-	sast    = vocabulary.SAST
-	sca     = vocabulary.SCA
-	secrets = vocabulary.Secrets
 )
 
 // What is stored of a dependency or a secret about which the report says no more.
 const (
-	unknownExposure = "unknown"
-	noProbability   = "none"
-	noValidator     = "no_validator"
+	UnknownExposure = "unknown"
+	NoProbability   = "none"
+	NoValidator     = "no_validator"
 )
 
-// analysis is what one report replaces: the results of one tool and category on one ref of a project, of the products that the report
+// Analysis is what one report replaces: the results of one tool and category on one ref of a project, of the products that the report
 // speaks of (see replaces).
-type analysis struct{ tool, category string }
+type Analysis struct{ Tool, Category string }
 
-// source is where the results of a scan come from: a SARIF report, or what a scanner sent.
-type source interface {
-	// each passes all results in one order, and may be called again; yield may keep and change what it gets.
-	each(ctx context.Context, yield func(*incoming) error) error
-	// coverages say what each analysis of the scan looked at, those without a result included. It is called after each has
+// Source is where the results of a scan come from: a SARIF report, or what a scanner sent.
+type Source interface {
+	// Each passes all results in one order, and may be called again; yield may keep and change what it gets.
+	Each(ctx context.Context, yield func(*Result) error) error
+	// Coverages say what each analysis of the scan looked at, those without a result included. It is called after Each has
 	// come to its end.
-	coverages() (map[analysis]*coverage, error)
+	Coverages() (map[Analysis]*Coverage, error)
 }
 
-// incoming is a result on its way to a finding, whatever format its report has.
-type incoming struct {
-	group    analysis
-	product  string // sast, sca or secrets
-	severity string // low, medium, high or critical
-	rule     *incomingRule
-	// content is what the report says: location, message, snippet, the tool's own ids and hashes and so on. The evidence of
+// Result is a result on its way to a finding, whatever format its report has.
+type Result struct {
+	Group    Analysis
+	Product  string // sast, sca or secrets
+	Severity string // low, medium, high or critical
+	Rule     *Rule
+	// Content is what the report says: location, message, snippet, the tool's own ids and hashes and so on. The evidence of
 	// the identity is taken from it. The ingest adds the ids that the tool does not give, and the commit.
-	content *storev1.FindingContent
-	// suppressed in the code itself: the finding is muted; content has the reason.
-	suppressed bool
+	Content *storev1.FindingContent
+	// Suppressed in the code itself: the finding is muted; Content has the reason.
+	Suppressed bool
 
 	// Columns of findings; empty means null.
-	exposure, transitivity, epssProbability, packageName, advisory string // sca
-	validationState                                                string // secrets
-	policyMode                                                     string // empty keeps what is stored
-	historical, malicious                                          bool
+	Exposure, Transitivity, EPSSProbability, Package, Advisory string // sca
+	ValidationState                                            string // secrets
+	PolicyMode                                                 string // empty keeps what is stored
+	Historical, Malicious                                      bool
 
 	// Set by the ingest.
 	of          *group
@@ -76,14 +68,14 @@ type incoming struct {
 	encoded     []byte // the content with the commit
 }
 
-// incomingRule is what a report says about a rule. Results of one rule may share it; nobody changes it.
-type incomingRule struct {
-	// name is as the tool writes it; the ingest applies the aliases.
-	name string
-	// text has at least category and confidence; its name is set by the ingest.
-	text *findingsv1.FindingRule
-	// stub: the report does not describe the rule, so that a stored text stays.
-	stub bool
+// Rule is what a report says about a rule. Results of one rule may share it; nobody changes it.
+type Rule struct {
+	// Name is as the tool writes it; the ingest applies the aliases.
+	Name string
+	// Text has at least category and confidence; its name is set by the ingest.
+	Text *findingsv1.FindingRule
+	// Stub: the report does not describe the rule, so that a stored text stays.
+	Stub bool
 }
 
 // identityText is by what a finding with this content is recognised. It is the same for a result and for the finding that was
@@ -106,19 +98,19 @@ const nameVersion = 1
 
 // identify sets the ids that the finding gets if it is a new one. Their version is that of the names, which stays when the
 // ladder gets a new one: the content is hashed with it.
-func (i *incoming) identify(id identity.Identity) {
-	i.birthName, i.ownID = id.Fingerprint, i.content.GetMatchBasedId() != ""
-	if i.content.MatchBasedId = id.MatchBasedID; i.content.GetSyntacticId() == "" {
-		i.content.SyntacticId = id.SyntacticID
+func (i *Result) identify(id identity.Identity) {
+	i.birthName, i.ownID = id.Fingerprint, i.Content.GetMatchBasedId() != ""
+	if i.Content.MatchBasedId = id.MatchBasedID; i.Content.GetSyntacticId() == "" {
+		i.Content.SyntacticId = id.SyntacticID
 	}
-	i.content.IdentityRung, i.content.IdentityVersion = id.Rung, nameVersion
+	i.Content.IdentityRung, i.Content.IdentityVersion = id.Rung, nameVersion
 }
 
 // encode renders the blob into a buffer, and the hash that says whether a later scan brings news. The commit is not part of the
 // hash: the same finding at the next commit is not news.
-func (i *incoming) encode(buffer []byte, commit string) (_ []byte, err error) {
-	i.content.Commit = commit
-	if i.encoded, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(buffer, i.content); err != nil {
+func (i *Result) encode(buffer []byte, commit string) (_ []byte, err error) {
+	i.Content.Commit = commit
+	if i.encoded, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(buffer, i.Content); err != nil {
 		return nil, err
 	}
 	i.contentHash = i.hash()
@@ -126,12 +118,12 @@ func (i *incoming) encode(buffer []byte, commit string) (_ []byte, err error) {
 }
 
 // hash is that of the encoded content, of the id of its rule, and of the columns.
-func (i *incoming) hash() int64 {
+func (i *Result) hash() int64 {
 	start, end := commitIn(i.encoded)
 	h := xxhash.New()
 	_, _ = h.Write(i.encoded[:start]) // a hash never fails
 	_, _ = h.Write(i.encoded[end:])
-	_, _ = h.WriteString(i.severity)
+	_, _ = h.WriteString(i.Severity)
 	var id [8]byte
 	binary.LittleEndian.PutUint64(id[:], uint64(i.ruleID))
 	_, _ = h.Write(id[:])
@@ -158,27 +150,27 @@ func commitIn(encoded []byte) (start, end int) {
 const commitField = 9
 
 // columns are what the columns say beyond the content; empty where they are what they are without a word of the report.
-func (i *incoming) columns() string {
+func (i *Result) columns() string {
 	var b strings.Builder
 	for _, column := range []struct{ name, value, usual string }{
-		{"exposure", i.exposure, unknownExposure},
-		{"validation_state", i.validationState, noValidator},
-		{"epss_probability", i.epssProbability, noProbability},
-		{"policy_mode", i.policyMode, ""},
+		{"exposure", i.Exposure, UnknownExposure},
+		{"validation_state", i.ValidationState, NoValidator},
+		{"epss_probability", i.EPSSProbability, NoProbability},
+		{"policy_mode", i.PolicyMode, ""},
 	} {
 		if column.value != "" && column.value != column.usual {
 			b.WriteString("\x00" + column.name + "=" + column.value)
 		}
 	}
-	if i.malicious {
+	if i.Malicious {
 		b.WriteString("\x00malicious")
 	}
 	return b.String()
 }
 
 // state is what the scan says about a finding that it reports.
-func (i *incoming) state() string {
-	if i.suppressed {
+func (i *Result) state() string {
+	if i.Suppressed {
 		return lifecycle.Muted
 	}
 	return lifecycle.Unresolved

@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/traffic"
 )
@@ -133,21 +134,21 @@ func TestJournal(t *testing.T) {
 		j := newJournal(space)
 		j.spill.room = rapid.SampledFrom([]int{0, partSize, maxJournal}).Draw(t, "room")
 		defer j.close()
-		groups := []*group{{analysis: analysis{"lint", ""}}, {analysis: analysis{"scan", "night"}}}
-		rules := []*incomingRule{{name: "r1"}, {name: "r2"}}
-		var want []*incoming
+		groups := []*group{{Analysis: Analysis{Tool: "lint", Category: ""}}, {Analysis: Analysis{Tool: "scan", Category: "night"}}}
+		rules := []*Rule{{Name: "r1"}, {Name: "r2"}}
+		var want []*Result
 		size := rapid.IntRange(0, 400).Draw(t, "results")
 		text := rapid.StringN(0, 5, -1)
 		for n := range size {
-			i := &incoming{of: groups[n%2], rule: rules[n/3%2], ruleName: rules[n/3%2].name, ruleID: int64(n/3%2) + 1, contentHash: int64(n) - 7}
-			i.group = i.of.analysis
+			i := &Result{of: groups[n%2], Rule: rules[n/3%2], ruleName: rules[n/3%2].Name, ruleID: int64(n/3%2) + 1, contentHash: int64(n) - 7}
+			i.Group = i.of.Analysis
 			if n < 3 {
 				for _, field := range i.texts() {
 					*field = text.Draw(t, "text")
 				}
 			}
-			i.suppressed, i.malicious = rapid.Bool().Draw(t, "suppressed"), n%5 == 0
-			i.historical, i.ownID = n%3 == 0, n%2 == 0
+			i.Suppressed, i.Malicious = rapid.Bool().Draw(t, "suppressed"), n%5 == 0
+			i.Historical, i.ownID = n%3 == 0, n%2 == 0
 			i.encoded = make([]byte, rapid.SampledFrom([]int{0, 1, 900, 5000}).Draw(t, "size"))
 			j.add(i)
 			want = append(want, i)
@@ -158,7 +159,7 @@ func TestJournal(t *testing.T) {
 		err := j.each(func(g *group) (int, bool) {
 			next[g]++
 			return next[g] - 1, (next[g]-1)%2 == 0
-		}, func(got *incoming) error {
+		}, func(got *Result) error {
 			for n%4 >= 2 { // every other result of each group is not wanted
 				n++
 			}
@@ -188,7 +189,7 @@ func TestHashWithoutCommit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := &incoming{content: content}
+		i := &Result{Content: content}
 		if _, err := i.encode(nil, text.Draw(t, "commit")); err != nil {
 			t.Fatal(err)
 		}
@@ -206,9 +207,9 @@ func TestHashWithoutCommit(t *testing.T) {
 func TestReadAhead(t *testing.T) {
 	const size = 1234
 	source := func(end func() error) eachResult {
-		return aheadOf(nil, new(traffic.Work), func(_ context.Context, yield func(*incoming) error) error {
+		return aheadOf(nil, new(traffic.Work), func(_ context.Context, yield func(*Result) error) error {
 			for n := range size {
-				if err := yield(&incoming{result: n}); err != nil {
+				if err := yield(&Result{result: n}); err != nil {
 					return err
 				}
 			}
@@ -227,7 +228,7 @@ func TestReadAhead(t *testing.T) {
 		"none is wanted": {func() error { return nil }, 0, enough},
 	} {
 		next := 0
-		err := source(c.end)(t.Context(), func(i *incoming) error {
+		err := source(c.end)(t.Context(), func(i *Result) error {
 			if i.result != next {
 				t.Fatalf("%s: result %d after %d", name, i.result, next-1)
 			}
@@ -246,13 +247,13 @@ func TestReadAhead(t *testing.T) {
 			t.Errorf("got panic %v", p)
 		}
 	}()
-	_ = source(func() error { panic("hostile") })(t.Context(), func(*incoming) error { return nil })
+	_ = source(func() error { panic("hostile") })(t.Context(), func(*Result) error { return nil })
 }
 
 func BenchmarkJournal(b *testing.B) {
 	j := newJournal(spaceIn(b, b.TempDir()))
 	defer j.close()
-	i := &incoming{of: &group{}, rule: &incomingRule{}, ruleName: "r", product: sast, severity: "high", path: "services/a/b.go", birthName: "0123456789abcdef0123456789abcdef", encoded: make([]byte, 700)}
+	i := &Result{of: &group{}, Rule: &Rule{}, ruleName: "r", Product: vocabulary.SAST, Severity: "high", path: "services/a/b.go", birthName: "0123456789abcdef0123456789abcdef", encoded: make([]byte, 700)}
 	b.ReportAllocs()
 	for b.Loop() {
 		j.add(i)
@@ -264,7 +265,7 @@ func BenchmarkEncode(b *testing.B) {
 		Location: &findingsv1.FindingLocation{FilePath: "services/a/b.go", Line: 3}, Message: "the value comes from an untrusted request",
 		Snippet: "rows, err := db.Query(q)", SyntacticId: "0123456789abcdef0123456789abcdef", MatchBasedId: "0123456789abcdef_0", IdentityRung: "snippet",
 	}
-	i := &incoming{content: content, severity: "high"}
+	i := &Result{Content: content, Severity: "high"}
 	var buffer []byte
 	b.ReportAllocs()
 	for b.Loop() {
@@ -282,15 +283,15 @@ func TestReadAheadBesideACall(t *testing.T) {
 		calls := new(traffic.Calls)
 		took := func() time.Duration {
 			work, began, results := calls.Beside(), time.Now(), 0
-			err := aheadOf(calls, work, func(_ context.Context, yield func(*incoming) error) error {
+			err := aheadOf(calls, work, func(_ context.Context, yield func(*Result) error) error {
 				for n := range 20_000 {
 					time.Sleep(10 * time.Microsecond)
-					if err := yield(&incoming{result: n}); err != nil {
+					if err := yield(&Result{result: n}); err != nil {
 						return err
 					}
 				}
 				return nil
-			})(t.Context(), func(*incoming) error {
+			})(t.Context(), func(*Result) error {
 				work.Yield(t.Context())
 				if results++; results%500 == 0 {
 					time.Sleep(7500 * time.Microsecond)

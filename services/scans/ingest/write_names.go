@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -16,7 +16,7 @@ const rungName = "name"
 
 // naming is a new result on its way to a name.
 type naming struct {
-	*incoming
+	*Result
 	try int
 }
 
@@ -31,7 +31,7 @@ func (n naming) candidate() string {
 
 // nameNew names the identities of results that no finding of this ref was joined to. A name belongs to one identity of the
 // project for ever, whatever became of its evidence.
-func (in *ingest) nameNew(ctx context.Context, batch []*incoming) error {
+func (in *ingest) nameNew(ctx context.Context, batch []*Result) error {
 	var waiting []naming
 	for _, i := range batch {
 		foreign := i.of.named[i.result]
@@ -56,13 +56,13 @@ func (in *ingest) nameNew(ctx context.Context, batch []*incoming) error {
 		}
 		var next []naming
 		for _, n := range waiting {
-			key := storedKey{n.candidate(), n.group.category}
+			key := storedKey{n.candidate(), n.Group.Category}
 			n.elsewhere = n.elsewhere || len(owners[key]) > 0
-			if !given[key] && (len(owners[key]) == 0 || n.isReturn(owners[key], in.scan)) {
+			if !given[key] && (len(owners[key]) == 0 || n.isReturn(owners[key], in.Scan)) {
 				n.fingerprint, given[key] = key.fingerprint, true
 				continue
 			}
-			next = append(next, naming{n.incoming, n.try + 1})
+			next = append(next, naming{n.Result, n.try + 1})
 		}
 		waiting = next
 	}
@@ -78,7 +78,7 @@ func (in *ingest) owners(ctx context.Context, waiting []naming) (map[storedKey][
 		prints[n] = w.candidate()
 	}
 	rows, err := in.tx.Finding.Query().
-		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID), finding.FingerprintIn(prints...)).
+		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.Project.ID), finding.FingerprintIn(prints...)).
 		Select(finding.FieldID, finding.FieldRef, finding.FieldFingerprint, finding.FieldAnalysisCategory, finding.FieldIssueType,
 			finding.FieldFirstSeenScanID, finding.FieldMergedInto).All(ctx)
 	if err != nil {

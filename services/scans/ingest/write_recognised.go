@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -23,8 +23,8 @@ type recognised struct {
 }
 
 // match says how a result was recognised, or what it could have been.
-func (i *incoming) match(name string, before *storev1.FindingContent) *storev1.FindingMatch {
-	m := &storev1.FindingMatch{IdentityVersion: identity.Version, Identity: name, After: i.content.GetLocation(), Considered: i.of.considered[i.result]}
+func (i *Result) match(name string, before *storev1.FindingContent) *storev1.FindingMatch {
+	m := &storev1.FindingMatch{IdentityVersion: identity.Version, Identity: name, After: i.Content.GetLocation(), Considered: i.of.considered[i.result]}
 	if before != nil {
 		m.Before = before.GetLocation()
 	}
@@ -39,7 +39,7 @@ func (in *ingest) newMatch(id int64, rung string, m *storev1.FindingMatch) (*ent
 	if err != nil {
 		return nil, err
 	}
-	return in.tx.FindingMatch.Create().SetDeploymentID(in.deploymentID).SetFindingID(id).SetScanID(in.scan.ID).
+	return in.tx.FindingMatch.Create().SetDeploymentID(in.deploymentID).SetFindingID(id).SetScanID(in.Scan.ID).
 		SetRung(rung).SetContent(content).SetAt(in.now), nil
 }
 
@@ -58,8 +58,8 @@ func (in *ingest) recogniseOld(c change, before *storev1.FindingContent) (match 
 
 // recogniseFresh notes which of the findings that were just made are the same as such of other refs by evidence that is not
 // exact, and which are new although others were near.
-func (in *ingest) recogniseFresh(ctx context.Context, fresh []*incoming, elsewhere map[int64]*storev1.FindingContent) error {
-	var noted []*incoming
+func (in *ingest) recogniseFresh(ctx context.Context, fresh []*Result, elsewhere map[int64]*storev1.FindingContent) error {
+	var noted []*Result
 	for _, i := range fresh {
 		joined := i.foreignID() != 0
 		if joined && i.rung() != "" || !joined && len(i.of.considered[i.result]) > 0 {
@@ -75,7 +75,7 @@ func (in *ingest) recogniseFresh(ctx context.Context, fresh []*incoming, elsewhe
 	}
 	rows := make([]*ent.FindingMatchCreate, len(noted))
 	for n, i := range noted {
-		row := made[storedKey{i.fingerprint, i.group.category}]
+		row := made[storedKey{i.fingerprint, i.Group.Category}]
 		if row == nil {
 			return fmt.Errorf("a finding that was just made is not there: %s", i.fingerprint)
 		}
@@ -93,13 +93,13 @@ func (in *ingest) recogniseFresh(ctx context.Context, fresh []*incoming, elsewhe
 }
 
 // made reads the rows of findings that were just made.
-func (in *ingest) made(ctx context.Context, fresh []*incoming) (map[storedKey]*ent.Finding, error) {
+func (in *ingest) made(ctx context.Context, fresh []*Result) (map[storedKey]*ent.Finding, error) {
 	prints := make([]string, len(fresh))
 	for n, i := range fresh {
 		prints[n] = i.fingerprint
 	}
 	rows, err := in.tx.Finding.Query().
-		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID), finding.Ref(in.scan.Ref), finding.FingerprintIn(prints...)).
+		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.Project.ID), finding.Ref(in.Scan.Ref), finding.FingerprintIn(prints...)).
 		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldAnalysisCategory, finding.FieldStatus).All(ctx)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (in *ingest) recordRecognised(ctx context.Context) error {
 		for n, r := range part {
 			rows[n] = in.tx.FindingEvent.Create().SetDeploymentID(in.deploymentID).SetFindingID(r.id).SetKind("matched").
 				SetFromStatus(r.status).SetToStatus(r.status).SetReason(r.reason).
-				SetActorKind("scan").SetActorID(in.scan.ID).SetScanID(in.scan.ID).SetAt(in.now)
+				SetActorKind("scan").SetActorID(in.Scan.ID).SetScanID(in.Scan.ID).SetAt(in.now)
 		}
 		if err := in.tx.FindingEvent.CreateBulk(rows...).Exec(ctx); err != nil {
 			return err

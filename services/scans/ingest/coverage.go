@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"slices"
@@ -8,25 +8,25 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
-// coverage is which rules one analysis ran over which files, and so what it means that a finding was not seen.
-type coverage struct {
-	// ScanCoverage is stored as it is, but for the product, which is made of products. Rules are as the tool names them; the
+// Coverage is which rules one analysis ran over which files, and so what it means that a finding was not seen.
+type Coverage struct {
+	// ScanCoverage is stored as it is, but for the product, which is made of Products. Rules are as the tool names them; the
 	// lists need not be sorted.
 	*storev1.ScanCoverage
-	// products are those that were scanned; nothing of others is closed or recognised. Empty: all of the analysis.
-	products []string
-	// listsAll: a file that is neither in files nor in skipped is not there any more. Where it is false (SARIF), the next
+	// Products are those that were scanned; nothing of others is closed or recognised. Empty: all of the analysis.
+	Products []string
+	// ListsAll: a file that is neither in files nor in skipped is not there any more. Where it is false (SARIF), the next
 	// report has to leave it out, too.
-	listsAll bool
-	// failedRules did not come to an end: none of their findings is closed.
-	failedRules []string
+	ListsAll bool
+	// FailedRules did not come to an end: none of their findings is closed.
+	FailedRules []string
 }
 
 // unknownCoverage is that of a report that says nothing about it: what is not in it is gone.
-func unknownCoverage() *coverage { return &coverage{ScanCoverage: &storev1.ScanCoverage{}} }
+func unknownCoverage() *Coverage { return &Coverage{ScanCoverage: &storev1.ScanCoverage{}} }
 
 // words say what is known, for people.
-func (c *coverage) words() string {
+func (c *Coverage) words() string {
 	switch {
 	case c.GetFailure() != "":
 		return "failed"
@@ -78,7 +78,7 @@ var (
 
 // judge decides about findings that a scan did not see, by what it looked at.
 type judge struct {
-	coverage                        *coverage
+	coverage                        *Coverage
 	full                            bool
 	rules, failedRules, products    map[string]bool
 	files, skipped, renamed, before map[string]bool
@@ -87,9 +87,9 @@ type judge struct {
 }
 
 // newJudge takes the coverage of this scan, and the files of the report before it where they count.
-func newJudge(c *coverage, full bool, before *previousCoverage) *judge {
+func newJudge(c *Coverage, full bool, before *previousCoverage) *judge {
 	j := &judge{
-		coverage: c, full: full, rules: set(c.GetRules()), failedRules: set(c.failedRules), products: set(c.products),
+		coverage: c, full: full, rules: set(c.GetRules()), failedRules: set(c.FailedRules), products: set(c.Products),
 		files: set(c.GetFiles()), skipped: set(c.GetSkipped()), renamed: set(c.GetRenamed()),
 	}
 	if before != nil && before.GetFilesKnown() {
@@ -126,7 +126,7 @@ func (j *judge) fate(product, rule, path string) fate {
 			return goneCovered
 		}
 		return goneScanned
-	case j.coverage.listsAll:
+	case j.coverage.ListsAll:
 		return fileGone
 	case j.knowsBefore && !j.before[path]:
 		return fileMissing

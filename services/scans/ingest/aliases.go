@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -54,25 +54,25 @@ func (n *ruleNames) covers(ctx context.Context, others *ruleNames) (bool, error)
 }
 
 // present gives the rule of a result the name that it has now.
-func (p *preparation) present(ctx context.Context, i *incoming) error {
-	names, err := p.names.of(ctx, i.group.tool)
+func (p *Reading) present(ctx context.Context, i *Result) error {
+	names, err := p.names.of(ctx, i.Group.Tool)
 	if err != nil {
 		return err
 	}
-	i.ruleName = i.rule.name
-	if name, renamed := names[i.rule.name]; renamed {
+	i.ruleName = i.Rule.Name
+	if name, renamed := names[i.Rule.Name]; renamed {
 		i.ruleName = name
 	}
 	return nil
 }
 
 // presentRules gives the rules of a coverage the names that they have now.
-func (p *preparation) presentRules(ctx context.Context, tool string, c *coverage) error {
+func (p *Reading) presentRules(ctx context.Context, tool string, c *Coverage) error {
 	names, err := p.names.of(ctx, tool)
 	if err != nil {
 		return err
 	}
-	for _, list := range [][]string{c.Rules, c.failedRules} {
+	for _, list := range [][]string{c.Rules, c.FailedRules} {
 		for n, name := range list {
 			if now, renamed := names[name]; renamed {
 				list[n] = now
@@ -90,8 +90,8 @@ func (in *ingest) namesOf(ctx context.Context, tool string) (map[string]string, 
 // settleNames stores the aliases that the report declares. Should rules have other names now than those under which the report was
 // read, it is read again: nobody changes what this transaction has written and read of them.
 func (in *ingest) settleNames(ctx context.Context) error {
-	for _, tool := range slices.Sorted(maps.Keys(in.formerNames)) {
-		if err := in.declare(ctx, tool, in.formerNames[tool]); err != nil {
+	for _, tool := range slices.Sorted(maps.Keys(in.FormerNames)) {
+		if err := in.declare(ctx, tool, in.FormerNames[tool]); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"slices"
@@ -13,10 +13,10 @@ import (
 //
 // A report of secrets is not about the findings that the same tool made in code, even where rule, file and line are the same.
 func (g *group) replacedProducts() []string {
-	if len(g.coverage.products) == 0 {
+	if len(g.coverage.Products) == 0 {
 		return nil
 	}
-	list := slices.Clone(g.coverage.products)
+	list := slices.Clone(g.coverage.Products)
 	for n, found := range g.found {
 		if found {
 			list = append(list, products[n])
@@ -32,7 +32,7 @@ func (g *group) replaces(product string) bool {
 }
 
 // ofProducts is the condition for findings that the report of an analysis is about.
-func (in *ingest) ofProducts(a analysis) *entsql.Predicate {
+func (in *ingest) ofProducts(a Analysis) *entsql.Predicate {
 	var list []any
 	if g := in.groups[a]; g != nil {
 		for _, product := range g.replacedProducts() {

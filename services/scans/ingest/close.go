@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -36,10 +36,10 @@ const (
 
 // recordCreated writes an event for each finding that this scan made, unless they were written with them.
 func (in *ingest) recordCreated(ctx context.Context) error {
-	if in.total("created") == 0 {
+	if in.Total("created") == 0 {
 		return nil
 	}
-	if !in.store.Postgres() {
+	if !in.Store.Postgres() {
 		if err := in.recordInParts(ctx); err != nil {
 			return err
 		}
@@ -54,8 +54,8 @@ func (in *ingest) recordInParts(ctx context.Context) error {
 		if last, err = in.endOfPart(ctx, after); err != nil {
 			return err
 		}
-		err = in.store.Exec(ctx, in.tx, createdEvents+"findings WHERE deployment_id = ? AND first_seen_scan_id = ? AND id > ? AND id <= ?",
-			in.deploymentID, in.scan.ID, after, last)
+		err = in.Store.Exec(ctx, in.tx, createdEvents+"findings WHERE deployment_id = ? AND first_seen_scan_id = ? AND id > ? AND id <= ?",
+			in.deploymentID, in.Scan.ID, after, last)
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (in *ingest) endOfPart(ctx context.Context, after int64) (int64, error) {
 	if in.crowded() {
 		part = crowdedPart
 	}
-	last, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), finding.FirstSeenScanID(in.scan.ID), finding.IDGT(after)).
+	last, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), finding.FirstSeenScanID(in.Scan.ID), finding.IDGT(after)).
 		Order(ent.Asc(finding.FieldID)).Offset(part - 1).Limit(1).IDs(ctx)
 	if err != nil || len(last) == 0 {
 		return math.MaxInt64, err
@@ -99,7 +99,7 @@ func (in *ingest) closeMissing(ctx context.Context) error {
 
 func (in *ingest) closeGroup(ctx context.Context, g *group, missing []int64) error {
 	before := g.previous
-	if before != nil && !g.coverage.listsAll {
+	if before != nil && !g.coverage.ListsAll {
 		repeat, err := in.isRepeat(ctx, g)
 		if err != nil {
 			return err
@@ -109,13 +109,13 @@ func (in *ingest) closeGroup(ctx context.Context, g *group, missing []int64) err
 		}
 	}
 	lastFull := int64(0)
-	if !in.scan.IsFullScan {
+	if !in.Scan.IsFullScan {
 		var err error
 		if lastFull, err = in.lastFullScan(ctx, g); err != nil {
 			return err
 		}
 	}
-	j := newJudge(g.coverage, in.scan.IsFullScan, before)
+	j := newJudge(g.coverage, in.Scan.IsFullScan, before)
 	for part := range slices.Chunk(missing, closePart) {
 		if err := in.judgePart(ctx, g, j, part, lastFull); err != nil {
 			return err
@@ -140,12 +140,12 @@ func (in *ingest) judgePart(ctx context.Context, g *group, j *judge, ids []int64
 	if err != nil {
 		return err
 	}
-	if !in.scan.IsFullScan {
+	if !in.Scan.IsFullScan {
 		if rows, err = in.sinceFullScan(ctx, rows, lastFull); err != nil {
 			return err
 		}
 	}
-	rules, err := in.presentNames(ctx, g.tool, rows)
+	rules, err := in.presentNames(ctx, g.Tool, rows)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (in *ingest) judgePart(ctx context.Context, g *group, j *judge, ids []int64
 			continue
 		}
 		fates[f] = append(fates[f], row.ID)
-		in.counts[outcome{row.IssueType, f.state}]++
+		in.Counts[Outcome{Product: row.IssueType, What: f.state}]++
 	}
 	for _, f := range []fate{goneReport, goneScanned, goneCovered, goneRule, ruleGone, fileRenamed, fileGone, fileMissing} {
 		if len(fates[f]) == 0 {
@@ -226,10 +226,10 @@ func (in *ingest) close(ctx context.Context, f fate, ids []int64) error {
 	if f.about {
 		reason, args = "CAST(? AS TEXT) || COALESCE(file_path, '') || CAST(? AS TEXT)", append(args, f.suffix)
 	}
-	inIDs, idArgs := in.store.InIDs(ids)
+	inIDs, idArgs := in.Store.InIDs(ids)
 	args = append([]any{f.state, f.state}, args...)
-	args = append(append(args, in.scan.ID, in.scan.ID, in.now, in.deploymentID), idArgs...)
-	err := in.store.Exec(ctx, in.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
+	args = append(append(args, in.Scan.ID, in.Scan.ID, in.now, in.deploymentID), idArgs...)
+	err := in.Store.Exec(ctx, in.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
 		SELECT deployment_id, id, ?, status, ?, `+reason+`, '', 'scan', ?, ?, ? FROM findings WHERE +deployment_id = ? AND id`+inIDs, args...)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -16,20 +16,20 @@ func TestAheadTakesTurns(t *testing.T) {
 	calls.Begin()
 	var working atomic.Bool
 	together := 0
-	source := func(_ context.Context, yield func(*incoming) error) error {
+	source := func(_ context.Context, yield func(*Result) error) error {
 		for n := range results {
 			time.Sleep(10 * time.Microsecond)
 			if n > begun && working.Load() {
 				together++
 			}
-			if err := yield(&incoming{result: n}); err != nil {
+			if err := yield(&Result{result: n}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	work, next := calls.Beside(), 0
-	err := aheadOf(calls, work, source)(t.Context(), func(i *incoming) error {
+	err := aheadOf(calls, work, source)(t.Context(), func(i *Result) error {
 		working.Store(true)
 		defer working.Store(false)
 		time.Sleep(10 * time.Microsecond)

@@ -5,18 +5,19 @@ import (
 	"slices"
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
 // coverages puts together what the runs of each analysis say about rules and files. One run that does not say it leaves it open
 // for all.
-func (s *sarifSource) coverages() (map[analysis]*coverage, error) {
-	all := map[analysis]*coverage{}
+func (s *sarifSource) Coverages() (map[ingest.Analysis]*ingest.Coverage, error) {
+	all := map[ingest.Analysis]*ingest.Coverage{}
 	for key, runs := range s.groups() {
-		c := &coverage{ScanCoverage: &storev1.ScanCoverage{RulesKnown: true, FilesKnown: true, Hashes: map[string]string{}}}
+		c := &ingest.Coverage{ScanCoverage: &storev1.ScanCoverage{RulesKnown: true, FilesKnown: true, Hashes: map[string]string{}}}
 		for _, run := range runs {
-			c.addRun(run, &s.seen[run.Index])
-			c.products = append(c.products, run.Products...)
+			addRun(c, run, &s.seen[run.Index])
+			c.Products = append(c.Products, run.Products...)
 		}
 		c.Failure = whyNotComplete(runs)
 		if !c.RulesKnown {
@@ -30,7 +31,7 @@ func (s *sarifSource) coverages() (map[analysis]*coverage, error) {
 	return all, nil
 }
 
-func (c *coverage) addRun(run *sarif.Run, seen *seenInRun) {
+func addRun(c *ingest.Coverage, run *sarif.Run, seen *seenInRun) {
 	rules, known := ranRules(run, seen)
 	c.RulesKnown = c.RulesKnown && known
 	c.Rules = append(c.Rules, rules...)
@@ -45,7 +46,7 @@ func (c *coverage) addRun(run *sarif.Run, seen *seenInRun) {
 	}
 	failedFiles, failedRules := run.Failed()
 	c.Skipped = append(c.Skipped, failedFiles...)
-	c.failedRules = append(c.failedRules, failedRules...)
+	c.FailedRules = append(c.FailedRules, failedRules...)
 }
 
 // ranRules are the rules that ran, if the run has a catalogue: a rule without a result shows that it lists not only those that

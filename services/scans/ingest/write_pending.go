@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 // that an import does not; but the findings get another time then, because the announcement may be there all the same.
 func (in *ingest) announce(ctx context.Context) error {
 	current, ok := store.CurrentTransaction(ctx)
-	if !ok || !in.store.Postgres() || in.unknown() < announceFrom {
+	if !ok || !in.Store.Postgres() || in.unknown() < announceFrom {
 		return nil
 	}
 	since, takenBack := in.now, false
@@ -46,7 +46,7 @@ func (in *ingest) announce(ctx context.Context) error {
 func (in *ingest) aside(ctx context.Context, query string, since int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, announcePatience)
 	defer cancel()
-	return in.store.ExecAside(ctx, query, in.deploymentID, since) == nil
+	return in.Store.ExecAside(ctx, query, in.deploymentID, since) == nil
 }
 
 // unknown is how many results are no finding of this ref yet.

@@ -8,6 +8,7 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/vocabulary"
+	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
@@ -19,12 +20,14 @@ type sarifSource struct {
 	report   *sarif.Report
 	category string // of the upload; empty: the report's own
 
-	rules   map[ruleKey]*incomingRule
+	rules   map[sarifRule]*ingest.Rule
 	seen    []seenInRun  // by run
 	skipped []sarif.Skip // at most maxSkippedShown
 	// skippedOf counts them by run.
 	skippedOf []int
 }
+
+type sarifRule struct{ tool, id string }
 
 // seenInRun is what the results of a run show of its coverage.
 type seenInRun struct {
@@ -36,11 +39,11 @@ type seenInRun struct {
 }
 
 func newSARIFSource(report *sarif.Report, category string) *sarifSource {
-	return &sarifSource{report: report, category: category, rules: map[ruleKey]*incomingRule{}}
+	return &sarifSource{report: report, category: category, rules: map[sarifRule]*ingest.Rule{}}
 }
 
 // each passes the results of all runs in file order, and notes what is skipped, and what has results.
-func (s *sarifSource) each(ctx context.Context, yield func(*incoming) error) error {
+func (s *sarifSource) Each(ctx context.Context, yield func(*ingest.Result) error) error {
 	s.seen, s.skipped, s.skippedOf = make([]seenInRun, len(s.report.Runs)), nil, make([]int, len(s.report.Runs))
 	for n, run := range s.report.Runs {
 		artifacts, _ := run.Artifacts()
@@ -84,75 +87,75 @@ func (r *seenInRun) skip(skipped sarif.Skip) {
 	r.unnamedFiles = r.unnamedFiles || skipped.Path == ""
 }
 
-func (s *sarifSource) groupOf(run *sarif.Run) analysis {
+func (s *sarifSource) groupOf(run *sarif.Run) ingest.Analysis {
 	if s.category != "" {
-		return analysis{run.Tool.Slug, s.category}
+		return ingest.Analysis{Tool: run.Tool.Slug, Category: s.category}
 	}
-	return analysis{run.Tool.Slug, run.AutomationCategory}
+	return ingest.Analysis{Tool: run.Tool.Slug, Category: run.AutomationCategory}
 }
 
 // incoming turns a result into its neutral form.
-func (s *sarifSource) incoming(r *sarif.Result) *incoming {
+func (s *sarifSource) incoming(r *sarif.Result) *ingest.Result {
 	made := &struct { // one piece of memory instead of three
-		incoming
+		result   ingest.Result
 		content  storev1.FindingContent
 		location findingsv1.FindingLocation
 	}{}
-	i, content, location := &made.incoming, &made.content, &made.location
+	i, content, location := &made.result, &made.content, &made.location
 	location.FilePath, location.Line, location.Column = r.Path, int32(r.Line), int32(r.Column)
 	location.EndLine, location.EndColumn = int32(r.EndLine), int32(r.EndColumn)
 	content.Location, content.Message, content.Snippet = location, r.Message, r.Snippet
 	content.MatchBasedId, content.ToolFingerprint = r.MatchBasedID, r.ToolFingerprint
 	content.HistoricalCommit, content.SuppressionReason = r.HistoricalCommit, r.SuppressionReason
-	i.group, i.product, i.severity, i.suppressed, i.content = s.groupOf(s.report.Runs[r.Run]), r.Product, r.Severity, r.Suppressed, content
-	i.rule = s.rule(i.group.tool, r)
+	i.Group, i.Product, i.Severity, i.Suppressed, i.Content = s.groupOf(s.report.Runs[r.Run]), r.Product, r.Severity, r.Suppressed, content
+	i.Rule = s.rule(i.Group.Tool, r)
 	switch r.Product {
-	case sca:
-		i.exposure, i.epssProbability = unknownExposure, noProbability
-		i.addPackage(r)
-	case secrets:
-		i.validationState, i.historical = noValidator, r.HistoricalCommit != ""
+	case vocabulary.SCA:
+		i.Exposure, i.EPSSProbability = ingest.UnknownExposure, ingest.NoProbability
+		addPackage(i, r)
+	case vocabulary.Secrets:
+		i.ValidationState, i.Historical = ingest.NoValidator, r.HistoricalCommit != ""
 	}
 	return i
 }
 
 // rule is made once for all results of a rule.
-func (s *sarifSource) rule(tool string, r *sarif.Result) *incomingRule {
-	key := ruleKey{tool, r.RuleID}
+func (s *sarifSource) rule(tool string, r *sarif.Result) *ingest.Rule {
+	key := sarifRule{tool, r.RuleID}
 	known := s.rules[key]
 	if known == nil {
-		known = &incomingRule{name: r.RuleID, stub: r.Rule.Stub, text: &findingsv1.FindingRule{
+		known = &ingest.Rule{Name: r.RuleID, Stub: r.Rule.Stub, Text: &findingsv1.FindingRule{
 			Name: r.RuleID, Message: r.Rule.Message, Confidence: r.Rule.Confidence, Category: r.Rule.Category,
 			Subcategories: r.Rule.Subcategories, VulnerabilityClasses: r.Rule.VulnerabilityClasses,
 			CweNames: r.Rule.CWENames, OwaspNames: r.Rule.OWASPNames,
 		}}
-		if known.text.Confidence == "" {
-			known.text.Confidence = unknownConfidence
+		if known.Text.Confidence == "" {
+			known.Text.Confidence = unknownConfidence
 		}
 		s.rules[key] = known
 	}
 	return known
 }
 
-func (i *incoming) addPackage(r *sarif.Result) {
+func addPackage(i *ingest.Result, r *sarif.Result) {
 	found := &findingsv1.FoundDependency{Ecosystem: "no_package_manager", Transitivity: "unknown"}
-	i.content.FoundDependency, i.content.VulnerabilityIdentifier = found, r.RuleID
+	i.Content.FoundDependency, i.Content.VulnerabilityIdentifier = found, r.RuleID
 	if p := r.Package; p != nil {
 		found.Package, found.Version = p.Name, p.Version
 		if p.Ecosystem != "" {
 			found.Ecosystem = p.Ecosystem
 		}
 		if p.AdvisoryID != "" {
-			i.content.VulnerabilityIdentifier = p.AdvisoryID
+			i.Content.VulnerabilityIdentifier = p.AdvisoryID
 		}
 		for version := range strings.SplitSeq(p.FixedVersion, ",") {
 			if version = strings.TrimSpace(version); version != "" {
-				i.content.FixRecommendations = append(i.content.FixRecommendations, &findingsv1.FixRecommendation{Package: p.Name, Version: version})
+				i.Content.FixRecommendations = append(i.Content.FixRecommendations, &findingsv1.FixRecommendation{Package: p.Name, Version: version})
 			}
 		}
 	}
-	i.transitivity, i.packageName = found.GetTransitivity(), found.GetPackage()
-	i.advisory = strings.ToUpper(i.content.GetVulnerabilityIdentifier())
+	i.Transitivity, i.Package = found.GetTransitivity(), found.GetPackage()
+	i.Advisory = strings.ToUpper(i.Content.GetVulnerabilityIdentifier())
 }
 
 // formerNames are the former names that the report's rules declare. A name that two rules had, or that a rule still has, says
@@ -187,8 +190,8 @@ func (s *sarifSource) formerNames() map[string]map[string]string {
 }
 
 // groups are the runs of each analysis.
-func (s *sarifSource) groups() map[analysis][]*sarif.Run {
-	groups := map[analysis][]*sarif.Run{}
+func (s *sarifSource) groups() map[ingest.Analysis][]*sarif.Run {
+	groups := map[ingest.Analysis][]*sarif.Run{}
 	for _, run := range s.report.Runs {
 		if run.Tool.Slug != "" {
 			groups[s.groupOf(run)] = append(groups[s.groupOf(run)], run)

@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"cmp"
@@ -116,8 +116,8 @@ func (s *settled) total() (n int) {
 // the others. So the many are never in memory.
 func (in *ingest) joinEqual(ctx context.Context, g *group, former map[uint64]uint64) (left []identity.Known, err error) {
 	var q *equals
-	there := entsql.And(entsql.EQ(finding.FieldRef, in.scan.Ref), entsql.In(finding.FieldState, lifecycle.Unresolved, lifecycle.Muted))
-	err = in.eachKnown(ctx, g.analysis, former, there, false, func() yieldKnown {
+	there := entsql.And(entsql.EQ(finding.FieldRef, in.Scan.Ref), entsql.In(finding.FieldState, lifecycle.Unresolved, lifecycle.Muted))
+	err = in.eachKnown(ctx, g.Analysis, former, there, false, func() yieldKnown {
 		q = newEquals(g)
 		return func(k *identity.Known, _, _ []byte, about *stored) { q.take(*k, about) }
 	})

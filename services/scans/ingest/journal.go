@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"encoding/binary"
@@ -35,7 +35,7 @@ type journal struct {
 // ruleUse is a rule that results of a group name.
 type ruleUse struct {
 	of   *group
-	rule *incomingRule
+	rule *Rule
 	name string // present name
 	id   int64
 	// hashed is the id with which the contents of the results were hashed.
@@ -61,13 +61,13 @@ const (
 )
 
 // add writes a result: its size, its rule, the bits and the texts.
-func (j *journal) add(i *incoming) {
-	key := ruleUseKey{i.of, i.rule.name, i.ruleName}
+func (j *journal) add(i *Result) {
+	key := ruleUseKey{i.of, i.Rule.Name, i.ruleName}
 	use, known := j.known[key]
 	if !known {
 		use = len(j.rules)
 		j.known[key] = use
-		j.rules = append(j.rules, &ruleUse{of: i.of, rule: i.rule, name: i.ruleName, id: i.ruleID, hashed: i.ruleID})
+		j.rules = append(j.rules, &ruleUse{of: i.of, rule: i.Rule, name: i.ruleName, id: i.ruleID, hashed: i.ruleID})
 	}
 	start := len(j.spill.open)
 	b := append(j.spill.open, 0, 0, 0, 0)
@@ -86,17 +86,17 @@ func (j *journal) add(i *incoming) {
 }
 
 // texts are what a record holds beside the content. Those from uniqueTexts on differ from result to result.
-func (i *incoming) texts() [11]*string {
+func (i *Result) texts() [11]*string {
 	return [...]*string{
-		&i.product, &i.severity, &i.exposure, &i.transitivity, &i.epssProbability, &i.validationState, &i.policyMode,
-		&i.packageName, &i.advisory, &i.path, &i.birthName,
+		&i.Product, &i.Severity, &i.Exposure, &i.Transitivity, &i.EPSSProbability, &i.ValidationState, &i.PolicyMode,
+		&i.Package, &i.Advisory, &i.path, &i.birthName,
 	}
 }
 
 const uniqueTexts = 7
 
-func (i *incoming) bits() (bits byte) {
-	for n, set := range [...]bool{i.suppressed, i.ownID, i.historical, i.malicious} {
+func (i *Result) bits() (bits byte) {
+	for n, set := range [...]bool{i.Suppressed, i.ownID, i.Historical, i.Malicious} {
 		if set {
 			bits |= 1 << n
 		}
@@ -107,7 +107,7 @@ func (i *incoming) bits() (bits byte) {
 var errJournal = errors.New("what was put aside of a result cannot be read")
 
 // each passes the results that wanted chooses by their group and number in it, without their content: see load.
-func (j *journal) each(wanted func(of *group) (result int, ok bool), yield func(*incoming) error) error {
+func (j *journal) each(wanted func(of *group) (result int, ok bool), yield func(*Result) error) error {
 	var buffer []byte
 	for n := range j.spill.parts {
 		part := j.spill.part(n, &buffer)
@@ -129,7 +129,7 @@ func (j *journal) each(wanted func(of *group) (result int, ok bool), yield func(
 			if !ok {
 				continue
 			}
-			i := &incoming{result: result}
+			i := &Result{result: result}
 			if !j.decode(i, j.rules[use], append([]byte(nil), record[width:]...)) {
 				return errJournal
 			}
@@ -142,14 +142,14 @@ func (j *journal) each(wanted func(of *group) (result int, ok bool), yield func(
 }
 
 // decode reads a record, which becomes part of the result.
-func (j *journal) decode(i *incoming, use *ruleUse, record []byte) bool {
+func (j *journal) decode(i *Result, use *ruleUse, record []byte) bool {
 	if len(record) < 9 {
 		return false
 	}
-	i.of, i.group, i.rule, i.ruleName, i.ruleID = use.of, use.of.analysis, use.rule, use.name, use.id
+	i.of, i.Group, i.Rule, i.ruleName, i.ruleID = use.of, use.of.Analysis, use.rule, use.name, use.id
 	bits := record[0]
-	i.suppressed, i.ownID = bits&bitSuppressed != 0, bits&bitOwnID != 0
-	i.historical, i.malicious = bits&bitHistorical != 0, bits&bitMalicious != 0
+	i.Suppressed, i.ownID = bits&bitSuppressed != 0, bits&bitOwnID != 0
+	i.Historical, i.Malicious = bits&bitHistorical != 0, bits&bitMalicious != 0
 	i.contentHash = int64(binary.LittleEndian.Uint64(record[1:]))
 	record = record[9:]
 	for n, text := range i.texts() {
@@ -186,12 +186,12 @@ func (j *journal) word(text []byte) string {
 }
 
 // load reads the content of a result that came from the journal.
-func (i *incoming) load() error {
-	if i.content != nil {
+func (i *Result) load() error {
+	if i.Content != nil {
 		return nil
 	}
-	i.content = &storev1.FindingContent{}
-	return proto.Unmarshal(i.encoded, i.content)
+	i.Content = &storev1.FindingContent{}
+	return proto.Unmarshal(i.encoded, i.Content)
 }
 
 func (j *journal) close() {

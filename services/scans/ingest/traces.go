@@ -1,9 +1,10 @@
-package scans
+package ingest
 
 import (
 	"encoding/binary"
 
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/spool"
 )
 
@@ -17,7 +18,7 @@ type trace struct {
 }
 
 // products are those of the results of any scan, by the number that a trace has; others have the last one.
-var products = [...]string{sast, sca, secrets, ""}
+var products = [...]string{vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets, ""}
 
 func productNumber(product string) byte {
 	for n, known := range products {

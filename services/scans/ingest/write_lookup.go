@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 )
 
 // storedFindings reads the findings of this ref that results of the batch were joined to.
-func (in *ingest) storedFindings(ctx context.Context, batch []*incoming) (map[int64]*ent.Finding, error) {
+func (in *ingest) storedFindings(ctx context.Context, batch []*Result) (map[int64]*ent.Finding, error) {
 	var ids []int64
 	for _, i := range batch {
 		if id := i.knownID(); id != 0 {
@@ -68,7 +68,7 @@ func (in *ingest) contents(ctx context.Context, ids []int64) (map[int64]*storev1
 }
 
 // foreignID is the id of the finding of another ref that a new one is the same as; 0: there is none.
-func (i *incoming) foreignID() int64 {
+func (i *Result) foreignID() int64 {
 	if foreign := i.of.named[i.result]; foreign != nil {
 		return foreign.id
 	}
@@ -77,7 +77,7 @@ func (i *incoming) foreignID() int64 {
 
 // foreignContents reads the contents of findings of other refs that new ones are the same as, where they say more than the
 // report itself.
-func (in *ingest) foreignContents(ctx context.Context, fresh []*incoming) (map[int64]*storev1.FindingContent, error) {
+func (in *ingest) foreignContents(ctx context.Context, fresh []*Result) (map[int64]*storev1.FindingContent, error) {
 	var ids []int64
 	for _, i := range fresh {
 		if id := i.foreignID(); id != 0 && (i.rung() != "" || i.fingerprint != i.birthName) {
@@ -89,25 +89,25 @@ func (in *ingest) foreignContents(ctx context.Context, fresh []*incoming) (map[i
 
 // keep takes over what others than scans have added to the stored content, and the id under which the finding is known. Neither
 // is part of the hash.
-func (i *incoming) keep(old *storev1.FindingContent) error {
-	verdict.Keep(old, i.content)
+func (i *Result) keep(old *storev1.FindingContent) error {
+	verdict.Keep(old, i.Content)
 	return i.keepID(old)
 }
 
-func (i *incoming) keepID(old *storev1.FindingContent) (err error) {
+func (i *Result) keepID(old *storev1.FindingContent) (err error) {
 	if !i.ownID && old.GetMatchBasedId() != "" {
-		i.content.MatchBasedId = old.GetMatchBasedId()
+		i.Content.MatchBasedId = old.GetMatchBasedId()
 	}
-	i.encoded, err = proto.MarshalOptions{Deterministic: true}.Marshal(i.content)
+	i.encoded, err = proto.MarshalOptions{Deterministic: true}.Marshal(i.Content)
 	return err
 }
 
 // decisionsFor reads the latest decision about each finding that is new on this ref but known on another one, by name. A
 // provisional one, which automation took, does not come along; and nothing is decided about what a comparison with a base finds.
-func (in *ingest) decisionsFor(ctx context.Context, fresh []*incoming) (map[string]*ent.Finding, error) {
+func (in *ingest) decisionsFor(ctx context.Context, fresh []*Result) (map[string]*ent.Finding, error) {
 	var prints []string
 	for _, i := range fresh {
-		if in.scan.IsFullScan && i.elsewhere {
+		if in.Scan.IsFullScan && i.elsewhere {
 			prints = append(prints, i.fingerprint)
 		}
 	}
@@ -115,7 +115,7 @@ func (in *ingest) decisionsFor(ctx context.Context, fresh []*incoming) (map[stri
 		return nil, nil
 	}
 	rows, err := in.tx.Finding.Query().
-		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.project.ID), finding.FingerprintIn(prints...), finding.MergedIntoIsNil(),
+		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.Project.ID), finding.FingerprintIn(prints...), finding.MergedIntoIsNil(),
 			finding.TriageStateNotIn(lifecycle.Untriaged, lifecycle.ProvisionallyIgnored)).
 		Select(finding.FieldFingerprint, finding.FieldTriageState, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldTriagedAt).
 		Order(ent.Asc(finding.FieldTriagedAt, finding.FieldID)).All(ctx)
@@ -170,7 +170,7 @@ func (c change) reason(closed map[int64]*ent.FindingEvent) string {
 		}
 		return text
 	case "muted":
-		return c.content.GetSuppressionReason()
+		return c.Content.GetSuppressionReason()
 	case "unmuted":
 		return "no longer suppressed in the code"
 	}

@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"context"
@@ -18,17 +18,17 @@ const (
 var errNotWanted = errors.New("the results are not wanted any more")
 
 // eachResult passes results in order: see source.
-type eachResult func(ctx context.Context, yield func(*incoming) error) error
+type eachResult func(ctx context.Context, yield func(*Result) error) error
 
 // aheadOf lets a source read in a goroutine of its own while results that it has passed are worked on: a report takes as long to
 // read as its results take to be hashed. All calls of yield are made by the caller's goroutine; a panic of the source is one of the
 // caller. The source leaves the processor to calls, as does the caller with his work; while there are some, the two take turns, so that
 // they never have two processors, and with them all of a small machine: nobody would look there for the next call.
 func aheadOf(calls *traffic.Calls, work *traffic.Work, each eachResult) eachResult {
-	return func(ctx context.Context, yield func(*incoming) error) error {
+	return func(ctx context.Context, yield func(*Result) error) error {
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		r := &aheadReader{each: each, work: calls.Beside(), batches: make(chan []*incoming, aheadBatches), done: make(chan struct{}, aheadBatches+2)}
+		r := &aheadReader{each: each, work: calls.Beside(), batches: make(chan []*Result, aheadBatches), done: make(chan struct{}, aheadBatches+2)}
 		go r.read(ctx)
 		var failed error
 		for batch := range r.batches {
@@ -58,7 +58,7 @@ func aheadOf(calls *traffic.Calls, work *traffic.Work, each eachResult) eachResu
 type aheadReader struct {
 	each     eachResult
 	work     *traffic.Work
-	batches  chan []*incoming
+	batches  chan []*Result
 	done     chan struct{} // one for each batch that was worked on
 	waiting  int           // batches that were not, as far as the reader knows
 	err      error
@@ -69,11 +69,11 @@ type aheadReader struct {
 func (r *aheadReader) read(ctx context.Context) {
 	defer close(r.batches)
 	defer func() { r.panicked = recover() }()
-	var batch []*incoming
-	r.err = r.each(ctx, func(i *incoming) error {
+	var batch []*Result
+	r.err = r.each(ctx, func(i *Result) error {
 		r.work.Yield(ctx)
 		if batch == nil {
-			batch = make([]*incoming, 0, aheadBatch)
+			batch = make([]*Result, 0, aheadBatch)
 		}
 		if batch = append(batch, i); len(batch) < aheadBatch {
 			return nil

@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ func (in *ingest) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var fresh []*incoming
+	var fresh []*Result
 	var changed []change
 	for _, i := range batch {
 		old := stored[i.knownID()]
@@ -37,11 +37,11 @@ func (in *ingest) flush(ctx context.Context) error {
 				}
 			}
 			fresh = append(fresh, i)
-			in.counts[outcome{i.product, "created"}]++
+			in.Counts[Outcome{Product: i.Product, What: "created"}]++
 			continue
 		}
 		c := i.compare(old)
-		in.counts[outcome{i.product, c.what}]++
+		in.Counts[Outcome{Product: i.Product, What: c.what}]++
 		if c.written() {
 			if err := i.load(); err != nil {
 				return err
@@ -56,10 +56,10 @@ func (in *ingest) flush(ctx context.Context) error {
 }
 
 // knownID is the id of the finding of this ref that the result was joined to; 0: it is a new one.
-func (i *incoming) knownID() int64 { return i.of.joined[i.result] }
+func (i *Result) knownID() int64 { return i.of.joined[i.result] }
 
 // rung is the evidence by which the result was recognised, here or on another ref, where it is not exact; else empty.
-func (i *incoming) rung() string {
+func (i *Result) rung() string {
 	if foreign := i.of.named[i.result]; foreign != nil && !identity.Exact(foreign.rung) {
 		return foreign.rung
 	}
@@ -68,7 +68,7 @@ func (i *incoming) rung() string {
 
 // change is a stored finding about which a scan brings news.
 type change struct {
-	*incoming
+	*Result
 	old *ent.Finding
 	// what is the outcome; event is the kind of the event, empty for none.
 	what, event string
@@ -81,8 +81,8 @@ type change struct {
 func (c change) written() bool { return c.what != "unchanged" || c.silent }
 
 // compare says what a scan means for a stored finding.
-func (i *incoming) compare(old *ent.Finding) change {
-	c := change{incoming: i, old: old, what: "updated"}
+func (i *Result) compare(old *ent.Finding) change {
+	c := change{Result: i, old: old, what: "updated"}
 	// What was stored before there was a column, or a rule had its name, is written, but no news.
 	c.silent = old.FilePath == nil && i.path != "" || old.Evidence == nil || !bytes.Equal(*old.Evidence, i.evidence.Encode())
 	state := i.state()
@@ -106,7 +106,7 @@ func (i *incoming) compare(old *ent.Finding) change {
 func (in *ingest) event(c change, kind, to, reason string) *ent.FindingEventCreate {
 	return in.tx.FindingEvent.Create().SetDeploymentID(in.deploymentID).SetFindingID(c.old.ID).SetKind(kind).
 		SetFromStatus(c.old.Status).SetToStatus(to).SetReason(reason).
-		SetActorKind("scan").SetActorID(in.scan.ID).SetScanID(in.scan.ID).SetAt(in.now)
+		SetActorKind("scan").SetActorID(in.Scan.ID).SetScanID(in.Scan.ID).SetAt(in.now)
 }
 
 // writeChanged writes the findings that this scan changes, and what happened to them.
@@ -140,7 +140,7 @@ func (in *ingest) writeChanged(ctx context.Context, changed []change) error {
 			events = append(events, in.event(c, "matched", c.old.Status, reason))
 		}
 		if c.event != "" {
-			events = append(events, in.event(c, c.event, lifecycle.Status(c.incoming.state(), c.old.TriageState), c.reason(closed)))
+			events = append(events, in.event(c, c.event, lifecycle.Status(c.Result.state(), c.old.TriageState), c.reason(closed)))
 		}
 	}
 	if err := in.insertFindings(ctx, rows, "", updateExisting); err != nil {
@@ -171,7 +171,7 @@ func idsOf(changed []change) []int64 {
 
 // writeFresh makes the findings that are new on this ref. Decisions that people took about the same ones on other refs come with
 // them, unless the scan only compares with a base.
-func (in *ingest) writeFresh(ctx context.Context, fresh []*incoming) error {
+func (in *ingest) writeFresh(ctx context.Context, fresh []*Result) error {
 	if len(fresh) == 0 {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (in *ingest) writeFresh(ctx context.Context, fresh []*incoming) error {
 		rows[n] = in.create(i, decisions[i.fingerprint])
 	}
 	var before, behind string
-	if in.store.Postgres() {
+	if in.Store.Postgres() {
 		before, behind = recordsCreated, createdRecords
 	}
 	if err := in.insertFindings(ctx, rows, before, behind); err != nil {
@@ -203,8 +203,8 @@ func (in *ingest) writeFresh(ctx context.Context, fresh []*incoming) error {
 }
 
 // create makes a finding.
-func (in *ingest) create(i *incoming, decided *ent.Finding) *ent.Finding {
-	row := in.row(i, i.fingerprint, in.scan.ID, in.now)
+func (in *ingest) create(i *Result, decided *ent.Finding) *ent.Finding {
+	row := in.row(i, i.fingerprint, in.Scan.ID, in.now)
 	row.State, row.RelevantSince, row.StateUpdatedAt = i.state(), in.now, in.now
 	if decided != nil {
 		row.TriageState, row.TriagedAt = decided.TriageState, decided.TriagedAt
@@ -217,8 +217,8 @@ func (in *ingest) create(i *incoming, decided *ent.Finding) *ent.Finding {
 // update makes the row of a stored finding as this scan leaves it. It is written as an upsert: one statement for many.
 func (in *ingest) update(c change) *ent.Finding {
 	old := c.old
-	row := in.row(c.incoming, old.Fingerprint, old.FirstSeenScanID, old.CreatedAt)
-	row.State, row.RelevantSince, row.StateUpdatedAt = c.incoming.state(), old.RelevantSince, old.StateUpdatedAt
+	row := in.row(c.Result, old.Fingerprint, old.FirstSeenScanID, old.CreatedAt)
+	row.State, row.RelevantSince, row.StateUpdatedAt = c.Result.state(), old.RelevantSince, old.StateUpdatedAt
 	row.Status = lifecycle.Status(row.State, old.TriageState)
 	if old.State != row.State {
 		row.StateUpdatedAt = in.now
@@ -230,25 +230,25 @@ func (in *ingest) update(c change) *ent.Finding {
 }
 
 // row sets what a scan knows about a finding that a scan, this one or an earlier one, saw first. The result has to stay as it is.
-func (in *ingest) row(i *incoming, fingerprint string, firstSeenScanID, createdAt int64) *ent.Finding {
+func (in *ingest) row(i *Result, fingerprint string, firstSeenScanID, createdAt int64) *ent.Finding {
 	content := blob.Stamp(i.encoded, &storev1.FindingFacts{
-		ProjectId: in.project.ID, RuleId: i.ruleID, FirstSeenScanId: firstSeenScanID, CreatedAt: createdAt, Ref: in.scan.Ref, Severity: i.severity,
+		ProjectId: in.Project.ID, RuleId: i.ruleID, FirstSeenScanId: firstSeenScanID, CreatedAt: createdAt, Ref: in.Scan.Ref, Severity: i.Severity,
 	})
 	evidence, key := i.evidence.Encode(), i.evidence.Key()
 	row := &ent.Finding{
-		DeploymentID: in.deploymentID, ProjectID: in.project.ID, RuleID: i.ruleID, FirstSeenScanID: firstSeenScanID, Ref: in.scan.Ref,
-		Tool: i.group.tool, AnalysisCategory: i.group.category, Fingerprint: fingerprint, Evidence: &evidence, MatchKey: &key,
-		IssueType: i.product, Severity: i.severity, TriageState: lifecycle.Untriaged, CreatedAt: createdAt,
+		DeploymentID: in.deploymentID, ProjectID: in.Project.ID, RuleID: i.ruleID, FirstSeenScanID: firstSeenScanID, Ref: in.Scan.Ref,
+		Tool: i.Group.Tool, AnalysisCategory: i.Group.Category, Fingerprint: fingerprint, Evidence: &evidence, MatchKey: &key,
+		IssueType: i.Product, Severity: i.Severity, TriageState: lifecycle.Untriaged, CreatedAt: createdAt,
 		ContentHash: i.contentHash, Content: content, FilePath: orNone(&i.path),
-		Exposure: orNone(&i.exposure), Transitivity: orNone(&i.transitivity), EpssProbability: orNone(&i.epssProbability),
-		Package: orNone(&i.packageName), Advisory: orNone(&i.advisory), ValidationState: orNone(&i.validationState),
-		PolicyMode: orNone(&i.policyMode),
+		Exposure: orNone(&i.Exposure), Transitivity: orNone(&i.Transitivity), EpssProbability: orNone(&i.EPSSProbability),
+		Package: orNone(&i.Package), Advisory: orNone(&i.Advisory), ValidationState: orNone(&i.ValidationState),
+		PolicyMode: orNone(&i.PolicyMode),
 	}
-	if i.historical {
-		row.Historical = &i.historical
+	if i.Historical {
+		row.Historical = &i.Historical
 	}
-	if i.malicious {
-		row.Malicious = &i.malicious
+	if i.Malicious {
+		row.Malicious = &i.Malicious
 	}
 	return row
 }

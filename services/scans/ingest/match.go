@@ -1,4 +1,4 @@
-package scans
+package ingest
 
 import (
 	"cmp"
@@ -24,14 +24,14 @@ func (in *ingest) inOrder() []*group {
 		list = append(list, g)
 	}
 	slices.SortFunc(list, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(a.tool, b.tool), cmp.Compare(a.category, b.category))
+		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Category, b.Category))
 	})
 	return list
 }
 
 // matchGroup joins the results of one analysis to its findings on this ref, and the rest to identities of other refs.
 func (in *ingest) matchGroup(ctx context.Context, g *group) error {
-	former, err := in.formerHashes(ctx, g.tool)
+	former, err := in.formerHashes(ctx, g.Tool)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (in *ingest) matchGroup(ctx context.Context, g *group) error {
 		return err
 	}
 	if len(rules) > 0 {
-		closed, _, err := in.readKnown(ctx, g.analysis, former, entsql.And(entsql.EQ(finding.FieldRef, in.scan.Ref),
+		closed, _, err := in.readKnown(ctx, g.Analysis, former, entsql.And(entsql.EQ(finding.FieldRef, in.Scan.Ref),
 			entsql.NotIn(finding.FieldState, lifecycle.Unresolved, lifecycle.Muted), store.InIDs(finding.FieldRuleID, rules)))
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func (in *ingest) matchGroup(ctx context.Context, g *group) error {
 		known = append(known, closed...)
 	}
 	if len(known) > 0 {
-		g.climb(known, open, in.scan.IsFullScan)
+		g.climb(known, open, in.Scan.IsFullScan)
 		open = g.unmatched(open)
 	}
 	g.noteMet()
@@ -220,7 +220,7 @@ func (in *ingest) formerHashes(ctx context.Context, tool string) (map[uint64]uin
 func ruleHash(name string) uint64 { return identity.EvidenceOf(identity.Text{Rule: name}).Rule }
 
 // readKnown reads the findings of an analysis that a condition leaves, and their refs.
-func (in *ingest) readKnown(ctx context.Context, a analysis, former map[uint64]uint64, where *entsql.Predicate) (known []identity.Known, refs []string, err error) {
+func (in *ingest) readKnown(ctx context.Context, a Analysis, former map[uint64]uint64, where *entsql.Predicate) (known []identity.Known, refs []string, err error) {
 	same := map[string]string{} // one string for the many rows of a ref
 	err = in.eachKnown(ctx, a, former, where, true, func() yieldKnown {
 		known, refs = nil, nil
@@ -253,12 +253,12 @@ var errOutdated = errors.New("its evidence is of another version")
 
 // eachKnown passes the findings of an analysis that a condition leaves, with the present names of their rules. If one is of another
 // version of the ladder, the project is upgraded, and all begins anew.
-func (in *ingest) eachKnown(ctx context.Context, a analysis, former map[uint64]uint64, where *entsql.Predicate, named bool, begin func() yieldKnown) error {
+func (in *ingest) eachKnown(ctx context.Context, a Analysis, former map[uint64]uint64, where *entsql.Predicate, named bool, begin func() yieldKnown) error {
 	err := in.scanKnown(ctx, a, former, where, named, begin())
 	if !errors.Is(err, errOutdated) {
 		return err
 	}
-	if err := upgradeProject(ctx, in.store, in.tx, in.deploymentID, in.project.ID); err != nil {
+	if err := upgradeProject(ctx, in.Store, in.tx, in.deploymentID, in.Project.ID); err != nil {
 		return fmt.Errorf("upgrade identities: %w", err)
 	}
 	return in.scanKnown(ctx, a, former, where, named, begin())
@@ -270,13 +270,13 @@ type yieldKnown func(k *identity.Known, name, ref []byte, about *stored)
 
 // scanKnown goes round ent, which would make whole rows of the hundreds of thousands that there may be, and so it names the
 // deployment itself. They come in no order: to sort them, the database would have to hold them all.
-func (in *ingest) scanKnown(ctx context.Context, a analysis, former map[uint64]uint64, where *entsql.Predicate, named bool, yield yieldKnown) (err error) {
+func (in *ingest) scanKnown(ctx context.Context, a Analysis, former map[uint64]uint64, where *entsql.Predicate, named bool, yield yieldKnown) (err error) {
 	columns := []string{finding.FieldID, finding.FieldState, finding.FieldEvidence, finding.FieldContentHash, finding.FieldFilePath}
 	if named {
 		columns = []string{finding.FieldID, finding.FieldState, finding.FieldEvidence, finding.FieldFingerprint, finding.FieldRef}
 	}
-	query, args := entsql.Dialect(in.store.Dialect()).Select(columns...).From(entsql.Table(finding.Table)).Where(in.knownOf(a, where)).Query()
-	tx, ok := in.store.Tx(ctx)
+	query, args := entsql.Dialect(in.Store.Dialect()).Select(columns...).From(entsql.Table(finding.Table)).Where(in.knownOf(a, where)).Query()
+	tx, ok := in.Store.Tx(ctx)
 	if !ok {
 		return errors.New("not in a transaction")
 	}
@@ -325,10 +325,10 @@ func stateWord(state []byte) string {
 }
 
 // knownOf is the condition for the findings of an analysis that have not gone into others.
-func (in *ingest) knownOf(a analysis, where *entsql.Predicate) *entsql.Predicate {
+func (in *ingest) knownOf(a Analysis, where *entsql.Predicate) *entsql.Predicate {
 	return entsql.And(
-		entsql.EQ(finding.FieldDeploymentID, in.deploymentID), entsql.EQ(finding.FieldProjectID, in.project.ID),
-		entsql.EQ(finding.FieldTool, a.tool), entsql.EQ(finding.FieldAnalysisCategory, a.category),
+		entsql.EQ(finding.FieldDeploymentID, in.deploymentID), entsql.EQ(finding.FieldProjectID, in.Project.ID),
+		entsql.EQ(finding.FieldTool, a.Tool), entsql.EQ(finding.FieldAnalysisCategory, a.Category),
 		in.ofProducts(a), entsql.IsNull(finding.FieldMergedInto), where,
 	)
 }
