@@ -166,7 +166,7 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 	if err != nil {
 		return fmt.Errorf("open scan: %w", err)
 	}
-	u.result, err = ingest.Store(ctx, tx, ingest.Target{Reading: u.results, Store: s.store, Project: project, Scan: u.scan})
+	u.result, err = ingest.Store(ctx, tx, ingest.Target{Store: s.store, Project: project, Scan: u.scan}, u.results)
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 		return nil, err
 	}
 	defer prepared.Release()
-	result, err := ingest.Store(ctx, tx, ingest.Target{Reading: prepared, Store: w.store, Project: of, Scan: row})
+	result, err := ingest.Store(ctx, tx, ingest.Target{Store: w.store, Project: of, Scan: row}, prepared)
 	if err != nil {
 		return nil, fmt.Errorf("store findings: %w", err)
 	}

@@ -82,34 +82,26 @@ func (p *Reading) presentRules(ctx context.Context, tool string, c *Coverage) er
 	return nil
 }
 
-// namesOf are the present names of a tool's rules, by former name.
-func (in *ingest) namesOf(ctx context.Context, tool string) (map[string]string, error) {
-	return in.names.of(ctx, tool)
-}
-
 // settleNames stores the aliases that the report declares. Should rules have other names now than those under which the report was
 // read, it is read again: nobody changes what this transaction has written and read of them.
-func (in *ingest) settleNames(ctx context.Context) error {
-	for _, tool := range slices.Sorted(maps.Keys(in.FormerNames)) {
-		if err := in.declare(ctx, tool, in.FormerNames[tool]); err != nil {
+func (s *session) settleNames(ctx context.Context, read *Reading) error {
+	for _, tool := range slices.Sorted(maps.Keys(read.FormerNames)) {
+		if err := s.declare(ctx, tool, read.FormerNames[tool]); err != nil {
 			return err
 		}
 	}
-	names := newRuleNames(in.tx.Client(), nil)
-	same, err := names.covers(ctx, in.names)
-	if err != nil {
+	names := newRuleNames(s.tx.Client(), nil)
+	s.names = names
+	same, err := names.covers(ctx, read.names)
+	if err != nil || same {
 		return err
 	}
-	if same {
-		in.names = names
-		return nil
-	}
-	return in.read(ctx, in.tx.Client(), names)
+	return read.read(ctx, s.tx.Client(), names)
 }
 
 // declare stores what a tool says about former names of its rules.
-func (in *ingest) declare(ctx context.Context, tool string, declared map[string]string) error {
-	stored, err := aliasesOf(ctx, in.tx.Client(), tool)
+func (s *session) declare(ctx context.Context, tool string, declared map[string]string) error {
+	stored, err := aliasesOf(ctx, s.tx.Client(), tool)
 	if err != nil {
 		return err
 	}
@@ -121,21 +113,21 @@ func (in *ingest) declare(ctx context.Context, tool string, declared map[string]
 		a := now[name]
 		switch before, known := stored[name]; {
 		case !known:
-			fresh = append(fresh, in.tx.RuleAlias.Create().SetDeploymentID(in.deploymentID).SetTool(tool).SetName(name).
-				SetCanonical(a.canonical).SetSource(a.source).SetCreatedAt(in.now))
+			fresh = append(fresh, s.tx.RuleAlias.Create().SetDeploymentID(s.deploymentID).SetTool(tool).SetName(name).
+				SetCanonical(a.canonical).SetSource(a.source).SetCreatedAt(s.now))
 		case before.canonical != a.canonical:
 			renamed[a.canonical] = append(renamed[a.canonical], name)
 		}
 	}
 	for _, canonical := range slices.Sorted(maps.Keys(renamed)) {
 		for part := range slices.Chunk(renamed[canonical], batchSize) {
-			if err := in.tx.RuleAlias.Update().Where(rulealias.Tool(tool), rulealias.NameIn(part...)).SetCanonical(canonical).Exec(ctx); err != nil {
+			if err := s.tx.RuleAlias.Update().Where(rulealias.Tool(tool), rulealias.NameIn(part...)).SetCanonical(canonical).Exec(ctx); err != nil {
 				return err
 			}
 		}
 	}
 	for part := range slices.Chunk(fresh, batchSize) {
-		err := in.tx.RuleAlias.CreateBulk(part...).OnConflictColumns(rulealias.FieldDeploymentID, rulealias.FieldTool, rulealias.FieldName).Ignore().Exec(ctx)
+		err := s.tx.RuleAlias.CreateBulk(part...).OnConflictColumns(rulealias.FieldDeploymentID, rulealias.FieldTool, rulealias.FieldName).Ignore().Exec(ctx)
 		if err != nil {
 			return err
 		}

@@ -2,86 +2,41 @@ package ingest
 
 import (
 	"context"
-	"math"
+	"fmt"
 	"slices"
 
 	entsql "entgo.io/ent/dialect/sql"
 
-	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/tenant"
-	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
 // closePart is how many findings that were not seen are looked at together.
 const closePart = 10 * batchSize
 
-// createdPart is how many events of findings that a scan made are written at once, and crowdedPart while others want the processors of
-// the node.
-const createdPart, crowdedPart = 1000, 100
-
-// createdEvents writes the events of findings that a scan made; what they are read from follows.
-const createdEvents = `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
-	SELECT deployment_id, id, CASE WHEN triage_state = '` + lifecycle.Untriaged + `' THEN 'created' ELSE 'triage_inherited' END, '', status,
-		COALESCE(triage_reason, ''), '', 'scan', first_seen_scan_id, first_seen_scan_id, created_at FROM `
-
-// PostgreSQL makes findings and their events in one statement: recordsCreated in front of the INSERT, and createdRecords behind it.
-const (
-	recordsCreated = "WITH made AS ("
-	createdRecords = " RETURNING id, deployment_id, triage_state, triage_reason, status, first_seen_scan_id, created_at) " + createdEvents + "made"
-)
-
-// recordCreated writes an event for each finding that this scan made, unless they were written with them.
-func (in *ingest) recordCreated(ctx context.Context) error {
-	if in.Total("created") == 0 {
-		return nil
-	}
-	if !in.Store.Postgres() {
-		if err := in.recordInParts(ctx); err != nil {
-			return err
-		}
-	}
-	return in.recordRecognised(ctx)
+// closer is the step that decides about what earlier scans found and this one did not.
+type closer struct {
+	*session
+	*Summary // of what was written
 }
 
-// recordInParts writes these events after the findings, some at a time.
-func (in *ingest) recordInParts(ctx context.Context) error {
-	for after, last := int64(0), int64(0); last != math.MaxInt64; after = last {
-		var err error
-		if last, err = in.endOfPart(ctx, after); err != nil {
-			return err
-		}
-		err = in.Store.Exec(ctx, in.tx, createdEvents+"findings WHERE deployment_id = ? AND first_seen_scan_id = ? AND id > ? AND id <= ?",
-			in.deploymentID, in.Scan.ID, after, last)
-		if err != nil {
-			return err
-		}
-		in.work.Yield(ctx)
+func (s *session) close(ctx context.Context, m *matched, summary *Summary) error {
+	if err := (&closer{s, summary}).closeMissing(ctx, m.groups); err != nil {
+		return fmt.Errorf("close findings: %w", err)
+	}
+	if err := s.storeCoverages(ctx, m.groups); err != nil {
+		return fmt.Errorf("store coverage: %w", err)
 	}
 	return nil
 }
 
-// endOfPart is the last of the next findings that get their events together.
-func (in *ingest) endOfPart(ctx context.Context, after int64) (int64, error) {
-	part := createdPart
-	if in.crowded() {
-		part = crowdedPart
-	}
-	last, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID), finding.FirstSeenScanID(in.Scan.ID), finding.IDGT(after)).
-		Order(ent.Asc(finding.FieldID)).Offset(part - 1).Limit(1).IDs(ctx)
-	if err != nil || len(last) == 0 {
-		return math.MaxInt64, err
-	}
-	return last[0], nil
-}
-
 // closeMissing decides about what earlier scans found and this one did not, by coverage: only of the same ref, tool, category and
 // product.
-func (in *ingest) closeMissing(ctx context.Context) error {
-	for _, g := range in.inOrder() {
+func (c *closer) closeMissing(ctx context.Context, groups []*matches) error {
+	for _, g := range groups {
 		if g.coverage.GetFailure() != "" {
 			continue
 		}
@@ -90,17 +45,17 @@ func (in *ingest) closeMissing(ctx context.Context) error {
 		if len(missing) == 0 {
 			continue
 		}
-		if err := in.closeGroup(ctx, g, missing); err != nil {
+		if err := c.closeGroup(ctx, g, missing); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (in *ingest) closeGroup(ctx context.Context, g *group, missing []int64) error {
+func (c *closer) closeGroup(ctx context.Context, g *matches, missing []int64) error {
 	before := g.previous
 	if before != nil && !g.coverage.ListsAll {
-		repeat, err := in.isRepeat(ctx, g)
+		repeat, err := c.isRepeat(ctx, g)
 		if err != nil {
 			return err
 		}
@@ -109,15 +64,15 @@ func (in *ingest) closeGroup(ctx context.Context, g *group, missing []int64) err
 		}
 	}
 	lastFull := int64(0)
-	if !in.Scan.IsFullScan {
+	if !c.scan.IsFullScan {
 		var err error
-		if lastFull, err = in.lastFullScan(ctx, g); err != nil {
+		if lastFull, err = c.lastFullScan(ctx, g.group); err != nil {
 			return err
 		}
 	}
-	j := newJudge(g.coverage, in.Scan.IsFullScan, before)
+	j := newJudge(g.coverage, c.scan.IsFullScan, before)
 	for part := range slices.Chunk(missing, closePart) {
-		if err := in.judgePart(ctx, g, j, part, lastFull); err != nil {
+		if err := c.judgePart(ctx, g, j, part, lastFull); err != nil {
 			return err
 		}
 	}
@@ -133,19 +88,19 @@ type unseen struct {
 	FilePath  *string `sql:"file_path"`
 }
 
-func (in *ingest) judgePart(ctx context.Context, g *group, j *judge, ids []int64, lastFull int64) error {
+func (c *closer) judgePart(ctx context.Context, g *matches, j *judge, ids []int64, lastFull int64) error {
 	var rows []unseen
-	err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID)).Modify(store.FoundByIDs(ids)).
+	err := c.tx.Finding.Query().Where(finding.DeploymentID(c.deploymentID)).Modify(store.FoundByIDs(ids)).
 		Select(finding.FieldID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldIssueType, finding.FieldFilePath).Scan(ctx, &rows)
 	if err != nil {
 		return err
 	}
-	if !in.Scan.IsFullScan {
-		if rows, err = in.sinceFullScan(ctx, rows, lastFull); err != nil {
+	if !c.scan.IsFullScan {
+		if rows, err = c.sinceFullScan(ctx, rows, lastFull); err != nil {
 			return err
 		}
 	}
-	rules, err := in.presentNames(ctx, g.Tool, rows)
+	rules, err := c.presentNames(ctx, g.Tool, rows)
 	if err != nil {
 		return err
 	}
@@ -160,14 +115,14 @@ func (in *ingest) judgePart(ctx context.Context, g *group, j *judge, ids []int64
 			continue
 		}
 		fates[f] = append(fates[f], row.ID)
-		in.Counts[Outcome{Product: row.IssueType, What: f.state}]++
+		c.Counts[Outcome{Product: row.IssueType, What: f.state}]++
 	}
 	for _, f := range []fate{goneReport, goneScanned, goneCovered, goneRule, ruleGone, fileRenamed, fileGone, fileMissing} {
 		if len(fates[f]) == 0 {
 			continue
 		}
 		slices.Sort(fates[f])
-		if err := in.close(ctx, f, fates[f]); err != nil {
+		if err := c.setState(ctx, f, fates[f]); err != nil {
 			return err
 		}
 	}
@@ -176,7 +131,7 @@ func (in *ingest) judgePart(ctx context.Context, g *group, j *judge, ids []int64
 
 // sinceFullScan leaves the findings that first appeared after the last full scan: only these can a scan that compares with a base
 // see or miss.
-func (in *ingest) sinceFullScan(ctx context.Context, rows []unseen, lastFull int64) ([]unseen, error) {
+func (c *closer) sinceFullScan(ctx context.Context, rows []unseen, lastFull int64) ([]unseen, error) {
 	rows = slices.DeleteFunc(rows, func(row unseen) bool { return row.FirstScan <= lastFull })
 	first := map[int64]bool{}
 	for _, row := range rows {
@@ -187,7 +142,7 @@ func (in *ingest) sinceFullScan(ctx context.Context, rows []unseen, lastFull int
 		ids = append(ids, id)
 	}
 	// Scans of earlier versions stored no coverage; all of them were full ones.
-	full, err := in.tx.Scan.Query().Where(scan.IsFullScan(true), func(s *entsql.Selector) { s.Where(store.InIDs(s.C(scan.FieldID), ids)) }).IDs(ctx)
+	full, err := c.tx.Scan.Query().Where(scan.IsFullScan(true), func(s *entsql.Selector) { s.Where(store.InIDs(s.C(scan.FieldID), ids)) }).IDs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -198,17 +153,17 @@ func (in *ingest) sinceFullScan(ctx context.Context, rows []unseen, lastFull int
 }
 
 // presentNames are the present names of the rules of findings, by id.
-func (in *ingest) presentNames(ctx context.Context, tool string, rows []unseen) (map[int64]string, error) {
+func (c *closer) presentNames(ctx context.Context, tool string, rows []unseen) (map[int64]string, error) {
 	var ids []int64
 	for _, row := range rows {
 		ids = append(ids, row.RuleID)
 	}
 	slices.Sort(ids)
-	names, err := ruleNamesOf(ctx, in.tx, slices.Compact(ids))
+	names, err := ruleNamesOf(ctx, c.tx, slices.Compact(ids))
 	if err != nil {
 		return nil, err
 	}
-	aliases, err := in.namesOf(ctx, tool)
+	aliases, err := c.names.of(ctx, tool)
 	if err != nil {
 		return nil, err
 	}
@@ -220,20 +175,20 @@ func (in *ingest) presentNames(ctx context.Context, tool string, rows []unseen) 
 	return names, nil
 }
 
-// close sets the state of findings, with an event for each that says why.
-func (in *ingest) close(ctx context.Context, f fate, ids []int64) error {
+// setState sets the state of findings, with an event for each that says why.
+func (c *closer) setState(ctx context.Context, f fate, ids []int64) error {
 	reason, args := "CAST(? AS TEXT)", []any{f.prefix}
 	if f.about {
 		reason, args = "CAST(? AS TEXT) || COALESCE(file_path, '') || CAST(? AS TEXT)", append(args, f.suffix)
 	}
-	inIDs, idArgs := in.Store.InIDs(ids)
+	inIDs, idArgs := c.store.InIDs(ids)
 	args = append([]any{f.state, f.state}, args...)
-	args = append(append(args, in.Scan.ID, in.Scan.ID, in.now, in.deploymentID), idArgs...)
-	err := in.Store.Exec(ctx, in.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
+	args = append(append(args, c.scan.ID, c.scan.ID, c.now, c.deploymentID), idArgs...)
+	err := c.store.Exec(ctx, c.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
 		SELECT deployment_id, id, ?, status, ?, `+reason+`, '', 'scan', ?, ?, ? FROM findings WHERE +deployment_id = ? AND id`+inIDs, args...)
 	if err != nil {
 		return err
 	}
-	return in.tx.Finding.Update().Where(store.OfDeployment[predicate.Finding](in.deploymentID), store.WithIDs[predicate.Finding](ids)).
-		SetState(f.state).SetStatus(f.state).SetStateUpdatedAt(in.now).Exec(tenant.ByKey(ctx))
+	return c.tx.Finding.Update().Where(store.OfDeployment[predicate.Finding](c.deploymentID), store.WithIDs[predicate.Finding](ids)).
+		SetState(f.state).SetStatus(f.state).SetStateUpdatedAt(c.now).Exec(tenant.ByKey(ctx))
 }

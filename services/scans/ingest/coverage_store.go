@@ -72,16 +72,16 @@ func (c *previousCoverage) products() []string {
 
 // coverageBefore is the latest coverage of a full scan of an analysis and ref that is suitable. oldest is the last scan that was looked
 // at; 0: there was none.
-func (in *ingest) coverageBefore(ctx context.Context, a Analysis, ref string, suits func(*previousCoverage) bool) (c *previousCoverage, oldest int64, err error) {
-	rows, err := in.tx.ScanCoverage.Query().
-		Where(scancoverage.DeploymentID(in.deploymentID), scancoverage.ProjectID(in.Project.ID), scancoverage.Ref(ref), scancoverage.Tool(a.Tool),
-			scancoverage.AnalysisCategory(a.Category), scancoverage.IsFullScan(true), scancoverage.ScanIDNEQ(in.Scan.ID)).
+func (s *session) coverageBefore(ctx context.Context, a Analysis, ref string, suits func(*previousCoverage) bool) (c *previousCoverage, oldest int64, err error) {
+	rows, err := s.tx.ScanCoverage.Query().
+		Where(scancoverage.DeploymentID(s.deploymentID), scancoverage.ProjectID(s.project.ID), scancoverage.Ref(ref), scancoverage.Tool(a.Tool),
+			scancoverage.AnalysisCategory(a.Category), scancoverage.IsFullScan(true), scancoverage.ScanIDNEQ(s.scan.ID)).
 		Order(ent.Desc(scancoverage.FieldScanID)).Limit(coveragesBack).Select(scancoverage.FieldID, scancoverage.FieldScanID).All(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, row := range rows {
-		row, err := in.tx.ScanCoverage.Get(ctx, row.ID)
+		row, err := s.tx.ScanCoverage.Get(ctx, row.ID)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -99,36 +99,36 @@ func (in *ingest) coverageBefore(ctx context.Context, a Analysis, ref string, su
 
 // latestCoverage is the coverage of the latest full scan of an analysis and ref that came to a good end, and looked at all products
 // that this one looks at; nil if there is none.
-func (in *ingest) latestCoverage(ctx context.Context, g *group, ref string) (*previousCoverage, error) {
-	c, _, err := in.coverageBefore(ctx, g.Analysis, ref, func(c *previousCoverage) bool {
+func (s *session) latestCoverage(ctx context.Context, g *group, ref string) (*previousCoverage, error) {
+	c, _, err := s.coverageBefore(ctx, g.Analysis, ref, func(c *previousCoverage) bool {
 		return c.GetFailure() == "" && aboutAll(c.products(), g.coverage.Products)
 	})
 	return c, err
 }
 
 // readPrevious reads what the scan before looked at, where it counts: where this one says which files there are.
-func (in *ingest) readPrevious(ctx context.Context, g *group) (err error) {
+func (s *session) readPrevious(ctx context.Context, g *matches) (err error) {
 	if g.coverage.GetFilesKnown() || len(g.coverage.GetHashes()) > 0 {
-		g.previous, err = in.latestCoverage(ctx, g, in.Scan.Ref)
+		g.previous, err = s.latestCoverage(ctx, g.group, s.scan.Ref)
 	}
 	return err
 }
 
 // isRepeat reports whether this scan says the same as the one before: a report that is sent twice is no second report that
 // leaves a file out. The one before may have looked at more products.
-func (in *ingest) isRepeat(ctx context.Context, g *group) (bool, error) {
+func (c *closer) isRepeat(ctx context.Context, g *matches) (bool, error) {
 	now := g.coverage.stored()
 	now.Product = g.previous.GetProduct()
-	if in.Total("created")+in.Total("updated")+in.Total("reopened") > 0 || !proto.Equal(g.previous.ScanCoverage, now) {
+	if c.Total("created")+c.Total("updated")+c.Total("reopened") > 0 || !proto.Equal(g.previous.ScanCoverage, now) {
 		return false, nil
 	}
-	return in.tx.Scan.Query().Where(scan.ID(g.previous.scanID), scan.Commit(in.Scan.Commit)).Exist(ctx)
+	return c.tx.Scan.Query().Where(scan.ID(g.previous.scanID), scan.Commit(c.scan.Commit)).Exist(ctx)
 }
 
 // lastFullScan is the latest earlier full scan of an analysis on this ref that looked at one of its products, whether it came to a good
 // end or not; 0: none. After many of other products it is the oldest of these: then too little is closed, and never too much.
-func (in *ingest) lastFullScan(ctx context.Context, g *group) (int64, error) {
-	_, oldest, err := in.coverageBefore(ctx, g.Analysis, in.Scan.Ref, func(c *previousCoverage) bool {
+func (s *session) lastFullScan(ctx context.Context, g *group) (int64, error) {
+	_, oldest, err := s.coverageBefore(ctx, g.Analysis, s.scan.Ref, func(c *previousCoverage) bool {
 		return aboutSome(c.products(), g.coverage.Products)
 	})
 	return oldest, err
@@ -144,18 +144,18 @@ func (c *Coverage) stored() *storev1.ScanCoverage {
 }
 
 // storeCoverages keeps what each analysis looked at.
-func (in *ingest) storeCoverages(ctx context.Context) error {
+func (s *session) storeCoverages(ctx context.Context, groups []*matches) error {
 	var rows []*ent.ScanCoverageCreate
-	for _, g := range in.inOrder() {
+	for _, g := range groups {
 		content, err := encodeCoverage(g.coverage.stored())
 		if err != nil {
 			return err
 		}
-		rows = append(rows, in.tx.ScanCoverage.Create().SetDeploymentID(in.deploymentID).SetScanID(in.Scan.ID).SetProjectID(in.Project.ID).
-			SetRef(in.Scan.Ref).SetTool(g.Tool).SetAnalysisCategory(g.Category).SetIsFullScan(in.Scan.IsFullScan).SetContent(content).SetAt(in.now))
+		rows = append(rows, s.tx.ScanCoverage.Create().SetDeploymentID(s.deploymentID).SetScanID(s.scan.ID).SetProjectID(s.project.ID).
+			SetRef(s.scan.Ref).SetTool(g.Tool).SetAnalysisCategory(g.Category).SetIsFullScan(s.scan.IsFullScan).SetContent(content).SetAt(s.now))
 	}
 	for part := range slices.Chunk(rows, store.RowsAtOnce) {
-		if err := in.tx.ScanCoverage.CreateBulk(part...).Exec(ctx); err != nil {
+		if err := s.tx.ScanCoverage.CreateBulk(part...).Exec(ctx); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,30 +11,104 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent/finding"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// inOrder are the groups in one order, so that the same report is always worked in the same way.
-func (in *ingest) inOrder() []*group {
-	list := make([]*group, 0, len(in.groups))
-	for _, g := range in.groups {
-		list = append(list, g)
+// group is what was read of one analysis.
+type group struct {
+	Analysis
+	coverage *Coverage
+	rules    map[uint64]string   // present names by hash
+	traces   *traces             // of the results
+	found    [len(products)]bool // products of the results
+	places   []place             // of the results, sorted; until they are matched
+	names    *identity.Assigner  // until all are read
+}
+
+// matched is which finding each result is.
+type matched struct {
+	groups []*matches // in one order, so that the same report is always worked in the same way
+	// newProject: it had no finding before this scan.
+	newProject bool
+}
+
+// matches are those of a group.
+type matches struct {
+	*group
+	// previous is the latest full scan of the same analysis that came to a good end; nil: there is none, or none is needed.
+	previous *previousCoverage
+	// joined are the findings of this ref that the results are, by id; 0: none.
+	joined []int64
+	// settled are those of which nothing has to be written: the finding is stored just so.
+	settled settled
+	// left are the findings that were there, and that no result is at first sight.
+	left []int64
+	// met are sorted ids of findings that results are; late are such that were joined since.
+	met  []int64
+	late map[int64]bool
+	// rungs are by which evidence results were recognised, where it is not exact, and considered what was near.
+	rungs      map[int]string
+	considered map[int][]*storev1.FindingMatchCandidate
+	// named are results that are the same as a finding of another ref; taken are their names.
+	named map[int]*foreignJoin
+	taken map[string]bool
+}
+
+func newMatches(g *group) *matches {
+	return &matches{
+		group: g, late: map[int64]bool{}, rungs: map[int]string{}, considered: map[int][]*storev1.FindingMatchCandidate{},
+		named: map[int]*foreignJoin{}, taken: map[string]bool{},
 	}
-	slices.SortFunc(list, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Category, b.Category))
-	})
-	return list
+}
+
+// unknown is how many results are no finding of this ref yet.
+func (m *matched) unknown() (n int) {
+	for _, g := range m.groups {
+		for _, id := range g.joined {
+			if id == 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// matcher is the step that decides which finding each result is.
+type matcher struct {
+	*session
+	// freshRules are the ids of rules that this scan made.
+	freshRules map[int64]bool
+}
+
+func (s *session) match(ctx context.Context, read *Reading, freshRules map[int64]bool) (*matched, error) {
+	known, err := s.tx.Finding.Query().Where(finding.DeploymentID(s.deploymentID), finding.ProjectID(s.project.ID)).Exist(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, all := &matcher{s, freshRules}, &matched{newProject: !known}
+	for _, g := range read.inOrder() {
+		found := newMatches(g)
+		all.groups = append(all.groups, found)
+		if err := m.readPrevious(ctx, found); err != nil {
+			return nil, err
+		}
+		if err := m.matchGroup(ctx, found); err != nil {
+			return nil, err
+		}
+	}
+	return all, read.spillError()
 }
 
 // matchGroup joins the results of one analysis to its findings on this ref, and the rest to identities of other refs.
-func (in *ingest) matchGroup(ctx context.Context, g *group) error {
-	former, err := in.formerHashes(ctx, g.Tool)
+func (m *matcher) matchGroup(ctx context.Context, g *matches) error {
+	former, err := m.formerHashes(ctx, g.Tool)
 	if err != nil {
 		return err
 	}
-	known, err := in.joinEqual(ctx, g, former)
+	known, err := m.joinEqual(ctx, g, former)
 	if err != nil {
 		return err
 	}
@@ -46,12 +119,12 @@ func (in *ingest) matchGroup(ctx context.Context, g *group) error {
 	if len(open) == 0 {
 		return nil
 	}
-	rules, err := in.ruleIDs(ctx, g, open)
+	rules, err := m.ruleIDs(ctx, g, open)
 	if err != nil {
 		return err
 	}
 	if len(rules) > 0 {
-		closed, _, err := in.readKnown(ctx, g.Analysis, former, entsql.And(entsql.EQ(finding.FieldRef, in.Scan.Ref),
+		closed, _, err := m.readKnown(ctx, g.group, former, entsql.And(entsql.EQ(finding.FieldRef, m.scan.Ref),
 			entsql.NotIn(finding.FieldState, lifecycle.Unresolved, lifecycle.Muted), store.InIDs(finding.FieldRuleID, rules)))
 		if err != nil {
 			return err
@@ -59,16 +132,16 @@ func (in *ingest) matchGroup(ctx context.Context, g *group) error {
 		known = append(known, closed...)
 	}
 	if len(known) > 0 {
-		g.climb(known, open, in.Scan.IsFullScan)
+		g.climb(known, open, m.scan.IsFullScan)
 		open = g.unmatched(open)
 	}
 	g.noteMet()
-	return in.matchForeign(ctx, g, former, rules, open)
+	return m.matchForeign(ctx, g, former, rules, open)
 }
 
 // climb joins what is left by the whole ladder. What was joined in the same files takes part again: it tells by how much lines
 // have moved.
-func (g *group) climb(known []identity.Known, open []int, full bool) {
+func (g *matches) climb(known []identity.Known, open []int, full bool) {
 	files := map[uint64]bool{}
 	for _, k := range known {
 		files[k.Path] = true
@@ -107,7 +180,7 @@ func (g *group) climb(known []identity.Known, open []int, full bool) {
 }
 
 // unmatched are the results that nothing was joined to: all, or those of some.
-func (g *group) unmatched(of []int) (open []int) {
+func (g *matches) unmatched(of []int) (open []int) {
 	if of == nil {
 		for n, id := range g.joined {
 			if id == 0 {
@@ -125,7 +198,7 @@ func (g *group) unmatched(of []int) (open []int) {
 }
 
 // noteMet makes the list that isMet asks.
-func (g *group) noteMet() {
+func (g *matches) noteMet() {
 	g.met = g.met[:0]
 	for _, id := range g.joined {
 		if id != 0 {
@@ -136,14 +209,14 @@ func (g *group) noteMet() {
 }
 
 // isMet reports whether a result is this finding.
-func (g *group) isMet(id int64) bool {
+func (g *matches) isMet(id int64) bool {
 	_, met := slices.BinarySearch(g.met, id)
 	return met || g.late[id]
 }
 
 // options are what the coverage says about files. A scan that compares with a base looks at few files: the others are as they were.
 // A scan that failed may not have come to any of them: what it did not see is taken to be where it was.
-func (g *group) options(known []identity.Known, full bool) identity.Options {
+func (g *matches) options(known []identity.Known, full bool) identity.Options {
 	o := identity.Options{Renamed: pathHashes(g.coverage.GetRenamed()), Skipped: pathHashes(g.coverage.GetSkipped())}
 	if g.coverage.GetFailure() != "" {
 		for _, k := range known {
@@ -205,8 +278,8 @@ func movedFiles(before, now map[string]string) map[uint64]uint64 {
 }
 
 // formerHashes are the present names of a tool's rules by the hashes of their former names.
-func (in *ingest) formerHashes(ctx context.Context, tool string) (map[uint64]uint64, error) {
-	names, err := in.namesOf(ctx, tool)
+func (m *matcher) formerHashes(ctx context.Context, tool string) (map[uint64]uint64, error) {
+	names, err := m.names.of(ctx, tool)
 	if err != nil {
 		return nil, err
 	}
@@ -220,9 +293,9 @@ func (in *ingest) formerHashes(ctx context.Context, tool string) (map[uint64]uin
 func ruleHash(name string) uint64 { return identity.EvidenceOf(identity.Text{Rule: name}).Rule }
 
 // readKnown reads the findings of an analysis that a condition leaves, and their refs.
-func (in *ingest) readKnown(ctx context.Context, a Analysis, former map[uint64]uint64, where *entsql.Predicate) (known []identity.Known, refs []string, err error) {
+func (m *matcher) readKnown(ctx context.Context, g *group, former map[uint64]uint64, where *entsql.Predicate) (known []identity.Known, refs []string, err error) {
 	same := map[string]string{} // one string for the many rows of a ref
-	err = in.eachKnown(ctx, a, former, where, true, func() yieldKnown {
+	err = m.eachKnown(ctx, g, former, where, true, func() yieldKnown {
 		known, refs = nil, nil
 		return func(k *identity.Known, name, ref []byte, _ *stored) {
 			if _, seen := same[string(ref)]; !seen {
@@ -253,15 +326,15 @@ var errOutdated = errors.New("its evidence is of another version")
 
 // eachKnown passes the findings of an analysis that a condition leaves, with the present names of their rules. If one is of another
 // version of the ladder, the project is upgraded, and all begins anew.
-func (in *ingest) eachKnown(ctx context.Context, a Analysis, former map[uint64]uint64, where *entsql.Predicate, named bool, begin func() yieldKnown) error {
-	err := in.scanKnown(ctx, a, former, where, named, begin())
+func (m *matcher) eachKnown(ctx context.Context, g *group, former map[uint64]uint64, where *entsql.Predicate, named bool, begin func() yieldKnown) error {
+	err := m.scanKnown(ctx, g, former, where, named, begin())
 	if !errors.Is(err, errOutdated) {
 		return err
 	}
-	if err := upgradeProject(ctx, in.Store, in.tx, in.deploymentID, in.Project.ID); err != nil {
+	if err := upgradeProject(ctx, m.store, m.tx, m.deploymentID, m.project.ID); err != nil {
 		return fmt.Errorf("upgrade identities: %w", err)
 	}
-	return in.scanKnown(ctx, a, former, where, named, begin())
+	return m.scanKnown(ctx, g, former, where, named, begin())
 }
 
 // yieldKnown takes a finding, with its name and ref if they were asked for, else with what else is stored of it; nothing of it may
@@ -270,13 +343,13 @@ type yieldKnown func(k *identity.Known, name, ref []byte, about *stored)
 
 // scanKnown goes round ent, which would make whole rows of the hundreds of thousands that there may be, and so it names the
 // deployment itself. They come in no order: to sort them, the database would have to hold them all.
-func (in *ingest) scanKnown(ctx context.Context, a Analysis, former map[uint64]uint64, where *entsql.Predicate, named bool, yield yieldKnown) (err error) {
+func (m *matcher) scanKnown(ctx context.Context, g *group, former map[uint64]uint64, where *entsql.Predicate, named bool, yield yieldKnown) (err error) {
 	columns := []string{finding.FieldID, finding.FieldState, finding.FieldEvidence, finding.FieldContentHash, finding.FieldFilePath}
 	if named {
 		columns = []string{finding.FieldID, finding.FieldState, finding.FieldEvidence, finding.FieldFingerprint, finding.FieldRef}
 	}
-	query, args := entsql.Dialect(in.Store.Dialect()).Select(columns...).From(entsql.Table(finding.Table)).Where(in.knownOf(a, where)).Query()
-	tx, ok := in.Store.Tx(ctx)
+	query, args := entsql.Dialect(m.store.Dialect()).Select(columns...).From(entsql.Table(finding.Table)).Where(m.knownOf(g, where)).Query()
+	tx, ok := m.store.Tx(ctx)
 	if !ok {
 		return errors.New("not in a transaction")
 	}
@@ -325,10 +398,10 @@ func stateWord(state []byte) string {
 }
 
 // knownOf is the condition for the findings of an analysis that have not gone into others.
-func (in *ingest) knownOf(a Analysis, where *entsql.Predicate) *entsql.Predicate {
+func (m *matcher) knownOf(g *group, where *entsql.Predicate) *entsql.Predicate {
 	return entsql.And(
-		entsql.EQ(finding.FieldDeploymentID, in.deploymentID), entsql.EQ(finding.FieldProjectID, in.Project.ID),
-		entsql.EQ(finding.FieldTool, a.Tool), entsql.EQ(finding.FieldAnalysisCategory, a.Category),
-		in.ofProducts(a), entsql.IsNull(finding.FieldMergedInto), where,
+		entsql.EQ(finding.FieldDeploymentID, m.deploymentID), entsql.EQ(finding.FieldProjectID, m.project.ID),
+		entsql.EQ(finding.FieldTool, g.Tool), entsql.EQ(finding.FieldAnalysisCategory, g.Category),
+		g.ofProducts(), entsql.IsNull(finding.FieldMergedInto), where,
 	)
 }

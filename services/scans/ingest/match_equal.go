@@ -114,11 +114,11 @@ func (s *settled) total() (n int) {
 
 // joinEqual joins results to findings that are there and did not change, which are nearly all, while it reads them, and returns
 // the others. So the many are never in memory.
-func (in *ingest) joinEqual(ctx context.Context, g *group, former map[uint64]uint64) (left []identity.Known, err error) {
+func (m *matcher) joinEqual(ctx context.Context, g *matches, former map[uint64]uint64) (left []identity.Known, err error) {
 	var q *equals
-	there := entsql.And(entsql.EQ(finding.FieldRef, in.Scan.Ref), entsql.In(finding.FieldState, lifecycle.Unresolved, lifecycle.Muted))
-	err = in.eachKnown(ctx, g.Analysis, former, there, false, func() yieldKnown {
-		q = newEquals(g)
+	there := entsql.And(entsql.EQ(finding.FieldRef, m.scan.Ref), entsql.In(finding.FieldState, lifecycle.Unresolved, lifecycle.Muted))
+	err = m.eachKnown(ctx, g.group, former, there, false, func() yieldKnown {
+		q = newEquals(g.group)
 		return func(k *identity.Known, _, _ []byte, about *stored) { q.take(*k, about) }
 	})
 	if err != nil {

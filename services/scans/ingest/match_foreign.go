@@ -25,16 +25,16 @@ type foreignJoin struct {
 
 // matchForeign looks for the identities of results that are new on this ref: first on the branch that people look at, by the
 // whole ladder, then on all others, by equal evidence.
-func (in *ingest) matchForeign(ctx context.Context, g *group, former map[uint64]uint64, rules []int64, open []int) error {
+func (m *matcher) matchForeign(ctx context.Context, g *matches, former map[uint64]uint64, rules []int64, open []int) error {
 	if len(open) == 0 || len(rules) == 0 {
 		return nil
 	}
-	others, err := in.otherRefs(ctx)
+	others, err := m.otherRefs(ctx)
 	if err != nil || !others {
 		return err
 	}
 	ofRules := store.InIDs(finding.FieldRuleID, rules)
-	known, _, err := in.readKnown(ctx, g.Analysis, former, entsql.And(entsql.EQ(finding.FieldRef, in.Scan.Ref), ofRules))
+	known, _, err := m.readKnown(ctx, g.group, former, entsql.And(entsql.EQ(finding.FieldRef, m.scan.Ref), ofRules))
 	if err != nil {
 		return err
 	}
@@ -45,28 +45,28 @@ func (in *ingest) matchForeign(ctx context.Context, g *group, former map[uint64]
 			g.taken[k.Name] = true
 		}
 	}
-	primary := cmp.Or(in.Project.PrimaryBranch, in.Project.DefaultBranch)
-	if primary != "" && primary != in.Scan.Ref {
-		known, refs, err := in.readKnown(ctx, g.Analysis, former, entsql.And(entsql.EQ(finding.FieldRef, primary), ofRules))
+	primary := cmp.Or(m.project.PrimaryBranch, m.project.DefaultBranch)
+	if primary != "" && primary != m.scan.Ref {
+		known, refs, err := m.readKnown(ctx, g.group, former, entsql.And(entsql.EQ(finding.FieldRef, primary), ofRules))
 		if err != nil {
 			return err
 		}
-		o, err := in.movedSince(ctx, g, primary, len(known))
+		o, err := m.movedSince(ctx, g, primary, len(known))
 		if err != nil {
 			return err
 		}
 		g.joinForeign(known, refs, here, open, o)
 		open = g.unmatched(open)
 	}
-	return in.matchByKey(ctx, g, primary, former, here, open)
+	return m.matchByKey(ctx, g, primary, former, here, open)
 }
 
 // movedSince says which files have moved since the primary branch was scanned.
-func (in *ingest) movedSince(ctx context.Context, g *group, primary string, known int) (o identity.Options, err error) {
+func (m *matcher) movedSince(ctx context.Context, g *matches, primary string, known int) (o identity.Options, err error) {
 	if known == 0 || len(g.coverage.GetHashes()) == 0 {
 		return o, nil
 	}
-	before, err := in.latestCoverage(ctx, g, primary)
+	before, err := m.latestCoverage(ctx, g.group, primary)
 	if before != nil {
 		o.Moved = movedFiles(before.GetHashes(), g.coverage.GetHashes())
 	}
@@ -74,18 +74,18 @@ func (in *ingest) movedSince(ctx context.Context, g *group, primary string, know
 }
 
 // otherRefs reports whether another ref of the project was scanned. Both questions are answered by a look at the index.
-func (in *ingest) otherRefs(ctx context.Context) (bool, error) {
-	below, err := in.tx.Scan.Query().Where(scan.DeploymentID(in.deploymentID), scan.ProjectID(in.Project.ID), scan.RefLT(in.Scan.Ref)).Exist(ctx)
+func (m *matcher) otherRefs(ctx context.Context) (bool, error) {
+	below, err := m.tx.Scan.Query().Where(scan.DeploymentID(m.deploymentID), scan.ProjectID(m.project.ID), scan.RefLT(m.scan.Ref)).Exist(ctx)
 	if err != nil || below {
 		return below, err
 	}
-	return in.tx.Scan.Query().Where(scan.DeploymentID(in.deploymentID), scan.ProjectID(in.Project.ID), scan.RefGT(in.Scan.Ref)).Exist(ctx)
+	return m.tx.Scan.Query().Where(scan.DeploymentID(m.deploymentID), scan.ProjectID(m.project.ID), scan.RefGT(m.scan.Ref)).Exist(ctx)
 }
 
 // ruleIDs are the rows of the rules of results, under their present and former names, but for those that this scan made: nothing
 // was found by them before.
-func (in *ingest) ruleIDs(ctx context.Context, g *group, results []int) ([]int64, error) {
-	aliases, err := in.namesOf(ctx, g.Tool)
+func (m *matcher) ruleIDs(ctx context.Context, g *matches, results []int) ([]int64, error) {
+	aliases, err := m.names.of(ctx, g.Tool)
 	if err != nil {
 		return nil, err
 	}
@@ -105,17 +105,17 @@ func (in *ingest) ruleIDs(ctx context.Context, g *group, results []int) ([]int64
 	slices.Sort(names)
 	var ids []int64
 	for part := range slices.Chunk(names, batchSize) {
-		found, err := in.tx.Rule.Query().Where(rule.Tool(g.Tool), rule.NameIn(part...)).IDs(ctx)
+		found, err := m.tx.Rule.Query().Where(rule.Tool(g.Tool), rule.NameIn(part...)).IDs(ctx)
 		if err != nil {
 			return nil, err
 		}
 		ids = append(ids, found...)
 	}
-	return slices.DeleteFunc(ids, func(id int64) bool { return in.freshRules[id] }), nil
+	return slices.DeleteFunc(ids, func(id int64) bool { return m.freshRules[id] }), nil
 }
 
 // matchByKey looks the strongest evidence of open results up on all refs.
-func (in *ingest) matchByKey(ctx context.Context, g *group, primary string, former map[uint64]uint64, here map[string]int64, open []int) error {
+func (m *matcher) matchByKey(ctx context.Context, g *matches, primary string, former map[uint64]uint64, here map[string]int64, open []int) error {
 	formerOf := map[uint64][]uint64{}
 	for old, now := range former {
 		formerOf[now] = append(formerOf[now], old)
@@ -134,7 +134,7 @@ func (in *ingest) matchByKey(ctx context.Context, g *group, primary string, form
 	}
 	slices.Sort(list)
 	for part := range slices.Chunk(list, 4*batchSize) {
-		known, refs, err := in.readKnown(ctx, g.Analysis, former, entsql.And(entsql.NEQ(finding.FieldRef, in.Scan.Ref), store.InIDs(finding.FieldMatchKey, part)))
+		known, refs, err := m.readKnown(ctx, g.group, former, entsql.And(entsql.NEQ(finding.FieldRef, m.scan.Ref), store.InIDs(finding.FieldMatchKey, part)))
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func latestOfName(known []identity.Known, refs []string, primary string) ([]iden
 
 // joinForeign matches open results with findings of other refs. A finding that is here by the name of a chosen one is that one;
 // where a result is joined to it already, the name is taken.
-func (g *group) joinForeign(known []identity.Known, refs []string, here map[string]int64, open []int, o identity.Options) {
+func (g *matches) joinForeign(known []identity.Known, refs []string, here map[string]int64, open []int, o identity.Options) {
 	free, freeRefs := known[:0:0], refs[:0:0]
 	for n, k := range known {
 		if !g.taken[k.Name] {
@@ -208,7 +208,7 @@ func (g *group) joinForeign(known []identity.Known, refs []string, here map[stri
 }
 
 // meet joins a result to a finding of this ref that it was not joined to at first.
-func (g *group) meet(result int, id int64) { g.joined[result], g.late[id] = id, true }
+func (g *matches) meet(result int, id int64) { g.joined[result], g.late[id] = id, true }
 
 // candidates are what was considered for a result, by the ids of the findings.
 func candidates(known []identity.Known, list []identity.Candidate) []*storev1.FindingMatchCandidate {

@@ -32,12 +32,10 @@ func (g *group) replaces(product string) bool {
 }
 
 // ofProducts is the condition for findings that the report of an analysis is about.
-func (in *ingest) ofProducts(a Analysis) *entsql.Predicate {
+func (g *group) ofProducts() *entsql.Predicate {
 	var list []any
-	if g := in.groups[a]; g != nil {
-		for _, product := range g.replacedProducts() {
-			list = append(list, product)
-		}
+	for _, product := range g.replacedProducts() {
+		list = append(list, product)
 	}
 	if len(list) == 0 || len(list) >= len(products)-1 {
 		return entsql.NotNull(finding.FieldIssueType) // all

@@ -1,13 +1,15 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/rule"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/traffic"
@@ -133,13 +135,18 @@ func (p *Reading) groupOf(key Analysis) *group {
 	g := p.groups[key]
 	if g == nil {
 		g = &group{
-			Analysis: key, coverage: unknownCoverage(), rules: map[uint64]string{}, late: map[int64]bool{}, rungs: map[int]string{},
-			considered: map[int][]*storev1.FindingMatchCandidate{}, named: map[int]*foreignJoin{}, taken: map[string]bool{},
-			traces: newTraces(p.Spool), names: identity.NewAssigner(),
+			Analysis: key, coverage: unknownCoverage(), rules: map[uint64]string{}, traces: newTraces(p.Spool), names: identity.NewAssigner(),
 		}
 		p.groups[key] = g
 	}
 	return g
+}
+
+// inOrder are the groups in one order.
+func (p *Reading) inOrder() []*group {
+	return slices.SortedFunc(maps.Values(p.groups), func(a, b *group) int {
+		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Category, b.Category))
+	})
 }
 
 // putAside makes of the results of the batch what their findings will be, and keeps their traces.

@@ -55,9 +55,10 @@ type Result struct {
 
 	// Set by the ingest.
 	of          *group
-	result      int    // index in the group
-	ruleName    string // present name
-	path        string // as in content
+	matches     *matches // while it is written
+	result      int      // index in the group
+	ruleName    string   // present name
+	path        string   // as in content
 	evidence    identity.Evidence
 	ownID       bool   // the tool gives a match-based id
 	birthName   string // what the identity is called if it is a new one

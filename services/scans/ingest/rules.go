@@ -22,82 +22,85 @@ func byToolAndName(a, b ruleKey) int {
 	return cmp.Or(cmp.Compare(a.tool, b.tool), cmp.Compare(a.name, b.name))
 }
 
-// storeRules makes sure that the rules of the report are stored with their present text, and tells the journal their ids.
-func (in *ingest) storeRules(ctx context.Context) error {
+// storeRules makes sure that the rules of the report are stored with their present text, and sets their ids. It returns those of
+// rules that were not there.
+func (s *session) storeRules(ctx context.Context, all []*ruleUse) (fresh map[int64]bool, err error) {
 	first := map[ruleKey]*ruleUse{} // its text is taken
-	for _, use := range in.journal.rules {
+	for _, use := range all {
 		if first[use.key()] == nil {
 			first[use.key()] = use
 		}
 	}
 	keys := slices.SortedFunc(maps.Keys(first), byToolAndName)
 	ids := make(map[ruleKey]int64, len(keys))
+	fresh = map[int64]bool{}
 	for part := range slices.Chunk(keys, batchSize) {
-		in.work.Yield(ctx)
-		if err := in.storeRulePart(ctx, part, first, ids); err != nil {
-			return err
+		s.work.Yield(ctx)
+		made, err := s.storeRulePart(ctx, part, first, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range made {
+			fresh[ids[key]] = true
 		}
 	}
-	for _, use := range in.journal.rules {
+	for _, use := range all {
 		use.id = ids[use.key()]
 	}
-	return nil
+	return fresh, nil
 }
 
-func (in *ingest) storeRulePart(ctx context.Context, keys []ruleKey, uses map[ruleKey]*ruleUse, ids map[ruleKey]int64) error {
-	rows, err := findRules(ctx, in.tx.Client(), keys)
+// storeRulePart stores some, and returns which were not there.
+func (s *session) storeRulePart(ctx context.Context, keys []ruleKey, uses map[ruleKey]*ruleUse, ids map[ruleKey]int64) (missing []ruleKey, err error) {
+	rows, err := findRules(ctx, s.tx.Client(), keys)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	stored := make(map[ruleKey]*ent.Rule, len(rows))
 	for _, row := range rows {
 		stored[ruleKey{row.Tool, row.Name}] = row
 	}
-	var missing []ruleKey
 	var fresh []*ent.RuleCreate
 	for _, key := range keys {
 		use, row := uses[key], stored[key]
 		content, err := use.content()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		switch {
 		case row == nil:
 			missing = append(missing, key)
-			fresh = append(fresh, in.tx.Rule.Create().SetDeploymentID(in.deploymentID).SetTool(key.tool).SetName(key.name).
+			fresh = append(fresh, s.tx.Rule.Create().SetDeploymentID(s.deploymentID).SetTool(key.tool).SetName(key.name).
 				SetCategory(use.rule.Text.GetCategory()).SetConfidence(use.rule.Text.GetConfidence()).SetContent(content))
 			continue
 		case !bytes.Equal(row.Content, content) && !use.rule.Stub && use.rule.Name == key.name: // a former name has a former text
-			err := in.tx.Rule.UpdateOneID(row.ID).SetContent(content).SetCategory(use.rule.Text.GetCategory()).SetConfidence(use.rule.Text.GetConfidence()).Exec(ctx)
+			err := s.tx.Rule.UpdateOneID(row.ID).SetContent(content).SetCategory(use.rule.Text.GetCategory()).SetConfidence(use.rule.Text.GetConfidence()).Exec(ctx)
 			if err != nil {
-				return err
+				return nil, err
 			}
 		}
 		ids[key] = row.ID
 	}
-	return in.createRules(ctx, missing, fresh, ids)
+	return missing, s.createRules(ctx, missing, fresh, ids)
 }
 
 // createRules adds rules, and reads their ids: others may have added them meanwhile.
-func (in *ingest) createRules(ctx context.Context, missing []ruleKey, fresh []*ent.RuleCreate, ids map[ruleKey]int64) error {
+func (s *session) createRules(ctx context.Context, missing []ruleKey, fresh []*ent.RuleCreate, ids map[ruleKey]int64) error {
 	if len(missing) == 0 {
 		return nil
 	}
 	for part := range slices.Chunk(fresh, store.RowsAtOnce) {
-		err := in.tx.Rule.CreateBulk(part...).OnConflictColumns(rule.FieldDeploymentID, rule.FieldTool, rule.FieldName).Ignore().Exec(ctx)
+		err := s.tx.Rule.CreateBulk(part...).OnConflictColumns(rule.FieldDeploymentID, rule.FieldTool, rule.FieldName).Ignore().Exec(ctx)
 		if err != nil {
 			return err
 		}
 	}
-	rows, err := findRules(ctx, in.tx.Client(), missing, rule.FieldID, rule.FieldTool, rule.FieldName)
+	rows, err := findRules(ctx, s.tx.Client(), missing, rule.FieldID, rule.FieldTool, rule.FieldName)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
 		ids[ruleKey{row.Tool, row.Name}] = row.ID
-	}
-	for _, key := range missing {
-		in.freshRules[ids[key]] = true
 	}
 	return nil
 }

@@ -23,15 +23,15 @@ const UpgradeBatch = 500
 
 // upgradeIdentities upgrades what is left of the scan's project, in the transaction of the scan: one look at an index
 // tells.
-func (in *ingest) upgradeIdentities(ctx context.Context) error {
-	without, err := in.tx.Project.Query().Where(project.ID(in.Project.ID), hasFindingsWithoutEvidence).Exist(ctx)
+func (s *session) upgradeIdentities(ctx context.Context) error {
+	without, err := s.tx.Project.Query().Where(project.ID(s.project.ID), hasFindingsWithoutEvidence).Exist(ctx)
 	if err != nil {
 		return err
 	}
 	if !without {
 		return nil
 	}
-	return upgradeProject(ctx, in.Store, in.tx, in.deploymentID, in.Project.ID)
+	return upgradeProject(ctx, s.store, s.tx, s.deploymentID, s.project.ID)
 }
 
 // hasFindingsWithoutEvidence chooses projects. SQLite is told the index: where one project has most of all findings it would read the

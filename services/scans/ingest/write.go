@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"fmt"
 
 	"github.com/palisade/palisade/ent"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
@@ -11,18 +12,80 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
-// flush compares the batch with what is stored, and writes what is new or changed.
-func (in *ingest) flush(ctx context.Context) error {
-	if len(in.batch) == 0 {
+// writer is the step that writes the results that bring news.
+type writer struct {
+	*session
+	*Summary
+	newProject bool
+	batch      []*Result
+	// statements are used again and again.
+	statements map[statementKey]string
+	// recognised are findings that this scan makes, but that other refs have in another form. Their events follow those of
+	// their creation.
+	recognised []recognised
+}
+
+func (s *session) write(ctx context.Context, read *Reading, m *matched) (*Summary, error) {
+	w := &writer{session: s, Summary: &Summary{Counts: map[Outcome]int{}}, newProject: m.newProject}
+	if err := w.writeFindings(ctx, read, m); err != nil {
+		return nil, fmt.Errorf("write findings: %w", err)
+	}
+	if err := w.recordCreated(ctx); err != nil {
+		return nil, fmt.Errorf("record created findings: %w", err)
+	}
+	return w.Summary, nil
+}
+
+func (w *writer) writeFindings(ctx context.Context, read *Reading, m *matched) error {
+	open, of := false, map[*group]*matches{}
+	for _, g := range m.groups {
+		of[g.group] = g
+		for product, n := range g.settled.of {
+			if n > 0 {
+				w.Counts[Outcome{Product: products[product], What: "unchanged"}] += n
+			}
+		}
+		open = open || g.settled.total() < g.traces.size
+	}
+	if !open {
 		return nil
 	}
-	in.work.Yield(ctx)
-	batch := in.batch
-	in.batch = in.batch[:0:0]
-	if err := in.nameNew(ctx, batch); err != nil {
+	if err := w.announce(ctx, m.unknown()); err != nil {
 		return err
 	}
-	stored, err := in.storedFindings(ctx, batch)
+	next := map[*group]int{}
+	err := read.journal.each(func(g *group) (int, bool) {
+		result := next[g]
+		next[g]++
+		return result, !of[g].settled.has(result)
+	}, func(i *Result) error {
+		i.matches, i.evidence = of[i.of], i.of.traces.at(i.result).Evidence
+		if w.batch = append(w.batch, i); len(w.batch) < batchSize {
+			return nil
+		}
+		return w.flush(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	return read.spillError()
+}
+
+// flush compares the batch with what is stored, and writes what is new or changed.
+func (w *writer) flush(ctx context.Context) error {
+	if len(w.batch) == 0 {
+		return nil
+	}
+	w.work.Yield(ctx)
+	batch := w.batch
+	w.batch = w.batch[:0:0]
+	if err := w.nameNew(ctx, batch); err != nil {
+		return err
+	}
+	stored, err := w.storedFindings(ctx, batch)
 	if err != nil {
 		return err
 	}
@@ -31,17 +94,17 @@ func (in *ingest) flush(ctx context.Context) error {
 	for _, i := range batch {
 		old := stored[i.knownID()]
 		if old == nil {
-			if i.foreignID() != 0 || len(i.of.considered[i.result]) > 0 {
+			if i.foreignID() != 0 || len(i.matches.considered[i.result]) > 0 {
 				if err := i.load(); err != nil {
 					return err
 				}
 			}
 			fresh = append(fresh, i)
-			in.Counts[Outcome{Product: i.Product, What: "created"}]++
+			w.Counts[Outcome{Product: i.Product, What: "created"}]++
 			continue
 		}
 		c := i.compare(old)
-		in.Counts[Outcome{Product: i.Product, What: c.what}]++
+		w.Counts[Outcome{Product: i.Product, What: c.what}]++
 		if c.written() {
 			if err := i.load(); err != nil {
 				return err
@@ -49,21 +112,21 @@ func (in *ingest) flush(ctx context.Context) error {
 			changed = append(changed, c)
 		}
 	}
-	if err := in.writeChanged(ctx, changed); err != nil {
+	if err := w.writeChanged(ctx, changed); err != nil {
 		return err
 	}
-	return in.writeFresh(ctx, fresh)
+	return w.writeFresh(ctx, fresh)
 }
 
 // knownID is the id of the finding of this ref that the result was joined to; 0: it is a new one.
-func (i *Result) knownID() int64 { return i.of.joined[i.result] }
+func (i *Result) knownID() int64 { return i.matches.joined[i.result] }
 
 // rung is the evidence by which the result was recognised, here or on another ref, where it is not exact; else empty.
 func (i *Result) rung() string {
-	if foreign := i.of.named[i.result]; foreign != nil && !identity.Exact(foreign.rung) {
+	if foreign := i.matches.named[i.result]; foreign != nil && !identity.Exact(foreign.rung) {
 		return foreign.rung
 	}
-	return i.of.rungs[i.result]
+	return i.matches.rungs[i.result]
 }
 
 // change is a stored finding about which a scan brings news.
@@ -103,22 +166,22 @@ func (i *Result) compare(old *ent.Finding) change {
 }
 
 // event makes the event of a change.
-func (in *ingest) event(c change, kind, to, reason string) *ent.FindingEventCreate {
-	return in.tx.FindingEvent.Create().SetDeploymentID(in.deploymentID).SetFindingID(c.old.ID).SetKind(kind).
+func (w *writer) event(c change, kind, to, reason string) *ent.FindingEventCreate {
+	return w.tx.FindingEvent.Create().SetDeploymentID(w.deploymentID).SetFindingID(c.old.ID).SetKind(kind).
 		SetFromStatus(c.old.Status).SetToStatus(to).SetReason(reason).
-		SetActorKind("scan").SetActorID(in.Scan.ID).SetScanID(in.Scan.ID).SetAt(in.now)
+		SetActorKind("scan").SetActorID(w.scan.ID).SetScanID(w.scan.ID).SetAt(w.now)
 }
 
 // writeChanged writes the findings that this scan changes, and what happened to them.
-func (in *ingest) writeChanged(ctx context.Context, changed []change) error {
+func (w *writer) writeChanged(ctx context.Context, changed []change) error {
 	if len(changed) == 0 {
 		return nil
 	}
-	before, err := in.contents(ctx, idsOf(changed))
+	before, err := w.contents(ctx, idsOf(changed))
 	if err != nil {
 		return err
 	}
-	closed, err := in.closings(ctx, changed)
+	closed, err := w.closings(ctx, changed)
 	if err != nil {
 		return err
 	}
@@ -130,31 +193,31 @@ func (in *ingest) writeChanged(ctx context.Context, changed []change) error {
 		if err := c.keep(old); err != nil {
 			return err
 		}
-		rows = append(rows, in.update(c))
+		rows = append(rows, w.update(c))
 		if c.rung() != "" {
-			match, reason, err := in.recogniseOld(c, old)
+			match, reason, err := w.recogniseOld(c, old)
 			if err != nil {
 				return err
 			}
 			matches = append(matches, match)
-			events = append(events, in.event(c, "matched", c.old.Status, reason))
+			events = append(events, w.event(c, "matched", c.old.Status, reason))
 		}
 		if c.event != "" {
-			events = append(events, in.event(c, c.event, lifecycle.Status(c.Result.state(), c.old.TriageState), c.reason(closed)))
+			events = append(events, w.event(c, c.event, lifecycle.Status(c.Result.state(), c.old.TriageState), c.reason(closed)))
 		}
 	}
-	if err := in.insertFindings(ctx, rows, "", updateExisting); err != nil {
+	if err := w.insertFindings(ctx, rows, "", updateExisting); err != nil {
 		return err
 	}
 	if len(matches) > 0 {
-		if err := in.tx.FindingMatch.CreateBulk(matches...).Exec(ctx); err != nil {
+		if err := w.tx.FindingMatch.CreateBulk(matches...).Exec(ctx); err != nil {
 			return err
 		}
 	}
 	for len(events) > 0 {
 		part := events[:min(len(events), batchSize)]
 		events = events[len(part):]
-		if err := in.tx.FindingEvent.CreateBulk(part...).Exec(ctx); err != nil {
+		if err := w.tx.FindingEvent.CreateBulk(part...).Exec(ctx); err != nil {
 			return err
 		}
 	}
@@ -171,15 +234,15 @@ func idsOf(changed []change) []int64 {
 
 // writeFresh makes the findings that are new on this ref. Decisions that people took about the same ones on other refs come with
 // them, unless the scan only compares with a base.
-func (in *ingest) writeFresh(ctx context.Context, fresh []*Result) error {
+func (w *writer) writeFresh(ctx context.Context, fresh []*Result) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	decisions, err := in.decisionsFor(ctx, fresh)
+	decisions, err := w.decisionsFor(ctx, fresh)
 	if err != nil {
 		return err
 	}
-	elsewhere, err := in.foreignContents(ctx, fresh)
+	elsewhere, err := w.foreignContents(ctx, fresh)
 	if err != nil {
 		return err
 	}
@@ -190,22 +253,22 @@ func (in *ingest) writeFresh(ctx context.Context, fresh []*Result) error {
 				return err
 			}
 		}
-		rows[n] = in.create(i, decisions[i.fingerprint])
+		rows[n] = w.create(i, decisions[i.fingerprint])
 	}
 	var before, behind string
-	if in.Store.Postgres() {
+	if w.store.Postgres() {
 		before, behind = recordsCreated, createdRecords
 	}
-	if err := in.insertFindings(ctx, rows, before, behind); err != nil {
+	if err := w.insertFindings(ctx, rows, before, behind); err != nil {
 		return err
 	}
-	return in.recogniseFresh(ctx, fresh, elsewhere)
+	return w.recogniseFresh(ctx, fresh, elsewhere)
 }
 
 // create makes a finding.
-func (in *ingest) create(i *Result, decided *ent.Finding) *ent.Finding {
-	row := in.row(i, i.fingerprint, in.Scan.ID, in.now)
-	row.State, row.RelevantSince, row.StateUpdatedAt = i.state(), in.now, in.now
+func (w *writer) create(i *Result, decided *ent.Finding) *ent.Finding {
+	row := w.row(i, i.fingerprint, w.scan.ID, w.now)
+	row.State, row.RelevantSince, row.StateUpdatedAt = i.state(), w.now, w.now
 	if decided != nil {
 		row.TriageState, row.TriagedAt = decided.TriageState, decided.TriagedAt
 		row.TriageReason, row.TriageComment = decided.TriageReason, decided.TriageComment
@@ -215,28 +278,28 @@ func (in *ingest) create(i *Result, decided *ent.Finding) *ent.Finding {
 }
 
 // update makes the row of a stored finding as this scan leaves it. It is written as an upsert: one statement for many.
-func (in *ingest) update(c change) *ent.Finding {
+func (w *writer) update(c change) *ent.Finding {
 	old := c.old
-	row := in.row(c.Result, old.Fingerprint, old.FirstSeenScanID, old.CreatedAt)
+	row := w.row(c.Result, old.Fingerprint, old.FirstSeenScanID, old.CreatedAt)
 	row.State, row.RelevantSince, row.StateUpdatedAt = c.Result.state(), old.RelevantSince, old.StateUpdatedAt
 	row.Status = lifecycle.Status(row.State, old.TriageState)
 	if old.State != row.State {
-		row.StateUpdatedAt = in.now
+		row.StateUpdatedAt = w.now
 	}
 	if c.what == "reopened" {
-		row.RelevantSince = in.now
+		row.RelevantSince = w.now
 	}
 	return row
 }
 
 // row sets what a scan knows about a finding that a scan, this one or an earlier one, saw first. The result has to stay as it is.
-func (in *ingest) row(i *Result, fingerprint string, firstSeenScanID, createdAt int64) *ent.Finding {
+func (w *writer) row(i *Result, fingerprint string, firstSeenScanID, createdAt int64) *ent.Finding {
 	content := blob.Stamp(i.encoded, &storev1.FindingFacts{
-		ProjectId: in.Project.ID, RuleId: i.ruleID, FirstSeenScanId: firstSeenScanID, CreatedAt: createdAt, Ref: in.Scan.Ref, Severity: i.Severity,
+		ProjectId: w.project.ID, RuleId: i.ruleID, FirstSeenScanId: firstSeenScanID, CreatedAt: createdAt, Ref: w.scan.Ref, Severity: i.Severity,
 	})
 	evidence, key := i.evidence.Encode(), i.evidence.Key()
 	row := &ent.Finding{
-		DeploymentID: in.deploymentID, ProjectID: in.Project.ID, RuleID: i.ruleID, FirstSeenScanID: firstSeenScanID, Ref: in.Scan.Ref,
+		DeploymentID: w.deploymentID, ProjectID: w.project.ID, RuleID: i.ruleID, FirstSeenScanID: firstSeenScanID, Ref: w.scan.Ref,
 		Tool: i.Group.Tool, AnalysisCategory: i.Group.Category, Fingerprint: fingerprint, Evidence: &evidence, MatchKey: &key,
 		IssueType: i.Product, Severity: i.Severity, TriageState: lifecycle.Untriaged, CreatedAt: createdAt,
 		ContentHash: i.contentHash, Content: content, FilePath: orNone(&i.path),

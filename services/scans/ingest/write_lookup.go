@@ -19,7 +19,7 @@ import (
 )
 
 // storedFindings reads the findings of this ref that results of the batch were joined to.
-func (in *ingest) storedFindings(ctx context.Context, batch []*Result) (map[int64]*ent.Finding, error) {
+func (w *writer) storedFindings(ctx context.Context, batch []*Result) (map[int64]*ent.Finding, error) {
 	var ids []int64
 	for _, i := range batch {
 		if id := i.knownID(); id != 0 {
@@ -29,7 +29,7 @@ func (in *ingest) storedFindings(ctx context.Context, batch []*Result) (map[int6
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID)).Modify(store.FoundByIDs(ids)).
+	rows, err := w.tx.Finding.Query().Where(finding.DeploymentID(w.deploymentID)).Modify(store.FoundByIDs(ids)).
 		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldState, finding.FieldTriageState, finding.FieldStatus,
 			finding.FieldContentHash, finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRelevantSince,
 			finding.FieldStateUpdatedAt, finding.FieldFilePath, finding.FieldEvidence).All(ctx)
@@ -47,11 +47,11 @@ func (in *ingest) storedFindings(ctx context.Context, batch []*Result) (map[int6
 }
 
 // contents reads the contents of findings.
-func (in *ingest) contents(ctx context.Context, ids []int64) (map[int64]*storev1.FindingContent, error) {
+func (w *writer) contents(ctx context.Context, ids []int64) (map[int64]*storev1.FindingContent, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := in.tx.Finding.Query().Where(finding.DeploymentID(in.deploymentID)).Modify(store.FoundByIDs(ids)).
+	rows, err := w.tx.Finding.Query().Where(finding.DeploymentID(w.deploymentID)).Modify(store.FoundByIDs(ids)).
 		Select(finding.FieldID, finding.FieldContent).All(ctx)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (in *ingest) contents(ctx context.Context, ids []int64) (map[int64]*storev1
 
 // foreignID is the id of the finding of another ref that a new one is the same as; 0: there is none.
 func (i *Result) foreignID() int64 {
-	if foreign := i.of.named[i.result]; foreign != nil {
+	if foreign := i.matches.named[i.result]; foreign != nil {
 		return foreign.id
 	}
 	return 0
@@ -77,14 +77,14 @@ func (i *Result) foreignID() int64 {
 
 // foreignContents reads the contents of findings of other refs that new ones are the same as, where they say more than the
 // report itself.
-func (in *ingest) foreignContents(ctx context.Context, fresh []*Result) (map[int64]*storev1.FindingContent, error) {
+func (w *writer) foreignContents(ctx context.Context, fresh []*Result) (map[int64]*storev1.FindingContent, error) {
 	var ids []int64
 	for _, i := range fresh {
 		if id := i.foreignID(); id != 0 && (i.rung() != "" || i.fingerprint != i.birthName) {
 			ids = append(ids, id)
 		}
 	}
-	return in.contents(ctx, ids)
+	return w.contents(ctx, ids)
 }
 
 // keep takes over what others than scans have added to the stored content, and the id under which the finding is known. Neither
@@ -104,18 +104,18 @@ func (i *Result) keepID(old *storev1.FindingContent) (err error) {
 
 // decisionsFor reads the latest decision about each finding that is new on this ref but known on another one, by name. A
 // provisional one, which automation took, does not come along; and nothing is decided about what a comparison with a base finds.
-func (in *ingest) decisionsFor(ctx context.Context, fresh []*Result) (map[string]*ent.Finding, error) {
+func (w *writer) decisionsFor(ctx context.Context, fresh []*Result) (map[string]*ent.Finding, error) {
 	var prints []string
 	for _, i := range fresh {
-		if in.Scan.IsFullScan && i.elsewhere {
+		if w.scan.IsFullScan && i.elsewhere {
 			prints = append(prints, i.fingerprint)
 		}
 	}
 	if len(prints) == 0 {
 		return nil, nil
 	}
-	rows, err := in.tx.Finding.Query().
-		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.Project.ID), finding.FingerprintIn(prints...), finding.MergedIntoIsNil(),
+	rows, err := w.tx.Finding.Query().
+		Where(finding.DeploymentID(w.deploymentID), finding.ProjectID(w.project.ID), finding.FingerprintIn(prints...), finding.MergedIntoIsNil(),
 			finding.TriageStateNotIn(lifecycle.Untriaged, lifecycle.ProvisionallyIgnored)).
 		Select(finding.FieldFingerprint, finding.FieldTriageState, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldTriagedAt).
 		Order(ent.Asc(finding.FieldTriagedAt, finding.FieldID)).All(ctx)
@@ -130,7 +130,7 @@ func (in *ingest) decisionsFor(ctx context.Context, fresh []*Result) (map[string
 }
 
 // closings reads by which events findings that are seen again had been closed.
-func (in *ingest) closings(ctx context.Context, changed []change) (map[int64]*ent.FindingEvent, error) {
+func (w *writer) closings(ctx context.Context, changed []change) (map[int64]*ent.FindingEvent, error) {
 	var ids []int64
 	for _, c := range changed {
 		if c.event == "reopened" {
@@ -140,8 +140,8 @@ func (in *ingest) closings(ctx context.Context, changed []change) (map[int64]*en
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := in.tx.FindingEvent.Query().
-		Where(findingevent.DeploymentID(in.deploymentID), func(s *entsql.Selector) { s.Where(store.InIDs(s.C(findingevent.FieldFindingID), ids)) },
+	rows, err := w.tx.FindingEvent.Query().
+		Where(findingevent.DeploymentID(w.deploymentID), func(s *entsql.Selector) { s.Where(store.InIDs(s.C(findingevent.FieldFindingID), ids)) },
 			findingevent.KindIn(lifecycle.Fixed, lifecycle.Removed)).
 		Select(findingevent.FieldID, findingevent.FieldFindingID, findingevent.FieldKind, findingevent.FieldScanID, findingevent.FieldAt).
 		Order(ent.Asc(findingevent.FieldID)).All(ctx)

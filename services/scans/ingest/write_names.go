@@ -31,10 +31,10 @@ func (n naming) candidate() string {
 
 // nameNew names the identities of results that no finding of this ref was joined to. A name belongs to one identity of the
 // project for ever, whatever became of its evidence.
-func (in *ingest) nameNew(ctx context.Context, batch []*Result) error {
+func (w *writer) nameNew(ctx context.Context, batch []*Result) error {
 	var waiting []naming
 	for _, i := range batch {
-		foreign := i.of.named[i.result]
+		foreign := i.matches.named[i.result]
 		switch {
 		case foreign != nil:
 			i.fingerprint, i.elsewhere = foreign.name, true
@@ -42,7 +42,7 @@ func (in *ingest) nameNew(ctx context.Context, batch []*Result) error {
 			waiting = append(waiting, naming{i, 1})
 		}
 	}
-	if in.newProject { // nobody has a name yet, and those of one scan differ
+	if w.newProject { // nobody has a name yet, and those of one scan differ
 		for _, n := range waiting {
 			n.fingerprint = n.birthName
 		}
@@ -50,7 +50,7 @@ func (in *ingest) nameNew(ctx context.Context, batch []*Result) error {
 	}
 	given := map[storedKey]bool{}
 	for len(waiting) > 0 {
-		owners, err := in.owners(ctx, waiting)
+		owners, err := w.owners(ctx, waiting)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (in *ingest) nameNew(ctx context.Context, batch []*Result) error {
 		for _, n := range waiting {
 			key := storedKey{n.candidate(), n.Group.Category}
 			n.elsewhere = n.elsewhere || len(owners[key]) > 0
-			if !given[key] && (len(owners[key]) == 0 || n.isReturn(owners[key], in.Scan)) {
+			if !given[key] && (len(owners[key]) == 0 || n.isReturn(owners[key], w.scan)) {
 				n.fingerprint, given[key] = key.fingerprint, true
 				continue
 			}
@@ -72,13 +72,13 @@ func (in *ingest) nameNew(ctx context.Context, batch []*Result) error {
 type storedKey struct{ fingerprint, category string }
 
 // owners reads who has the names at hand already.
-func (in *ingest) owners(ctx context.Context, waiting []naming) (map[storedKey][]*ent.Finding, error) {
+func (w *writer) owners(ctx context.Context, waiting []naming) (map[storedKey][]*ent.Finding, error) {
 	prints := make([]string, len(waiting))
 	for n, w := range waiting {
 		prints[n] = w.candidate()
 	}
-	rows, err := in.tx.Finding.Query().
-		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.Project.ID), finding.FingerprintIn(prints...)).
+	rows, err := w.tx.Finding.Query().
+		Where(finding.DeploymentID(w.deploymentID), finding.ProjectID(w.project.ID), finding.FingerprintIn(prints...)).
 		Select(finding.FieldID, finding.FieldRef, finding.FieldFingerprint, finding.FieldAnalysisCategory, finding.FieldIssueType,
 			finding.FieldFirstSeenScanID, finding.FieldMergedInto).All(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (in *ingest) owners(ctx context.Context, waiting []naming) (map[storedKey][
 // findings of that name have gone on or away. It joins the result to it. It is not if that identity was met, merged into
 // another one or found by a report of another product, or if the result could be several findings.
 func (n naming) isReturn(owners []*ent.Finding, scan *ent.Scan) bool {
-	g, name := n.of, n.birthName
+	g, name := n.matches, n.birthName
 	if n.try != 1 || g.taken[name] || len(g.considered[n.result]) > 0 {
 		return false
 	}

@@ -15,48 +15,36 @@ const (
 	announcePatience = 2 * time.Second
 )
 
-// announce tells lists the time that the findings of this import have while they are not committed (see ent.PendingImport). It
+// announce tells lists the time that the fresh findings of this import have while they are not committed (see ent.PendingImport). It
 // goes round the transaction, which takes it back when it is committed. Where it fails, lists are slower and nothing else, so
 // that an import does not; but the findings get another time then, because the announcement may be there all the same.
-func (in *ingest) announce(ctx context.Context) error {
+func (s *session) announce(ctx context.Context, fresh int) error {
 	current, ok := store.CurrentTransaction(ctx)
-	if !ok || !in.Store.Postgres() || in.unknown() < announceFrom {
+	if !ok || !s.store.Postgres() || fresh < announceFrom {
 		return nil
 	}
-	since, takenBack := in.now, false
+	since, takenBack := s.now, false
 	current.OnEnd(func(committed bool) {
 		if !committed || !takenBack {
-			in.aside(context.WithoutCancel(ctx), "DELETE FROM pending_imports WHERE deployment_id = ? AND relevant_since = ?", since)
+			s.aside(context.WithoutCancel(ctx), "DELETE FROM pending_imports WHERE deployment_id = ? AND relevant_since = ?", since)
 		}
 	})
-	if in.aside(ctx, "INSERT INTO pending_imports (deployment_id, relevant_since) VALUES (?, ?)", since) {
-		rows, err := in.tx.PendingImport.Delete().Where(pendingimport.DeploymentID(in.deploymentID), pendingimport.RelevantSince(since)).Exec(ctx)
+	if s.aside(ctx, "INSERT INTO pending_imports (deployment_id, relevant_since) VALUES (?, ?)", since) {
+		rows, err := s.tx.PendingImport.Delete().Where(pendingimport.DeploymentID(s.deploymentID), pendingimport.RelevantSince(since)).Exec(ctx)
 		if err != nil {
 			return err
 		}
 		takenBack = rows > 0
 	}
 	if !takenBack {
-		in.now = max(store.Now(), since+1)
+		s.now = max(store.Now(), since+1)
 	}
 	return nil
 }
 
 // aside runs a statement about the import outside of its transaction, and reports whether it surely did.
-func (in *ingest) aside(ctx context.Context, query string, since int64) bool {
+func (s *session) aside(ctx context.Context, query string, since int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, announcePatience)
 	defer cancel()
-	return in.Store.ExecAside(ctx, query, in.deploymentID, since) == nil
-}
-
-// unknown is how many results are no finding of this ref yet.
-func (in *ingest) unknown() (n int) {
-	for _, g := range in.groups {
-		for _, id := range g.joined {
-			if id == 0 {
-				n++
-			}
-		}
-	}
-	return n
+	return s.store.ExecAside(ctx, query, s.deploymentID, since) == nil
 }

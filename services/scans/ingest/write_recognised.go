@@ -24,27 +24,27 @@ type recognised struct {
 
 // match says how a result was recognised, or what it could have been.
 func (i *Result) match(name string, before *storev1.FindingContent) *storev1.FindingMatch {
-	m := &storev1.FindingMatch{IdentityVersion: identity.Version, Identity: name, After: i.Content.GetLocation(), Considered: i.of.considered[i.result]}
+	m := &storev1.FindingMatch{IdentityVersion: identity.Version, Identity: name, After: i.Content.GetLocation(), Considered: i.matches.considered[i.result]}
 	if before != nil {
 		m.Before = before.GetLocation()
 	}
-	if foreign := i.of.named[i.result]; foreign != nil {
+	if foreign := i.matches.named[i.result]; foreign != nil {
 		m.FromRef = foreign.ref
 	}
 	return m
 }
 
-func (in *ingest) newMatch(id int64, rung string, m *storev1.FindingMatch) (*ent.FindingMatchCreate, error) {
+func (w *writer) newMatch(id int64, rung string, m *storev1.FindingMatch) (*ent.FindingMatchCreate, error) {
 	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
-	return in.tx.FindingMatch.Create().SetDeploymentID(in.deploymentID).SetFindingID(id).SetScanID(in.Scan.ID).
-		SetRung(rung).SetContent(content).SetAt(in.now), nil
+	return w.tx.FindingMatch.Create().SetDeploymentID(w.deploymentID).SetFindingID(id).SetScanID(w.scan.ID).
+		SetRung(rung).SetContent(content).SetAt(w.now), nil
 }
 
 // recogniseOld notes how a result was joined to a finding by evidence that is not exact, with all that is needed to take it back.
-func (in *ingest) recogniseOld(c change, before *storev1.FindingContent) (match *ent.FindingMatchCreate, reason string, err error) {
+func (w *writer) recogniseOld(c change, before *storev1.FindingContent) (match *ent.FindingMatchCreate, reason string, err error) {
 	m := c.match(c.old.Fingerprint, before)
 	if c.old.Evidence != nil {
 		m.EvidenceBefore = *c.old.Evidence
@@ -52,24 +52,24 @@ func (in *ingest) recogniseOld(c change, before *storev1.FindingContent) (match 
 	if m.ContentBefore, err = blob.Encode(before); err != nil {
 		return nil, "", err
 	}
-	match, err = in.newMatch(c.old.ID, c.rung(), m)
+	match, err = w.newMatch(c.old.ID, c.rung(), m)
 	return match, matchReason(c.rung(), m.Before, m.After, m.FromRef), err
 }
 
 // recogniseFresh notes which of the findings that were just made are the same as such of other refs by evidence that is not
 // exact, and which are new although others were near.
-func (in *ingest) recogniseFresh(ctx context.Context, fresh []*Result, elsewhere map[int64]*storev1.FindingContent) error {
+func (w *writer) recogniseFresh(ctx context.Context, fresh []*Result, elsewhere map[int64]*storev1.FindingContent) error {
 	var noted []*Result
 	for _, i := range fresh {
 		joined := i.foreignID() != 0
-		if joined && i.rung() != "" || !joined && len(i.of.considered[i.result]) > 0 {
+		if joined && i.rung() != "" || !joined && len(i.matches.considered[i.result]) > 0 {
 			noted = append(noted, i)
 		}
 	}
 	if len(noted) == 0 {
 		return nil
 	}
-	made, err := in.made(ctx, noted)
+	made, err := w.made(ctx, noted)
 	if err != nil {
 		return err
 	}
@@ -81,25 +81,25 @@ func (in *ingest) recogniseFresh(ctx context.Context, fresh []*Result, elsewhere
 		}
 		before := elsewhere[i.foreignID()]
 		m := i.match(i.fingerprint, before)
-		if foreign := i.of.named[i.result]; foreign != nil {
+		if foreign := i.matches.named[i.result]; foreign != nil {
 			m.EvidenceBefore = foreign.evidence
-			in.recognised = append(in.recognised, recognised{row.ID, row.Status, matchReason(i.rung(), m.Before, m.After, m.FromRef)})
+			w.recognised = append(w.recognised, recognised{row.ID, row.Status, matchReason(i.rung(), m.Before, m.After, m.FromRef)})
 		}
-		if rows[n], err = in.newMatch(row.ID, i.rung(), m); err != nil {
+		if rows[n], err = w.newMatch(row.ID, i.rung(), m); err != nil {
 			return err
 		}
 	}
-	return in.tx.FindingMatch.CreateBulk(rows...).Exec(ctx)
+	return w.tx.FindingMatch.CreateBulk(rows...).Exec(ctx)
 }
 
 // made reads the rows of findings that were just made.
-func (in *ingest) made(ctx context.Context, fresh []*Result) (map[storedKey]*ent.Finding, error) {
+func (w *writer) made(ctx context.Context, fresh []*Result) (map[storedKey]*ent.Finding, error) {
 	prints := make([]string, len(fresh))
 	for n, i := range fresh {
 		prints[n] = i.fingerprint
 	}
-	rows, err := in.tx.Finding.Query().
-		Where(finding.DeploymentID(in.deploymentID), finding.ProjectID(in.Project.ID), finding.Ref(in.Scan.Ref), finding.FingerprintIn(prints...)).
+	rows, err := w.tx.Finding.Query().
+		Where(finding.DeploymentID(w.deploymentID), finding.ProjectID(w.project.ID), finding.Ref(w.scan.Ref), finding.FingerprintIn(prints...)).
 		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldAnalysisCategory, finding.FieldStatus).All(ctx)
 	if err != nil {
 		return nil, err
@@ -112,17 +112,17 @@ func (in *ingest) made(ctx context.Context, fresh []*Result) (map[storedKey]*ent
 }
 
 // recordRecognised writes the events of findings that this scan made and recognised.
-func (in *ingest) recordRecognised(ctx context.Context) error {
-	for len(in.recognised) > 0 {
-		part := in.recognised[:min(len(in.recognised), batchSize)]
-		in.recognised = in.recognised[len(part):]
+func (w *writer) recordRecognised(ctx context.Context) error {
+	for len(w.recognised) > 0 {
+		part := w.recognised[:min(len(w.recognised), batchSize)]
+		w.recognised = w.recognised[len(part):]
 		rows := make([]*ent.FindingEventCreate, len(part))
 		for n, r := range part {
-			rows[n] = in.tx.FindingEvent.Create().SetDeploymentID(in.deploymentID).SetFindingID(r.id).SetKind("matched").
+			rows[n] = w.tx.FindingEvent.Create().SetDeploymentID(w.deploymentID).SetFindingID(r.id).SetKind("matched").
 				SetFromStatus(r.status).SetToStatus(r.status).SetReason(r.reason).
-				SetActorKind("scan").SetActorID(in.Scan.ID).SetScanID(in.Scan.ID).SetAt(in.now)
+				SetActorKind("scan").SetActorID(w.scan.ID).SetScanID(w.scan.ID).SetAt(w.now)
 		}
-		if err := in.tx.FindingEvent.CreateBulk(rows...).Exec(ctx); err != nil {
+		if err := w.tx.FindingEvent.CreateBulk(rows...).Exec(ctx); err != nil {
 			return err
 		}
 	}

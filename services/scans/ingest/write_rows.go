@@ -106,9 +106,9 @@ var insertSizes = []int{100, 10, 1}
 const crowdedRows = 10
 
 // insertSize is how many of so many rows the next statement has.
-func (in *ingest) insertSize(rows int) int {
+func (w *writer) insertSize(rows int) int {
 	most := rows
-	if in.crowded() {
+	if w.crowded() {
 		most = min(rows, crowdedRows)
 	}
 	for _, size := range insertSizes {
@@ -120,20 +120,20 @@ func (in *ingest) insertSize(rows int) int {
 }
 
 // crowded reports whether others want what the database works with: on SQLite it is the processors of this node.
-func (in *ingest) crowded() bool { return !in.Store.Postgres() && in.work.Crowded() }
+func (w *writer) crowded() bool { return !w.store.Postgres() && w.work.Crowded() }
 
 // insertFindings writes rows: new ones, or such that are there if updateExisting is behind the INSERT. See also recordsCreated.
-func (in *ingest) insertFindings(ctx context.Context, rows []*ent.Finding, before, behind string) error {
-	tx, ok := in.Store.Tx(ctx)
+func (w *writer) insertFindings(ctx context.Context, rows []*ent.Finding, before, behind string) error {
+	tx, ok := w.store.Tx(ctx)
 	if !ok {
 		return errors.New("not in a transaction")
 	}
 	plan := planInsert(rows)
 	uses := string(plan.uses)
 	for len(rows) > 0 {
-		in.work.Yield(ctx)
-		size := in.insertSize(len(rows))
-		statement := in.insertStatement(plan, statementKey{uses, size, before, behind})
+		w.work.Yield(ctx)
+		size := w.insertSize(len(rows))
+		statement := w.insertStatement(plan, statementKey{uses, size, before, behind})
 		if _, err := tx.ExecContext(ctx, statement, plan.arguments(rows[:size])...); err != nil {
 			return fmt.Errorf("insert %d findings: %w", size, err)
 		}
@@ -143,18 +143,18 @@ func (in *ingest) insertFindings(ctx context.Context, rows []*ent.Finding, befor
 }
 
 // insertStatement writes a statement once.
-func (in *ingest) insertStatement(plan *insertPlan, key statementKey) string {
-	if in.statements == nil {
-		in.statements = map[statementKey]string{}
+func (w *writer) insertStatement(plan *insertPlan, key statementKey) string {
+	if w.statements == nil {
+		w.statements = map[statementKey]string{}
 	}
-	if in.statements[key] == "" {
+	if w.statements[key] == "" {
 		numbered := byte('?')
-		if in.Store.Postgres() {
+		if w.store.Postgres() {
 			numbered = '$'
 		}
-		in.statements[key] = key.before + plan.statement(numbered, key.rows) + key.behind
+		w.statements[key] = key.before + plan.statement(numbered, key.rows) + key.behind
 	}
-	return in.statements[key]
+	return w.statements[key]
 }
 
 // statementKey tells statements apart that insert findings.
