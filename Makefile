@@ -14,16 +14,18 @@ GOFLAGS += -trimpath
 endif
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
-LDFLAGS := -X github.com/palisade/palisade/services.Version=$(VERSION)
+# Without what only debuggers read, the program is a third smaller; traces of a panic, profiles and `palisade version` need none of it.
+LDFLAGS := -s -w -X github.com/palisade/palisade/services/config.Version=$(VERSION)
 FUZZTIME ?= 10000x
 TOOLS := $(CURDIR)/bin/tools
 BUF := $(TOOLS)/buf
 BASELINE := proto/baseline.binpb
+MODULES := . cmd/palisade-bench .ci/tools
 GENERATED := gen ent proto/third_party docs/configuration.md go.mod go.sum
 
 # Steps of check must not run at once: one makes the files that the next reads.
 .NOTPARALLEL:
-.PHONY: help run demo build test check outdated lint generate generate-check tools baseline migration migration-sums fuzz hostile bench bench-postgres bench-peers bench-identity clean
+.PHONY: help run demo build test check outdated lint generate generate-check tools tidy baseline migration migration-sums fuzz hostile bench bench-check bench-postgres bench-peers bench-identity clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +40,7 @@ demo: build ## serve an empty store, upload a real report, print what to try; no
 # when a byte of it is touched: 20 to 60 MB more. An installed one does not, nor does a copy.
 define build-program
 	@mkdir -p bin
-	$(GO) build $(2) -o bin/$(1) ./cmd/$(1)
+	$(GO) -C cmd/$(1) build $(2) -o $(CURDIR)/bin/$(1) .
 	@cat bin/$(1) > bin/$(1).copy && chmod +x bin/$(1).copy && mv bin/$(1).copy bin/$(1)
 endef
 
@@ -51,12 +53,12 @@ build: ## build bin/palisade
 test: ## run all tests with the race detector, on SQLite and on a throw-away PostgreSQL
 	.ci/with-postgres $(GO) test -race -ldflags=-s -p 3 -parallel 4 -timeout 45m $(TESTFLAGS) ./...
 
-check: generate-check lint test fuzz hostile outdated ## everything the pipeline checks
+check: generate-check lint test fuzz bench-check hostile outdated ## everything the pipeline checks
 
 outdated: ## report direct modules that have a newer version; never fails
 	@.ci/outdated
 
-lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck
+lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck; deadcode
 	$(BUF) lint
 	$(BUF) format --diff --exit-code --path proto/palisade
 	@if [[ -e $(BASELINE) ]]; then \
@@ -69,9 +71,12 @@ lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck
 	fi
 	@unformatted=$$(gofmt -l cmd services ent/schema); \
 		if [[ -n $$unformatted ]]; then echo "gofmt these files:"; echo "$$unformatted"; exit 1; fi
-	$(GO) mod tidy -diff
+	@for module in $(MODULES); do echo "go -C $$module mod tidy -diff"; $(GO) -C $$module mod tidy -diff; done
 	$(GO) vet ./...
 	$(TOOLS)/staticcheck ./...
+	@# From there the workspace shows both modules; what only tests call counts as called.
+	@dead=$$(cd cmd/palisade-bench && $(TOOLS)/deadcode -test -filter '^github.com/palisade/palisade' ./... ../../...); \
+		if [[ -n $$dead ]]; then echo "nothing calls these:"; echo "$$dead"; exit 1; fi
 
 generate: tools ## make again all that is machine-made: gen/, ent/, proto/third_party, docs/configuration.md
 	$(GO) run ./proto/third_party/print.go
@@ -84,13 +89,16 @@ generate-check: generate ## fail when the committed or staged machine-made files
 	@untracked=$$(git ls-files --others --exclude-standard -- $(GENERATED)); \
 		if [[ -n $$untracked ]]; then echo "made by generate, but not in git:"; echo "$$untracked"; exit 1; fi
 
-tools: $(TOOLS)/.installed ## build the tools of go.mod and our own protoc plugins into bin/tools
+tools: $(TOOLS)/.installed ## build the tools of .ci/tools/go.mod and our own protoc plugins into bin/tools
 	@$(GO) build -o $(TOOLS)/ ./cmd/protoc-gen-*
 
-$(TOOLS)/.installed: go.mod go.sum
+$(TOOLS)/.installed: .ci/tools/go.mod .ci/tools/go.sum
 	@mkdir -p $(TOOLS)
-	GOBIN=$(TOOLS) $(GO) install tool
+	$(GO) -C .ci/tools build -ldflags '-s -w' -o $(TOOLS)/ tool
 	@touch $@
+
+tidy: ## make go.mod and go.sum of all three modules current
+	@for module in $(MODULES); do $(GO) -C $$module mod tidy; done
 
 # buf compares images of one module only, and our workspace has two (the other is the third-party protos); hence images
 # on both sides, here and in lint.
@@ -121,15 +129,22 @@ hostile: ## send every RPC of a small server what is dear to decode; fails when 
 	$(call build-program,palisade-bench)
 	bin/palisade-bench --only hostile
 
+# The load program is a module of its own, which ./... leaves out.
+bench-check: ## vet and test the load program
+	$(GO) -C cmd/palisade-bench vet ./...
+	.ci/with-postgres $(GO) -C cmd/palisade-bench test ./...
+
 bench-postgres: ## the same on a throw-away PostgreSQL that syncs its commits, with the settings of docs/scale.md
 	$(call build-program,palisade-bench)
 	.ci/with-postgres --durable bash -c 'bin/palisade-bench --database "$$PALISADE_TEST_POSTGRES" $(ARGS)'
 
-bench-peers: ## beside PocketBase and a plain program on the same data; see docs/peers.md
-	$(GO) run ./cmd/palisade-bench peers $(ARGS)
+bench-peers: ## beside PocketBase on the same data; see docs/peers.md
+	$(call build-program,palisade-bench)
+	bin/palisade-bench peers $(ARGS)
 
 bench-identity: ## edit real code, scan it again, and count which findings kept their identity (ARGS for more)
-	$(GO) run ./cmd/palisade-bench identity $(ARGS)
+	$(call build-program,palisade-bench)
+	bin/palisade-bench identity $(ARGS)
 
 clean: ## remove what was built; ./data stays
 	rm -rf bin

@@ -25,8 +25,7 @@ var waysOut = map[string][]string{
 	"log/syslog":             {"Dial"},
 	"google.golang.org/grpc": {"NewClient", "Dial", "DialContext"},
 	// These make a client of their own.
-	"github.com/openai/openai-go/v3": {"NewClient"},
-	"github.com/slack-go/slack":      {"New", "PostWebhook", "PostWebhookContext"},
+	"github.com/slack-go/slack": {"New", "PostWebhook", "PostWebhookContext"},
 }
 
 // packageName finds the name of a package in its path: the last part that is no version.

@@ -48,8 +48,8 @@ server made of it with the truth:
 "scanned": the scanner ran over the edited code; "carried": its old report was carried along the lines. The exit status is
 0, 1 when a bar was missed, or 2 when nothing can be said. Go modules and scanners come through the go command; what
 scanners said is kept in the cache directory.`,
-		Example: `  go run ./cmd/palisade-bench identity
-  go run ./cmd/palisade-bench identity --edit 'file moved' --source gosec --seed 7 --faults`,
+		Example: `  palisade-bench identity
+  palisade-bench identity --edit 'file moved' --source gosec --seed 7 --faults`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runIdentity(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -96,12 +96,12 @@ on stderr. The exit status is 0, 1 when a bar was missed, or 2 when the measurem
 
 Compare ratios of one run only: microseconds of different machines, or of different hours, say little. A full run needs
 about 8 GB in the temporary directory (TMPDIR).`,
-		Example: `  go run ./cmd/palisade-bench                                   # everything over a million findings, 15 to 35 minutes
-  go run ./cmd/palisade-bench --findings 50000 --rounds 3 --large-bytes 50000000 --dependencies 50000 --report-findings 50000   # a quick look
-  go run ./cmd/palisade-bench --only pages,deep                 # some parts
-  go run ./cmd/palisade-bench --findings 5000000 --growth 10000,100000,1000000 --only growth   # five million
-  go run ./cmd/palisade-bench --database postgres://me@127.0.0.1/postgres   # in a database of its own on that server
-  go run ./cmd/palisade-bench peers                             # beside PocketBase and a plain program, see docs/peers.md`,
+		Example: `  palisade-bench                                   # everything over a million findings, 15 to 35 minutes
+  palisade-bench --findings 50000 --rounds 3 --large-bytes 50000000 --dependencies 50000 --report-findings 50000   # a quick look
+  palisade-bench --only pages,deep                 # some parts
+  palisade-bench --findings 5000000 --growth 10000,100000,1000000 --only growth   # five million
+  palisade-bench --database postgres://me@127.0.0.1/postgres   # in a database of its own on that server
+  palisade-bench peers`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,

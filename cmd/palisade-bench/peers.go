@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"sync/atomic"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,280 +19,170 @@ import (
 const (
 	peerListBar   = 20  // PocketBase's page over ours
 	peerDeepBar   = 100 // PocketBase's page 5,000 over ours
-	referenceBar  = 2.5 // our upload over the plain program's
-	peerResults   = 5000
-	peerFindings  = 1_000_000
 	pocketVersion = "v0.36.8"
-	// jumpedLists makes lists that no walk has.
-	jumpedLists = 1_000_000
 )
 
-// peersOptions are what a comparison with peers is told.
-type peersOptions struct {
-	findings int
-	rounds   int
-	cpu      time.Duration
-	version  string
-}
-
 func newPeersCommand() *cobra.Command {
-	var o peersOptions
+	o := options{cpu: time.Second}
 	command := &cobra.Command{
 		Use:   "peers",
-		Short: "Measure Palisade beside PocketBase and a plain program",
-		Long: `Fills a store with findings, copies them into PocketBase and into a plain program (net/http, database/sql, encoding/json),
-each with the same columns and indexes in SQLite, and asks all of them in turns:
-
-  list page      100 findings filtered by status and severity, 16 connections: CPU of the server per request
-  page 5,000     the same without the severity; of Palisade both as the next page of walks and as a first jump
-  insert 5,000   a SARIF report of new findings, and the same again; PocketBase gets one batch of records
-  memory         of each server afterwards
-
-PocketBase is built from the module proxy in a temporary module; that takes a few minutes the first time. It needs Linux.
-docs/peers.md says how to read the table. The exit status is 0, 1 when a bar was missed, or 2 when nothing can be said.`,
-		Example: `  go run ./cmd/palisade-bench peers
-  go run ./cmd/palisade-bench peers --findings 100000 --rounds 3`,
+		Short: "Measure Palisade beside PocketBase",
+		Long: `Fills a store with findings, copies them into PocketBase, with the same columns and indexes, and asks both in turns.
+PocketBase is built from the module proxy; that takes a few minutes. It needs Linux. docs/peers.md says how to read the table.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.findings < minFindings || o.rounds < 1 || o.cpu <= 0 {
-				return fmt.Errorf("--findings, --rounds, --cpu: got %d, %d, %s; want at least %d, 1, and a positive duration", o.findings, o.rounds, o.cpu, minFindings)
+			if o.findings < minFindings || o.rounds < 1 {
+				return fmt.Errorf("--findings, --rounds: got %d, %d; want at least %d and 1", o.findings, o.rounds, minFindings)
 			}
 			return runPeers(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	flags := command.Flags()
-	flags.IntVar(&o.findings, "findings", peerFindings, "findings in each store")
-	flags.IntVar(&o.rounds, "rounds", 3, "rounds of everything; the table gives their median")
-	flags.DurationVar(&o.cpu, "cpu", time.Second, "CPU time that a server spends in one round")
-	flags.StringVar(&o.version, "pocketbase", pocketVersion, "version of github.com/pocketbase/pocketbase")
+	command.Flags().IntVar(&o.findings, "findings", 1_000_000, "findings in each store")
+	command.Flags().IntVar(&o.rounds, "rounds", 3, "rounds of everything; the table gives their median")
 	return command
 }
 
-// peer is one of the programs that are compared.
+// peer is a program that is compared.
 type peer struct {
-	name   string
-	server *child
-	client *client // of one connection
-	many   *client
-	meter  meter
-	list   string // path of the page; empty: not measured
-	deep   string // path of page 5,000, or of the last one; of Palisade only to see that it is the same page
-	// body makes what is sent of a report; nil sends the report itself.
-	body func(report []byte, round int, again bool) ([]byte, error)
-	// insert sends a body; the same round again brings the same results.
-	insert func(ctx context.Context, body []byte, round int) error
-
-	page, deepPage      *target
-	inserted, again     sample // milliseconds
-	insertCPU, againCPU sample
-	memory              sample // megabytes
-	pageBytes           int
+	name           string
+	process        process
+	client, many   *client
+	list           string                // path of the page
+	deep           func(page int) string // path of a page behind so many others
+	listed, walked *target
+	memory         sample // megabytes
 }
 
-// peers is one comparison.
-type peers struct {
-	*bench
-	o                       peersOptions
-	deepNumber, lastNumber  int
-	walks                   *walks
-	jump                    *target // into a list that was never asked for
-	palisade, pocket, plain *peer
-	file, fileDeep          *peer   // the plain reader, which only lists: a process for each list
-	all                     []*peer // that take uploads
+func newPeer(name string, process process, address, token string) *peer {
+	return &peer{name: name, process: process, client: newClient(address, token, 1), many: newClient(address, token, manyConnections)}
 }
 
 // runPeers compares, and prints the table.
-func runPeers(ctx context.Context, o peersOptions, stdout, stderr io.Writer) (err error) {
-	b, err := newBench(ctx, options{findings: o.findings, rounds: o.rounds, cpu: o.cpu, results: peerResults}, stderr)
+func runPeers(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
+	b, err := newBench(ctx, o, stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	p := &peers{bench: b, o: o}
-	defer func() { err = errors.Join(err, p.stopAll()) }() // before the directory goes
-	if err := p.prepare(ctx); err != nil {
+	program, err := b.buildPocketBase(ctx) // first: it is what may fail
+	if err != nil {
 		return err
 	}
-	if err := p.measureLists(ctx); err != nil {
+	ours, err := b.oursAmongPeers(ctx)
+	if err != nil {
 		return err
 	}
-	if err := p.measureInserts(ctx); err != nil {
+	pocket, stop, err := b.servePocketBase(ctx, program)
+	if err != nil {
 		return err
 	}
-	title := fmt.Sprintf("%d findings; SQLite; PocketBase %s; %s; %d rounds; %s; %s", o.findings, o.version, machine(), o.rounds,
-		time.Now().UTC().Format(time.DateOnly), elapsed(b.began))
-	ok, err := writeSections(stdout, title, []section{{"Side by side", p.rows()}})
+	defer func() { err = errors.Join(err, stop()) }() // before the directory goes
+	rows, err := b.comparePeers(ctx, ours, pocket)
+	if err != nil {
+		return err
+	}
+	title := fmt.Sprintf("%d findings; SQLite; PocketBase %s; %s; %d rounds; %s", o.findings, pocketVersion, machine(), o.rounds, elapsed(b.began))
+	ok, err := writeSections(stdout, title, []section{{"Side by side", rows}})
 	if err == nil && !ok {
 		err = errMiss
 	}
 	return err
 }
 
-// prepare fills Palisade's store, and starts the others on copies of it.
-func (p *peers) prepare(ctx context.Context) (err error) {
-	dir := filepath.Join(p.dir, "peers")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
+// oursAmongPeers fills the store, and is the server, started anew: the other has just started, too.
+func (b *bench) oursAmongPeers(ctx context.Context) (*peer, error) {
+	// The table of the plain reader has the findings as JSON, which is what is copied.
+	for _, step := range []func(context.Context) error{func(ctx context.Context) error { return b.fill(ctx, b.findings) }, b.fillPlain, b.restart} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
 	}
-	program, err := p.buildPocketBase(ctx, dir) // first: it is what may fail
+	ours := newPeer("Palisade", b.server.pid(), b.server.ready.HTTP, b.token)
+	ours.list = b.client.findingsPath(theQuery)
+	ours.deep = func(page int) string { return b.client.findingsPath(pageQuery{Status: "open", Page: page}) }
+	return ours, nil
+}
+
+// comparePeers asks for the list page and for deep pages in turns.
+func (b *bench) comparePeers(ctx context.Context, ours, other *peer) ([]row, error) {
+	last, err := b.lastPage(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := p.prepareOurs(ctx); err != nil {
-		return err
+	deep := min(deepPage, last)
+	if err := samePages(ctx, ours, other, deep); err != nil {
+		return nil, err
 	}
-	if err := p.startReference(ctx, dir); err != nil {
-		return err
-	}
-	if err := p.startPocketBase(ctx, program, filepath.Join(dir, "pocketbase-data")); err != nil {
-		return err
-	}
-	p.all = []*peer{p.palisade, p.pocket, p.plain}
-	return p.checkSame(ctx)
-}
-
-// prepareOurs fills the store, and starts what reads it.
-func (p *peers) prepareOurs(ctx context.Context) (err error) {
-	if err := p.fill(ctx, p.findings); err != nil {
-		return err
-	}
-	if err := p.db.settle(ctx); err != nil {
-		return err
-	}
-	if err := p.fillPlain(ctx); err != nil {
-		return err
-	}
-	if p.lastNumber, err = p.lastPage(ctx); err != nil {
-		return err
-	}
-	p.deepNumber = min(deepPage, p.lastNumber)
-	if err := p.restart(ctx); err != nil { // the others have just started, too
-		return err
-	}
-	p.usePalisade()
-	return p.startPlainReader(ctx)
-}
-
-func (p *peers) stopAll() error {
-	var errs []error
-	for _, one := range []*peer{p.pocket, p.plain, p.file, p.fileDeep} {
-		if one == nil || one.server == nil {
-			continue
-		}
-		one.client.close()
-		one.many.close()
-		errs = append(errs, one.server.stop())
-	}
-	return errors.Join(errs...)
-}
-
-// newPeer is a program that serves.
-func newPeer(name string, server *child, token string) *peer {
-	return &peer{
-		name: name, server: server, meter: server.pid(),
-		client: newClient(server.ready.HTTP, token, 1), many: newClient(server.ready.HTTP, token, manyConnections),
-	}
-}
-
-// measureLists asks for the list page and for the deep page, in turns.
-func (p *peers) measureLists(ctx context.Context) error {
+	both := []*peer{ours, other}
 	var targets []*target
-	for _, one := range append(p.all, p.file, p.fileDeep) {
-		if one.list != "" {
-			one.page = &target{what: one.name + ": list", server: one.meter, workers: manyConnections, do: one.many.get(one.list, "", 0)}
-			targets = append(targets, one.page)
-		}
-		if one.deep != "" && one != p.palisade {
-			what := fmt.Sprintf("%s: page %d", one.name, p.deepNumber)
-			one.deepPage = &target{what: what, server: one.meter, workers: manyConnections, least: minRequests / 10, do: one.many.get(one.deep, "", 0)}
-			targets = append(targets, one.deepPage)
-		}
+	for _, one := range both {
+		one.listed = &target{what: one.name + ": list", server: one.process, workers: manyConnections, do: one.many.get(one.list, "", 0)}
+		one.walked = one.walk(deep, last)
+		targets = append(targets, one.listed, one.walked)
 	}
-	targets = append(targets, p.deepTargets()...)
 	for _, t := range targets {
-		p.progress("calibrate: %s", t.what)
-		if err := t.calibrate(ctx, p.cpu); err != nil {
-			return err
+		if err := t.calibrate(ctx, b.cpu); err != nil {
+			return nil, err
 		}
 	}
-	if err := takeTurns(ctx, p.rounds, targets, p.progress); err != nil {
-		return err
+	if err := takeTurns(ctx, b.rounds, targets, b.progress); err != nil {
+		return nil, err
 	}
-	for _, one := range append(p.all, p.file) {
-		resident, err := one.server.pid().memory("VmRSS")
+	for _, one := range both {
+		resident, err := one.process.memory("VmRSS")
 		if err != nil {
+			return nil, err
+		}
+		one.memory = sample{resident / 1e6}
+	}
+	return peerRows(ours, other), nil
+}
+
+// walk reads page after page from the deep one on, as one client does; behind the last it begins again.
+func (o *peer) walk(deep, last int) *target {
+	next := deep
+	return &target{what: o.name + ": deep pages", server: o.process, workers: 1, least: minRequests / 10, do: func(ctx context.Context) error {
+		page := next
+		next = deep + (next-deep+1)%(last-deep+1)
+		return o.client.get(o.deep(page), "", 0)(ctx)
+	}}
+}
+
+// peerRows say what each program cost, and how many times ours the other's is.
+func peerRows(ours, other *peer) []row {
+	var rows []row
+	both := func(what string, value func(*peer) sample, unit func(float64) string, least float64) {
+		rows = append(rows, row{what: ours.name + ": " + what, value: value(ours), unit: unit},
+			row{what: other.name + ": " + what, value: value(other), unit: unit, ratio: value(other).over(value(ours)), base: ours.name, bar: atLeast(least)})
+	}
+	both("list", func(o *peer) sample { return o.listed.cpu }, cpuMicros, peerListBar)
+	both("page "+strconv.Itoa(deepPage), func(o *peer) sample { return o.walked.cpu }, cpuMicros, peerDeepBar)
+	both("memory (RSS)", func(o *peer) sample { return o.memory }, megabytes, 1)
+	return rows
+}
+
+// samePages makes sure that both programs list the same findings.
+func samePages(ctx context.Context, ours, other *peer, deep int) error {
+	for _, paths := range [][2]string{{ours.list, other.list}, {ours.deep(deep), other.deep(deep)}} {
+		want, ourErr := ours.client.ids(ctx, paths[0])
+		got, otherErr := other.client.ids(ctx, paths[1])
+		if err := errors.Join(ourErr, otherErr); err != nil {
 			return err
 		}
-		one.memory = append(one.memory, resident/1e6)
+		if len(want) != pageSize || !slices.Equal(got, want) {
+			return fmt.Errorf("%s lists %d findings at %s, which are not ours", other.name, len(got), paths[1])
+		}
 	}
 	return nil
 }
 
-// deepTargets are the two ways to a deep page of Palisade: the next one of a walk, and one that is asked for without
-// those before it. The others have one way only.
-func (p *peers) deepTargets() []*target {
-	ours := p.palisade
-	p.walks = newWalks(ours.many, p.deepNumber, p.lastNumber)
-	ours.deepPage = &target{
-		what: fmt.Sprintf("%s: page %d of a walk", ours.name, p.deepNumber), server: ours.meter, workers: manyConnections, least: minRequests / 10,
-		before: p.walks.lay, do: p.walks.step,
+// ids are those on a page; PocketBase's are text with leading zeros.
+func (c *client) ids(ctx context.Context, path string) (ids []string, err error) {
+	type listed struct{ ID json.RawMessage }
+	var page struct{ Findings, Items []listed }
+	err = c.call(ctx, http.MethodGet, path, nil, &page)
+	for _, one := range append(page.Findings, page.Items...) {
+		ids = append(ids, strings.TrimLeft(strings.Trim(string(one.ID), `"`), "0"))
 	}
-	var lists atomic.Int64
-	p.jump = &target{
-		what: fmt.Sprintf("%s: first jump to page %d", ours.name, p.deepNumber), server: ours.meter, workers: manyConnections, least: minRequests / 10,
-		do: func(ctx context.Context) error {
-			return p.walks.read(ctx, p.deepNumber, jumpedLists+int(lists.Add(1)))
-		},
-	}
-	return []*target{ours.deepPage, p.jump}
-}
-
-// measureInserts stores the same results in each program, twice.
-func (p *peers) measureInserts(ctx context.Context) error {
-	if err := p.dropPlain(ctx); err != nil {
-		return err
-	}
-	for n := range p.rounds {
-		report, err := makeReport(uint64(1<<25+n), p.results)
-		if err != nil {
-			return err
-		}
-		for _, one := range p.all {
-			p.progress("insert %d, round %d: %s", p.results, n+1, one.name)
-			if err := one.insertTwice(ctx, report, n); err != nil {
-				return fmt.Errorf("%s: %w", one.name, err)
-			}
-		}
-	}
-	return nil
-}
-
-func (o *peer) insertTwice(ctx context.Context, report []byte, round int) error {
-	for _, into := range []struct {
-		took, cpu *sample
-		again     bool
-	}{{&o.inserted, &o.insertCPU, false}, {&o.again, &o.againCPU, true}} {
-		body := report
-		if o.body != nil {
-			var err error
-			if body, err = o.body(report, round, into.again); err != nil {
-				return err
-			}
-		}
-		before, err := o.meter.cpu()
-		if err != nil {
-			return err
-		}
-		began := time.Now()
-		if err := o.insert(ctx, body, round); err != nil {
-			return err
-		}
-		*into.took = append(*into.took, micros(time.Since(began))/1000)
-		after, err := o.meter.cpu()
-		if err != nil {
-			return err
-		}
-		*into.cpu = append(*into.cpu, micros(after-before)/1000)
-	}
-	return nil
+	return ids, err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 // The roles of a child process, which are hidden subcommands.
@@ -28,8 +29,6 @@ const (
 	rolePalisade = "child-palisade"
 	roleBare     = "child-bare"
 	rolePlain    = "child-plain"
-	// roleReference is only of the comparison with peers.
-	roleReference = "child-reference"
 )
 
 // Requests of the parent.
@@ -76,7 +75,7 @@ type serving struct {
 
 func newChildCommands() []*cobra.Command {
 	roles := map[string]func(context.Context, childSettings) (serving, error){
-		rolePalisade: servePalisade, roleBare: serveBare, rolePlain: servePlain, roleReference: serveReference,
+		rolePalisade: servePalisade, roleBare: serveBare, rolePlain: servePlain,
 	}
 	var list []*cobra.Command
 	for role, serve := range roles {
@@ -180,7 +179,7 @@ func (l serverLog) Write(p []byte) (int, error) {
 
 // servePalisade runs the server as it is shipped, its log included; most measurements need it without the rate limit.
 func servePalisade(ctx context.Context, s childSettings) (serving, error) {
-	cfg := services.DefaultConfig()
+	cfg := config.Default()
 	cfg.HTTP, cfg.GRPC, cfg.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Data, cfg.Database = s.Data, s.Database
 	cfg.Deployment, cfg.BootstrapToken = deployment, s.Token

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -19,39 +17,21 @@ import (
 )
 
 // identities is the API about the identity of findings, of one deployment.
-type identities struct {
-	*client
-	deploymentID string
-}
+type identities struct{ *deploymentClient }
 
 func openIdentities(ctx context.Context, flags clientFlags, std streams) (*identities, error) {
-	c, err := flags.newClient(std)
-	if err != nil {
-		return nil, err
-	}
-	id, err := c.deploymentID(ctx, flags.deployment)
-	return &identities{client: c, deploymentID: id}, err
+	d, err := openDeployment(ctx, flags, std)
+	return &identities{d}, err
 }
 
 // call sends a request; body may be nil. The answer comes back raw, and decoded into result.
 func (i *identities) call(ctx context.Context, method string, query url.Values, body map[string]string, result proto.Message, path ...string) (json.RawMessage, error) {
-	var content io.Reader
+	var sent any
 	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		content = bytes.NewReader(text)
+		sent = body
 	}
-	req, err := i.request(ctx, method, query, content, append([]string{"api", "v1", "deployments", i.deploymentID}, path...)...)
+	raw, err := i.send(ctx, method, "api/v1", query, sent, path...)
 	if err != nil {
-		return nil, err
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	var raw json.RawMessage
-	if err := i.do(req, &raw); err != nil {
 		return nil, err
 	}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, result); err != nil {

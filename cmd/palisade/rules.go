@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -66,48 +65,16 @@ func printRules(out io.Writer, rules []shownRule) error {
 }
 
 // rulebook is the rules of one deployment.
-type rulebook struct {
-	*client
-	deploymentID string
-}
+type rulebook struct{ *deploymentClient }
 
 func openRulebook(ctx context.Context, flags clientFlags, std streams) (*rulebook, error) {
-	c, err := flags.newClient(std)
-	if err != nil {
-		return nil, err
-	}
-	id, err := c.deploymentID(ctx, flags.deployment)
-	return &rulebook{client: c, deploymentID: id}, err
+	d, err := openDeployment(ctx, flags, std)
+	return &rulebook{d}, err
 }
 
 // call sends a request; body may be nil. The answer comes back raw, and decoded into result.
 func (b *rulebook) call(ctx context.Context, method string, query url.Values, body, result any, path ...string) (json.RawMessage, error) {
-	var content io.Reader
-	if body != nil {
-		var encoded bytes.Buffer
-		encoder := json.NewEncoder(&encoded)
-		encoder.SetEscapeHTML(false) // patterns are full of what it would make longer
-		if err := encoder.Encode(body); err != nil {
-			return nil, err
-		}
-		content = &encoded
-	}
-	at := []string{"api", "rules", "v1", "deployments", b.deploymentID}
-	for _, part := range path {
-		at = append(at, url.PathEscape(part))
-	}
-	req, err := b.request(ctx, method, query, content, at...)
-	if err != nil {
-		return nil, err
-	}
-	if content != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	var raw json.RawMessage
-	if err := b.do(req, &raw); err != nil {
-		return nil, err
-	}
-	return raw, json.Unmarshal(raw, result)
+	return b.ask(ctx, method, "api/rules/v1", query, body, result, path...)
 }
 
 // rulesFilter is which rules are listed.

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -68,73 +66,16 @@ type workflowInput struct {
 }
 
 // registry is the catalog of one deployment.
-type registry struct {
-	*client
-	deploymentID string
-}
+type registry struct{ *deploymentClient }
 
 func openRegistry(ctx context.Context, flags clientFlags, std streams) (*registry, error) {
-	c, err := flags.newClient(std)
-	if err != nil {
-		return nil, err
-	}
-	id, err := c.deploymentID(ctx, flags.deployment)
-	return &registry{client: c, deploymentID: id}, err
-}
-
-// deploymentID finds the number of a deployment: the workflow API knows no slugs. slug "" is the token's own.
-func (c *client) deploymentID(ctx context.Context, slug string) (string, error) {
-	slug, err := c.resolveDeployment(ctx, slug)
-	if err != nil {
-		return "", err
-	}
-	req, err := c.request(ctx, http.MethodGet, nil, nil, "api", "v1", "deployments")
-	if err != nil {
-		return "", err
-	}
-	var answer struct {
-		Deployments []struct {
-			ID   int64
-			Slug string
-		}
-	}
-	if err := c.do(req, &answer); err != nil {
-		return "", err
-	}
-	for _, d := range answer.Deployments {
-		if d.Slug == slug {
-			return strconv.FormatInt(d.ID, 10), nil
-		}
-	}
-	return "", fmt.Errorf("this token sees no deployment %q", slug)
+	d, err := openDeployment(ctx, flags, std)
+	return &registry{d}, err
 }
 
 // call sends a request to the catalog; body may be nil. The answer comes back raw, and decoded into result.
 func (r *registry) call(ctx context.Context, method string, body, result any, path ...string) (json.RawMessage, error) {
-	var content io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		content = bytes.NewReader(text)
-	}
-	at := []string{"api", "workflows", "v1", "deployments", r.deploymentID, "registry"}
-	for _, part := range path {
-		at = append(at, url.PathEscape(part))
-	}
-	req, err := r.request(ctx, method, nil, content, at...)
-	if err != nil {
-		return nil, err
-	}
-	if content != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	var raw json.RawMessage
-	if err := r.do(req, &raw); err != nil {
-		return nil, err
-	}
-	return raw, json.Unmarshal(raw, result)
+	return r.jobs(ctx, method, nil, body, result, append([]string{"registry"}, path...)...)
 }
 
 func newWorkflowList(std streams) *cobra.Command {

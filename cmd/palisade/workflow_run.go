@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -152,30 +151,7 @@ func (j workflowJob) line() string {
 
 // jobs sends a request about runs.
 func (r *registry) jobs(ctx context.Context, method string, query url.Values, body, result any, path ...string) (json.RawMessage, error) {
-	var content io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		content = bytes.NewReader(text)
-	}
-	at := []string{"api", "workflows", "v1", "deployments", r.deploymentID}
-	for _, part := range path {
-		at = append(at, url.PathEscape(part))
-	}
-	req, err := r.request(ctx, method, query, content, at...)
-	if err != nil {
-		return nil, err
-	}
-	if content != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	var raw json.RawMessage
-	if err := r.do(req, &raw); err != nil {
-		return nil, err
-	}
-	return raw, json.Unmarshal(raw, result)
+	return r.ask(ctx, method, "api/workflows/v1", query, body, result, path...)
 }
 
 // started starts a run, prints it and, if asked to, waits for its end.

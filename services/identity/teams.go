@@ -5,6 +5,7 @@ import (
 
 	entsql "entgo.io/ent/dialect/sql"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/team"
@@ -59,9 +60,7 @@ func (s *Teams) GetDeploymentTeam(ctx context.Context, r *identityv1.GetDeployme
 
 // ListDeploymentTeams lists the teams that the caller may read.
 func (s *Teams) ListDeploymentTeams(ctx context.Context, r *identityv1.ListDeploymentTeamsRequest) (*identityv1.ListDeploymentTeamsResponse, error) {
-	filter := proto.CloneOf(r)
-	filter.Cursor, filter.Limit = "", 0
-	p, err := newTeamPage(ctx, "teams", filter, r.GetCursor(), r.GetLimit())
+	p, err := newTeamPage(ctx, "teams", r)
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +87,7 @@ func (s *Teams) ListDeploymentTeams(ctx context.Context, r *identityv1.ListDeplo
 
 // ListTeamChildTeams lists the teams directly below a team.
 func (s *Teams) ListTeamChildTeams(ctx context.Context, r *identityv1.ListTeamChildTeamsRequest) (*identityv1.ListTeamChildTeamsResponse, error) {
-	filter := proto.CloneOf(r)
-	filter.Cursor, filter.Limit = "", 0
-	p, err := s.pageOfTeam(ctx, r.GetTeamId(), "child teams", filter, r.GetCursor(), r.GetLimit())
+	p, err := s.pageOfTeam(ctx, "child teams", r)
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +103,7 @@ func (s *Teams) ListTeamChildTeams(ctx context.Context, r *identityv1.ListTeamCh
 
 // ListTeamRepos lists the projects of a team itself.
 func (s *Teams) ListTeamRepos(ctx context.Context, r *identityv1.ListTeamReposRequest) (*identityv1.ListTeamReposResponse, error) {
-	filter := proto.CloneOf(r)
-	filter.Cursor, filter.Limit = "", 0
-	p, err := s.pageOfTeam(ctx, r.GetTeamId(), "team repos", filter, r.GetCursor(), r.GetLimit())
+	p, err := s.pageOfTeam(ctx, "team repos", r)
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +120,7 @@ func (s *Teams) ListTeamRepos(ctx context.Context, r *identityv1.ListTeamReposRe
 
 // ListTeamUsers lists the members of a team itself.
 func (s *Teams) ListTeamUsers(ctx context.Context, r *identityv1.ListTeamUsersRequest) (*identityv1.ListTeamUsersResponse, error) {
-	filter := proto.CloneOf(r)
-	filter.Cursor, filter.Limit = "", 0
-	p, err := s.pageOfTeam(ctx, r.GetTeamId(), "team users", filter, r.GetCursor(), r.GetLimit())
+	p, err := s.pageOfTeam(ctx, "team users", r)
 	if err != nil {
 		return nil, err
 	}
@@ -149,27 +142,42 @@ type teamPage struct {
 	limit  int
 }
 
-func newTeamPage(ctx context.Context, list string, filter proto.Message, cursor string, limit int64) (p teamPage, err error) {
-	if p.digest, err = page.DigestOf(list+tenant.Visibility(ctx), filter); err != nil {
+// teamList is a request for a list by id.
+type teamList interface {
+	proto.Message
+	GetCursor() string
+	GetLimit() int64
+}
+
+func newTeamPage(ctx context.Context, list string, r teamList) (p teamPage, err error) {
+	filter := proto.Clone(r).ProtoReflect()
+	for _, name := range []protoreflect.Name{"cursor", "limit"} {
+		filter.Clear(filter.Descriptor().Fields().ByName(name))
+	}
+	if p.digest, err = page.DigestOf(list+tenant.Visibility(ctx), filter.Interface()); err != nil {
 		return p, err
 	}
-	key, _, err := page.Decode(p.digest, cursor)
-	if p.after, p.limit = key.ID, int(limit); limit == 0 {
+	key, _, err := page.Decode(p.digest, r.GetCursor())
+	if p.after, p.limit = key.ID, int(r.GetLimit()); p.limit == 0 {
 		p.limit = defaultTeamLimit
 	}
 	return p, err
 }
 
 // pageOfTeam is the page of a list that belongs to a team. Errors: NOT_FOUND for a team that the caller may not read.
-func (s *Teams) pageOfTeam(ctx context.Context, id int64, list string, filter proto.Message, cursor string, limit int64) (teamPage, error) {
+func (s *Teams) pageOfTeam(ctx context.Context, list string, r interface {
+	teamList
+	GetTeamId() int64
+},
+) (teamPage, error) {
 	caller, err := teamCallerOf(ctx, s.store.Reader)
 	if err != nil {
 		return teamPage{}, err
 	}
-	if _, err := caller.find(ctx, s.store.Reader, id); err != nil {
+	if _, err := caller.find(ctx, s.store.Reader, r.GetTeamId()); err != nil {
 		return teamPage{}, err
 	}
-	return newTeamPage(ctx, list, filter, cursor, limit)
+	return newTeamPage(ctx, list, r)
 }
 
 // pageOf cuts off the row that was read ahead, and makes the cursor if there was one.

@@ -11,68 +11,57 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// GetMedianOpenAgeByProductReport is operation 6 of the contract.
-func (s *Reports) GetMedianOpenAgeByProductReport(ctx context.Context, q *reportingv1.GetMedianOpenAgeByProductReportRequest) (*reportingv1.GetMedianOpenAgeByProductReportResponse, error) {
-	r, err := s.begin(ctx, q.GetFilters(), primary)
+// bucketsOf is a report by time: figures counts for each group and end of a bucket, and bucket writes the numbers of the groups.
+func bucketsOf[B any](
+	ctx context.Context, s *Reports, filters *reportingv1.ReportFilters, by *columns.Grouping,
+	figures func(*columns.Snapshot, *columns.Filter, *columns.Grouping, []uint32) [][]int32,
+	bucket func(at *reportingv1.TimePeriod, groups []int32) B,
+) (list []B, err error) {
+	r, err := s.begin(ctx, filters, primary)
 	if err != nil {
 		return nil, err
 	}
-	ages := r.columns.MedianAges(&r.Filter, byProduct(), r.ends())
-	out := &reportingv1.GetMedianOpenAgeByProductReportResponse{}
+	found := figures(r.columns, &r.Filter, by, r.ends())
 	for i := range r.buckets {
-		out.Buckets = append(out.Buckets, &reportingv1.GetMedianOpenAgeByProductReportResponse_Bucket{
-			TimePeriod: r.timePeriod(i), Code: ages[0][i], Sca: ages[1][i], Secrets: ages[2][i],
-		})
+		groups := make([]int32, by.Groups)
+		for group := range groups {
+			groups[group] = found[group][i]
+		}
+		list = append(list, bucket(r.timePeriod(i), groups))
 	}
-	return out, nil
+	return list, nil
+}
+
+// GetMedianOpenAgeByProductReport is operation 6 of the contract.
+func (s *Reports) GetMedianOpenAgeByProductReport(ctx context.Context, q *reportingv1.GetMedianOpenAgeByProductReportRequest) (*reportingv1.GetMedianOpenAgeByProductReportResponse, error) {
+	buckets, err := bucketsOf(ctx, s, q.GetFilters(), byProduct(), (*columns.Snapshot).MedianAges, func(at *reportingv1.TimePeriod, n []int32) *reportingv1.GetMedianOpenAgeByProductReportResponse_Bucket {
+		return &reportingv1.GetMedianOpenAgeByProductReportResponse_Bucket{TimePeriod: at, Code: n[0], Sca: n[1], Secrets: n[2]}
+	})
+	return &reportingv1.GetMedianOpenAgeByProductReportResponse{Buckets: buckets}, err
 }
 
 // GetMedianOpenAgeBySeverityReport is the same by severity.
 func (s *Reports) GetMedianOpenAgeBySeverityReport(ctx context.Context, q *reportingv1.GetMedianOpenAgeBySeverityReportRequest) (*reportingv1.GetMedianOpenAgeBySeverityReportResponse, error) {
-	r, err := s.begin(ctx, q.GetFilters(), primary)
-	if err != nil {
-		return nil, err
-	}
-	ages := r.columns.MedianAges(&r.Filter, bySeverity(), r.ends())
-	out := &reportingv1.GetMedianOpenAgeBySeverityReportResponse{}
-	for i := range r.buckets {
-		out.Buckets = append(out.Buckets, &reportingv1.GetMedianOpenAgeBySeverityReportResponse_Bucket{
-			TimePeriod: r.timePeriod(i), Low: ages[0][i], Medium: ages[1][i], High: ages[2][i], Critical: ages[3][i],
-		})
-	}
-	return out, nil
+	buckets, err := bucketsOf(ctx, s, q.GetFilters(), bySeverity(), (*columns.Snapshot).MedianAges, func(at *reportingv1.TimePeriod, n []int32) *reportingv1.GetMedianOpenAgeBySeverityReportResponse_Bucket {
+		return &reportingv1.GetMedianOpenAgeBySeverityReportResponse_Bucket{TimePeriod: at, Low: n[0], Medium: n[1], High: n[2], Critical: n[3]}
+	})
+	return &reportingv1.GetMedianOpenAgeBySeverityReportResponse{Buckets: buckets}, err
 }
 
 // GetBacklogByProductReport counts open findings by product.
 func (s *Reports) GetBacklogByProductReport(ctx context.Context, q *reportingv1.GetBacklogByProductReportRequest) (*reportingv1.GetBacklogByProductReportResponse, error) {
-	r, err := s.begin(ctx, q.GetFilters(), primary)
-	if err != nil {
-		return nil, err
-	}
-	open := r.columns.Backlog(&r.Filter, byProduct(), r.ends())
-	out := &reportingv1.GetBacklogByProductReportResponse{}
-	for i := range r.buckets {
-		out.Buckets = append(out.Buckets, &reportingv1.GetBacklogByProductReportResponse_Bucket{
-			TimePeriod: r.timePeriod(i), Code: open[0][i], Sca: open[1][i], Secrets: open[2][i],
-		})
-	}
-	return out, nil
+	buckets, err := bucketsOf(ctx, s, q.GetFilters(), byProduct(), (*columns.Snapshot).Backlog, func(at *reportingv1.TimePeriod, n []int32) *reportingv1.GetBacklogByProductReportResponse_Bucket {
+		return &reportingv1.GetBacklogByProductReportResponse_Bucket{TimePeriod: at, Code: n[0], Sca: n[1], Secrets: n[2]}
+	})
+	return &reportingv1.GetBacklogByProductReportResponse{Buckets: buckets}, err
 }
 
 // GetBacklogBySeverityReport counts open findings by severity.
 func (s *Reports) GetBacklogBySeverityReport(ctx context.Context, q *reportingv1.GetBacklogBySeverityReportRequest) (*reportingv1.GetBacklogBySeverityReportResponse, error) {
-	r, err := s.begin(ctx, q.GetFilters(), primary)
-	if err != nil {
-		return nil, err
-	}
-	open := r.columns.Backlog(&r.Filter, bySeverity(), r.ends())
-	out := &reportingv1.GetBacklogBySeverityReportResponse{}
-	for i := range r.buckets {
-		out.Buckets = append(out.Buckets, &reportingv1.GetBacklogBySeverityReportResponse_Bucket{
-			TimePeriod: r.timePeriod(i), Low: open[0][i], Medium: open[1][i], High: open[2][i], Critical: open[3][i],
-		})
-	}
-	return out, nil
+	buckets, err := bucketsOf(ctx, s, q.GetFilters(), bySeverity(), (*columns.Snapshot).Backlog, func(at *reportingv1.TimePeriod, n []int32) *reportingv1.GetBacklogBySeverityReportResponse_Bucket {
+		return &reportingv1.GetBacklogBySeverityReportResponse_Bucket{TimePeriod: at, Low: n[0], Medium: n[1], High: n[2], Critical: n[3]}
+	})
+	return &reportingv1.GetBacklogBySeverityReportResponse{Buckets: buckets}, err
 }
 
 // GetBacklogByRuleReport counts open findings by rule. Rules of several tools with one name count together.

@@ -1,14 +1,11 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/shared"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -37,9 +34,9 @@ func (c *conversation) run(ctx context.Context, schema *jsonschema.Schema) error
 	found, wrong, _ := check(schema, text)
 	if wrong != "" {
 		// What was wrong is said to the model alone: the validator repeats the answer.
-		text, err = c.say(ctx, []openai.ChatCompletionMessageParamUnion{
-			openai.AssistantMessage(text),
-			openai.UserMessage("This answer does not fit the JSON Schema: " + wrong + "\nAnswer again with one JSON value that fits it, and nothing else."),
+		text, err = c.say(ctx, []message{
+			{"assistant", text},
+			{"user", "This answer does not fit the JSON Schema: " + wrong + "\nAnswer again with one JSON value that fits it, and nothing else."},
 		})
 		if err != nil {
 			return err
@@ -55,7 +52,7 @@ func (c *conversation) run(ctx context.Context, schema *jsonschema.Schema) error
 
 // say makes one call, in the first form that the server takes. The form is remembered once it has worked: a request that
 // is bad for another reason must not cost the others their schema.
-func (c *conversation) say(ctx context.Context, further []openai.ChatCompletionMessageParamUnion) (string, error) {
+func (c *conversation) say(ctx context.Context, further []message) (string, error) {
 	if c.question.Schema == nil {
 		return c.call(ctx, byWords, further)
 	}
@@ -77,29 +74,19 @@ func (c *conversation) say(ctx context.Context, further []openai.ChatCompletionM
 }
 
 // call makes one call and reads the text of its answer.
-func (c *conversation) call(ctx context.Context, format int32, further []openai.ChatCompletionMessageParamUnion) (string, error) {
+func (c *conversation) call(ctx context.Context, format int32, further []message) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.provider.config.Timeout)
 	defer cancel()
-	var response *http.Response
-	completion, err := c.provider.client.New(ctx, c.request(format, further), option.WithResponseInto(&response))
-	status := 0
-	if response != nil {
-		status = response.StatusCode
-	}
-	switch {
-	case err != nil:
+	found, status, err := c.provider.complete(ctx, c.request(format, further))
+	if err != nil || len(found.Choices) == 0 {
 		return "", explain(ctx, status, err)
-	case status >= 300: // a redirect is no error to the library
-		return "", refusal(status)
-	case completion == nil || len(completion.Choices) == 0:
-		return "", explain(ctx, status, nil)
 	}
-	c.count(completion)
-	return textOf(completion.Choices[0])
+	c.count(found)
+	return textOf(found.Choices[0])
 }
 
 // textOf reads a choice. What the model or its provider refuses, it refuses the next time too.
-func textOf(choice openai.ChatCompletionChoice) (string, error) {
+func textOf(choice choice) (string, error) {
 	switch {
 	case choice.Message.Refusal != "":
 		return "", permanent("the model refused to answer")
@@ -113,7 +100,7 @@ func textOf(choice openai.ChatCompletionChoice) (string, error) {
 	return choice.Message.Content, nil
 }
 
-func (c *conversation) count(completion *openai.ChatCompletion) {
+func (c *conversation) count(completion *completion) {
 	input, output := max(completion.Usage.PromptTokens, 0), max(completion.Usage.CompletionTokens, 0)
 	c.answer.InputTokens += input
 	c.answer.OutputTokens += output
@@ -123,41 +110,31 @@ func (c *conversation) count(completion *openai.ChatCompletion) {
 	}
 }
 
-func (c *conversation) request(format int32, further []openai.ChatCompletionMessageParamUnion) openai.ChatCompletionNewParams {
+func (c *conversation) request(format int32, further []message) request {
 	q := c.question
 	system := q.System
 	if q.Schema != nil && format != bySchema {
 		system += "\n\nAnswer with one JSON value that fits this JSON Schema, and nothing else:\n" + schemaText(q.Schema)
 	}
-	var messages []openai.ChatCompletionMessageParamUnion
+	r := request{Model: q.Model}
 	if system != "" {
-		messages = append(messages, openai.SystemMessage(system))
+		r.Messages = append(r.Messages, message{"system", system})
 	}
-	messages = append(append(messages, openai.UserMessage(q.Prompt)), further...)
-	request := openai.ChatCompletionNewParams{Model: q.Model, Messages: messages}
+	r.Messages = append(append(r.Messages, message{"user", q.Prompt}), further...)
 	switch {
 	case q.Schema == nil:
 	case format == bySchema:
-		request.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: jsonSchema(q)}
+		schema := &jsonSchema{Name: cmp.Or(q.SchemaName, "answer"), Schema: q.Schema, Strict: strictable(q.Schema)}
+		r.ResponseFormat = &responseFormat{Type: "json_schema", JSONSchema: schema}
 	case format == byJSONObject:
-		request.ResponseFormat.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
+		r.ResponseFormat = &responseFormat{Type: "json_object"}
 	}
-	if q.MaxTokens > 0 {
-		if c.provider.countsCompletionTokens() {
-			request.MaxCompletionTokens = openai.Int(int64(q.MaxTokens))
-		} else {
-			request.MaxTokens = openai.Int(int64(q.MaxTokens))
-		}
+	if c.provider.countsCompletionTokens() {
+		r.MaxCompletionTokens = max(q.MaxTokens, 0)
+	} else {
+		r.MaxTokens = max(q.MaxTokens, 0)
 	}
-	return request
-}
-
-func jsonSchema(q Question) shared.ResponseFormatJSONSchemaJSONSchemaParam {
-	name := q.SchemaName
-	if name == "" {
-		name = "answer"
-	}
-	return shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: name, Schema: q.Schema, Strict: openai.Bool(strictable(q.Schema))}
+	return r
 }
 
 func schemaText(schema map[string]any) string {

@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -10,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/palisade/palisade/services/internal/egress"
@@ -36,9 +35,10 @@ const (
 	defaultTimeout = 2 * time.Minute
 	// maxAnswer is in bytes: what the API sends around the answer included.
 	maxAnswer = 8 << 20
-	// maxRetries of one question after 408, 409, 429, 5xx and connections that break. The library waits as Retry-After
-	// says, when that is shorter than maxRetryDelay.
+	// maxRetries of one call after 408, 409, 429, 5xx and connections that break, unless Retry-After asks for a longer wait
+	// than maxRetryDelay.
 	maxRetries    = 2
+	minRetryDelay = 500 * time.Millisecond
 	maxRetryDelay = 20 * time.Second
 	// maxConcurrent questions of one node wait for answers; the others wait for their turn.
 	maxConcurrent = 8
@@ -47,7 +47,7 @@ const (
 // Provider asks the configured model. It is safe for use by several goroutines.
 type Provider struct {
 	config Config
-	client openai.ChatCompletionService
+	client *http.Client
 	turn   chan struct{}
 	// format is the first of formats that the API is known to take.
 	format atomic.Int32
@@ -61,22 +61,11 @@ func New(c Config, guard *egress.Guard) *Provider {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
-	// Not openai.NewClient: that reads keys and addresses from the environment, and would send them to this URL.
-	options := []option.RequestOption{
-		option.WithBaseURL(c.URL),
+	return &Provider{
+		config: c, turn: make(chan struct{}, maxConcurrent), metrics: newMetrics(),
 		// No redirects: prompt and key stay where the operator sent them.
-		option.WithHTTPClient(guard.Client(egress.Limits{Timeout: c.Timeout, MaxResponse: maxAnswer})),
-		option.WithMaxRetries(maxRetries),
-		option.WithMaxRetryDelay(maxRetryDelay),
+		client: guard.Client(egress.Limits{Timeout: c.Timeout, MaxResponse: maxAnswer}),
 	}
-	if c.Key != "" {
-		options = append(options, option.WithAPIKey(c.Key))
-	}
-	p := &Provider{config: c, turn: make(chan struct{}, maxConcurrent), metrics: newMetrics()}
-	if p.Configured() {
-		p.client = openai.NewChatCompletionService(options...)
-	}
-	return p
 }
 
 // Configured reports whether there is a model to ask.
