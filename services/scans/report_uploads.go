@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -22,11 +21,7 @@ import (
 	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/scans/ingest"
-	"github.com/palisade/palisade/services/scans/sarif"
 )
-
-// maxSkippedShown is how many skipped results a response lists.
-const maxSkippedShown = 1000
 
 // UploadOptions set up report uploads.
 type UploadOptions struct {
@@ -77,21 +72,23 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 		return err
 	}
 	defer spooled.Close()
-	limits := sarif.DefaultLimits()
-	limits.MaxBytes = s.options.MaxBytes
+	form, err := formatOf(spooled)
+	if err != nil {
+		return err
+	}
 	polite := &politeReader{ctx, s.options.Calls.Beside(), spooled}
 	src := struct {
 		io.Reader
 		io.Seeker
 	}{polite, spooled}
-	report, err := sarif.Open(ctx, src, limits, sarif.WithProduct(target.GetProduct()), sarif.WithRedactionKey(s.options.RedactionKey))
+	opened, err := form.open(ctx, src, target, s.options)
 	if err != nil {
-		return reportError(err)
+		return err
 	}
 	polite.work = new(traffic.Work) // who reads the results gives way between them: see aheadOf
-	response, err := s.ingest(ctx, target, report)
+	response, err := s.ingest(ctx, target, opened)
 	if err != nil {
-		return reportError(err)
+		return opened.refusal(err)
 	}
 	return stream.SendAndClose(response)
 }
@@ -99,18 +96,19 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 // upload is one report on its way in.
 type upload struct {
 	target  *scansv1.UploadReportTarget
-	source  *sarifSource
+	report  report
 	results *ingest.Reading
 	scan    *ent.Scan
 	result  *ingest.Summary
-	project string // its name, as it is stored
+	runs    []reportRun // once it is stored
+	project string      // its name, as it is stored
 }
 
-func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReportTarget, report *sarif.Report) (*scansv1.UploadReportResponse, error) {
-	u := &upload{target: target, source: newSARIFSource(report, target.GetCategory())}
+func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReportTarget, opened report) (*scansv1.UploadReportResponse, error) {
+	u := &upload{target: target, report: opened}
 	var err error
 	u.results, err = ingest.Read(ctx, s.store.Reader, ingest.Input{
-		Results: u.source, Commit: target.GetCommit(), ReadAhead: true, Calls: s.options.Calls, Spool: s.options.Spool.Of(ctx), FormerNames: u.source.formerNames(),
+		Results: u.report, Commit: target.GetCommit(), ReadAhead: true, Calls: s.options.Calls, Spool: s.options.Spool.Of(ctx), FormerNames: u.report.formerNames(),
 	})
 	if err != nil {
 		return nil, err
@@ -136,9 +134,9 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 		for outcome, n := range u.result.Counts {
 			s.options.Ingested(outcome.Product, outcome.What, n)
 		}
-		for i, run := range report.Runs {
-			if n := u.source.skippedOf[i]; n > 0 {
-				s.options.Ingested(run.Product, "skipped", n)
+		for _, run := range u.runs {
+			if n := int(run.GetSkipped()); n > 0 {
+				s.options.Ingested(run.GetProduct(), "skipped", n)
 			}
 		}
 	}
@@ -170,6 +168,7 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 	if err != nil {
 		return err
 	}
+	u.runs = u.report.runs()
 	if err := u.closeScan(ctx); err != nil {
 		return fmt.Errorf("close scan: %w", err)
 	}
@@ -179,11 +178,11 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 // closeScan writes what the scan brought.
 func (u *upload) closeScan(ctx context.Context) error {
 	products, stats := u.result.ProductBits(), map[string]any{}
-	for i, run := range u.source.report.Runs {
-		if run.Rejected == "" {
-			products |= ingest.ProductBit(run.Product)
+	for _, run := range u.runs {
+		if run.GetRejected() == "" {
+			products |= ingest.ProductBit(run.GetProduct())
 		}
-		if n := u.source.skippedOf[i]; n > 0 {
+		if n := int(run.GetSkipped()); n > 0 {
 			stats["skipped"] = n + total(stats["skipped"])
 		}
 	}
@@ -213,45 +212,13 @@ func (u *upload) response() *scansv1.UploadReportResponse {
 		Fixed:     int32(u.result.Total("fixed")),
 		Removed:   int32(u.result.Total("removed")),
 	}
-	for i, run := range u.source.report.Runs {
-		skipped := u.source.skippedOf[i]
-		out.Skipped += int32(skipped)
-		group := u.source.groupOf(run)
-		out.Runs = append(out.Runs, &scansv1.UploadedRun{
-			Index:       int32(run.Index),
-			Tool:        run.Tool.Name,
-			ToolVersion: run.Tool.Version,
-			Category:    group.Category,
-			Product:     run.Product,
-			Results:     int32(run.Results),
-			Accepted:    int32(run.Results - skipped),
-			Skipped:     int32(skipped),
-			Warnings:    slices.Concat(run.Warnings, u.source.warningsOf(run)),
-			Rejected:    run.Rejected,
-			Coverage:    u.result.Coverages[group],
-		})
+	for _, run := range u.runs {
+		run.Coverage = u.result.Coverages[run.analysis]
+		out.Runs, out.Skipped = append(out.Runs, run.UploadedRun), out.Skipped+run.GetSkipped()
 	}
-	for _, skip := range u.source.skipped {
-		out.SkippedResults = append(out.SkippedResults, &scansv1.SkippedResult{
-			Run: int32(skip.Run), Index: int32(skip.Index), RuleId: skip.RuleID, Path: skip.Path, Reason: skip.Reason,
-		})
-	}
+	out.SkippedResults = u.report.skipped()
 	out.SkippedResultsOmitted = out.Skipped - int32(len(out.SkippedResults))
 	return out
-}
-
-// reportError tells errors of the report from those of the server.
-func reportError(err error) error {
-	var syntax *sarif.SyntaxError
-	var format *sarif.FormatError
-	var limit *sarif.LimitError
-	switch {
-	case errors.As(err, &syntax), errors.As(err, &format):
-		return apierr.MalformedReport("%v", err)
-	case errors.As(err, &limit):
-		return apierr.TooLarge("%v", err)
-	}
-	return err
 }
 
 // chunkReader reads the chunks of an upload as one stream.

@@ -2,12 +2,17 @@ package scans
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/vocabulary"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
@@ -15,14 +20,27 @@ import (
 // unknownConfidence is the confidence of a rule that says nothing: the API has no word for "unknown".
 const unknownConfidence = vocabulary.ConfidenceMedium
 
+// sarifFormat is SARIF, which takes whatever is said to be a report.
+var sarifFormat = format{recognises: func([]byte) bool { return true }, open: openSARIF}
+
+func openSARIF(ctx context.Context, file io.ReadSeeker, target *scansv1.UploadReportTarget, o UploadOptions) (report, error) {
+	limits := sarif.DefaultLimits()
+	limits.MaxBytes = o.MaxBytes
+	opened, err := sarif.Open(ctx, file, limits, sarif.WithProduct(target.GetProduct()), sarif.WithRedactionKey(o.RedactionKey))
+	if err != nil {
+		return nil, (*sarifSource)(nil).refusal(err)
+	}
+	return newSARIFSource(opened, target.GetCategory()), nil
+}
+
 // sarifSource are the results of a SARIF report.
 type sarifSource struct {
 	report   *sarif.Report
 	category string // of the upload; empty: the report's own
 
-	rules   map[sarifRule]*ingest.Rule
-	seen    []seenInRun  // by run
-	skipped []sarif.Skip // at most maxSkippedShown
+	rules map[sarifRule]*ingest.Rule
+	seen  []seenInRun  // by run
+	skips []sarif.Skip // at most maxSkippedShown
 	// skippedOf counts them by run.
 	skippedOf []int
 }
@@ -44,7 +62,7 @@ func newSARIFSource(report *sarif.Report, category string) *sarifSource {
 
 // each passes the results of all runs in file order, and notes what is skipped, and what has results.
 func (s *sarifSource) Each(ctx context.Context, yield func(*ingest.Result) error) error {
-	s.seen, s.skipped, s.skippedOf = make([]seenInRun, len(s.report.Runs)), nil, make([]int, len(s.report.Runs))
+	s.seen, s.skips, s.skippedOf = make([]seenInRun, len(s.report.Runs)), nil, make([]int, len(s.report.Runs))
 	for n, run := range s.report.Runs {
 		artifacts, _ := run.Artifacts()
 		s.seen[n] = seenInRun{rules: map[string]bool{}, files: map[string]bool{}, listsFiles: len(artifacts) > 0}
@@ -61,8 +79,8 @@ func (s *sarifSource) Each(ctx context.Context, yield func(*ingest.Result) error
 
 func (s *sarifSource) skip(skipped sarif.Skip) {
 	s.skippedOf[skipped.Run]++
-	if len(s.skipped) < maxSkippedShown {
-		s.skipped = append(s.skipped, skipped)
+	if len(s.skips) < maxSkippedShown {
+		s.skips = append(s.skips, skipped)
 	}
 }
 
@@ -220,4 +238,48 @@ func (s *sarifSource) warningsOf(run *sarif.Run) []string {
 		return nil
 	}
 	return []string{"no finding was closed as fixed: " + blocker}
+}
+
+// runs implements report.
+func (s *sarifSource) runs() (list []reportRun) {
+	for n, run := range s.report.Runs {
+		group, skipped := s.groupOf(run), s.skippedOf[n]
+		list = append(list, reportRun{&scansv1.UploadedRun{
+			Index:       int32(run.Index),
+			Tool:        run.Tool.Name,
+			ToolVersion: run.Tool.Version,
+			Category:    group.Category,
+			Product:     run.Product,
+			Results:     int32(run.Results),
+			Accepted:    int32(run.Results - skipped),
+			Skipped:     int32(skipped),
+			Warnings:    slices.Concat(run.Warnings, s.warningsOf(run)),
+			Rejected:    run.Rejected,
+		}, group})
+	}
+	return list
+}
+
+// skipped implements report.
+func (s *sarifSource) skipped() (list []*scansv1.SkippedResult) {
+	for _, skip := range s.skips {
+		list = append(list, &scansv1.SkippedResult{
+			Run: int32(skip.Run), Index: int32(skip.Index), RuleId: skip.RuleID, Path: skip.Path, Reason: skip.Reason,
+		})
+	}
+	return list
+}
+
+// refusal implements report.
+func (*sarifSource) refusal(err error) error {
+	var syntax *sarif.SyntaxError
+	var format *sarif.FormatError
+	var limit *sarif.LimitError
+	switch {
+	case errors.As(err, &syntax), errors.As(err, &format):
+		return apierr.MalformedReport("%v", err)
+	case errors.As(err, &limit):
+		return apierr.TooLarge("%v", err)
+	}
+	return err
 }
