@@ -85,7 +85,7 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 	if err != nil {
 		return err
 	}
-	polite.work = new(traffic.Work) // who reads the results gives way between them: see aheadOf
+	polite.work = new(traffic.Work) // who reads the results gives way between them
 	response, err := s.ingest(ctx, target, opened)
 	if err != nil {
 		return opened.refusal(err)
@@ -108,7 +108,7 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 	u := &upload{target: target, report: opened}
 	var err error
 	u.results, err = ingest.Read(ctx, s.store.Reader, ingest.Input{
-		Results: u.report, Commit: target.GetCommit(), ReadAhead: true, Calls: s.options.Calls, Spool: s.options.Spool.Of(ctx), FormerNames: u.report.formerNames(),
+		Results: u.report, Commit: target.GetCommit(), Calls: s.options.Calls, Spool: s.options.Spool.Of(ctx), FormerNames: u.report.formerNames(),
 	})
 	if err != nil {
 		return nil, err

@@ -1,14 +1,10 @@
 package ingest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/proto"
@@ -21,7 +17,6 @@ import (
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/spool"
-	"github.com/palisade/palisade/services/internal/traffic"
 )
 
 // Rows are written without ent: no column that it knows may be forgotten.
@@ -203,53 +198,6 @@ func TestHashWithoutCommit(t *testing.T) {
 	})
 }
 
-// Results that are read ahead come in order; whoever stops, gives up or panics ends the other side.
-func TestReadAhead(t *testing.T) {
-	const size = 1234
-	source := func(end func() error) eachResult {
-		return aheadOf(nil, new(traffic.Work), func(_ context.Context, yield func(*Result) error) error {
-			for n := range size {
-				if err := yield(&Result{result: n}); err != nil {
-					return err
-				}
-			}
-			return end()
-		})
-	}
-	broken, enough := errors.New("broken"), errors.New("enough")
-	for name, c := range map[string]struct {
-		end  func() error
-		stop int
-		want error
-	}{
-		"all":            {func() error { return nil }, -1, nil},
-		"a broken one":   {func() error { return broken }, -1, broken},
-		"until enough":   {func() error { return nil }, 150, enough},
-		"none is wanted": {func() error { return nil }, 0, enough},
-	} {
-		next := 0
-		err := source(c.end)(t.Context(), func(i *Result) error {
-			if i.result != next {
-				t.Fatalf("%s: result %d after %d", name, i.result, next-1)
-			}
-			if next == c.stop {
-				return enough
-			}
-			next++
-			return nil
-		})
-		if !errors.Is(err, c.want) || c.stop < 0 && c.want == nil && next != size {
-			t.Errorf("%s: %d results, %v, want %v", name, next, err, c.want)
-		}
-	}
-	defer func() {
-		if p := recover(); p != "hostile" {
-			t.Errorf("got panic %v", p)
-		}
-	}()
-	_ = source(func() error { panic("hostile") })(t.Context(), func(*Result) error { return nil })
-}
-
 func BenchmarkJournal(b *testing.B) {
 	j := newJournal(spaceIn(b, b.TempDir()))
 	defer j.close()
@@ -274,40 +222,4 @@ func BenchmarkEncode(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-}
-
-// Beside a call that does not end, reading and storing take a few times as long as without: the two do not wait for each
-// other's waits.
-func TestReadAheadBesideACall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		calls := new(traffic.Calls)
-		took := func() time.Duration {
-			work, began, results := calls.Beside(), time.Now(), 0
-			err := aheadOf(calls, work, func(_ context.Context, yield func(*Result) error) error {
-				for n := range 20_000 {
-					time.Sleep(10 * time.Microsecond)
-					if err := yield(&Result{result: n}); err != nil {
-						return err
-					}
-				}
-				return nil
-			})(t.Context(), func(*Result) error {
-				work.Yield(t.Context())
-				if results++; results%500 == 0 {
-					time.Sleep(7500 * time.Microsecond)
-				}
-				return nil
-			})
-			if err != nil || results != 20_000 {
-				t.Fatalf("%d results, %v", results, err)
-			}
-			return time.Since(began)
-		}
-		alone := took()
-		calls.Begin()
-		if beside := took(); beside > 6*alone {
-			t.Errorf("took %s beside a call, and %s alone", beside, alone)
-		}
-		calls.End()
-	})
 }

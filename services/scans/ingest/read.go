@@ -20,8 +20,6 @@ type Input struct {
 	Results Source
 	// Commit is what the findings name.
 	Commit string
-	// ReadAhead: reading the results needs no database, and may go on beside what is done with them.
-	ReadAhead bool
 	// Calls go before reading and storing.
 	Calls *traffic.Calls
 	// Spool holds results that are too many for the memory.
@@ -74,11 +72,7 @@ func (p *Reading) read(ctx context.Context, db *ent.Client, names *ruleNames) er
 		Input: p.Input, work: p.Calls.Beside(), names: names, groups: map[Analysis]*group{}, knownRules: map[ruleKey]int64{},
 		journal: newJournal(p.Spool), covered: map[Analysis]string{},
 	}
-	each := p.Results.Each
-	if p.ReadAhead {
-		each = aheadOf(p.Calls, p.work, each)
-	}
-	err := each(ctx, func(i *Result) error {
+	err := p.Results.Each(ctx, func(i *Result) error {
 		p.work.Yield(ctx)
 		if err := p.present(ctx, i); err != nil {
 			return err
