@@ -22,7 +22,7 @@ import (
 // each waits once at most, whatever deployments do.
 var upkeepKinds = []string{
 	"abandoned_scans", "ai_suggest_memories", "ai_sweep", "audit_anchor", "deliver_notifications", "delivery_retention", "grown_tables", "lost_scan_results",
-	"old_page_boundaries", "purge_scan_coverages", "rebuild_indexes", "refresh_statistics", "scm_events_sweep", "scm_expiry", "tidy_packages", "token_request_expiry",
+	"old_page_boundaries", "purge_scan_coverages", "refresh_statistics", "scm_events_sweep", "scm_expiry", "tidy_packages", "token_request_expiry",
 	"upgrade_identities", "workflow_artifact_retention", "workflow_sweep",
 }
 

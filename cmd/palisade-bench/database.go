@@ -149,7 +149,7 @@ func (d *database) keepSamples(ctx context.Context) error {
 	return err
 }
 
-// rebuildIndexes does what the server does at night on PostgreSQL. Nobody else works, so it does not have to be CONCURRENTLY, which
+// rebuildIndexes does what a nightly reindexdb does on PostgreSQL. Nobody else works, so it does not have to be CONCURRENTLY, which
 // an ANALYZE of the server that waits for it would end as a deadlock.
 func (d *database) rebuildIndexes(ctx context.Context) error {
 	for _, table := range []string{"findings", "finding_events"} {

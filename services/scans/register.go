@@ -17,7 +17,7 @@ func Register(d *server.Deps) server.Parts {
 		},
 	}
 	return server.Parts{
-		Background: []jobs.Work{Background(d.Store, d.Log), IndexBackground(d.Store, d.Log), StatisticsBackground(d.Store), ScannerBackground(d.Store, d.Log, uploads)},
+		Background: []jobs.Work{Background(d.Store, d.Log), StatisticsBackground(d.Store), ScannerBackground(d.Store, d.Log, uploads)},
 		Services: func(ctx context.Context) ([]server.Service, error) {
 			var err error
 			if uploads.RedactionKey, err = d.Keyring.StoredKey(ctx, d.Store, "redaction_key"); err != nil {

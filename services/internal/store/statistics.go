@@ -16,8 +16,7 @@ import (
 // findings, but one at a time, so that other writers get their turns in between. With a limit on the rows that it reads
 // (analysis_limit) it would keep no samples, and could not tell a rare word from a frequent one.
 //
-// On PostgreSQL it is ErrBusy while an index is rebuilt, or others refresh them: an ANALYZE that waits for an index to be rebuilt
-// makes that rebuild fail, because each waits for the other, whose statement has an old snapshot.
+// On PostgreSQL it is ErrBusy while others refresh them.
 func (s *Store) RefreshStatistics(ctx context.Context) error {
 	if !s.Postgres() {
 		return s.refreshStatistics(ctx)
@@ -30,7 +29,7 @@ func (s *Store) RefreshStatistics(ctx context.Context) error {
 }
 
 // ErrBusy says that others look after the tables now: try again in a while.
-var ErrBusy = errors.New("indexes are being rebuilt, or planner statistics refreshed")
+var ErrBusy = errors.New("planner statistics are being refreshed")
 
 func (s *Store) refreshStatistics(ctx context.Context) error { return s.refreshThose(ctx, nil) }
 
@@ -82,7 +81,9 @@ func (s *Store) analyses(ctx context.Context, tables []string) (statements []str
 				tables = append(tables, table.Name)
 			}
 		}
-		return []string{"ANALYZE " + strings.Join(tables, ", ")}, nil
+		// A table whose index somebody rebuilds CONCURRENTLY is left to the next run: the rebuild waits for statements that are
+		// older, and PostgreSQL would end it as a deadlock with an ANALYZE that waits for the table.
+		return []string{"ANALYZE (SKIP_LOCKED) " + strings.Join(tables, ", ")}, nil
 	}
 	known, err := s.knownEntries(ctx)
 	if err != nil {

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/palisade/palisade/ent/migrate"
 )
@@ -53,6 +56,15 @@ func (s *Store) grownPostgres(ctx context.Context) (grown []string, err error) {
 		grown = append(grown, name)
 	}
 	return grown, rows.Err()
+}
+
+// ourTables are those of this schema, for a query. River looks after its own.
+func ourTables() string {
+	names := make([]string, len(migrate.Tables))
+	for i, table := range migrate.Tables {
+		names[i] = "to_regclass('" + pgx.Identifier{table.Name}.Sanitize() + "')"
+	}
+	return "(" + strings.Join(names, ", ") + ")"
 }
 
 // refreshGrownSQLite compares the highest ids with those at the time of the statistics: to count rows would read all of them.
