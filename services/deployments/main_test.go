@@ -7,10 +7,11 @@ import (
 	"github.com/palisade/palisade/services/findings"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/notifications"
+	"github.com/palisade/palisade/services/projects"
 	"github.com/palisade/palisade/services/scans"
 )
 
 // TestMain names the domains that these tests call.
 func TestMain(m *testing.M) {
-	apitest.Main(m, deployments.Register, scans.Register, findings.Register, notifications.Register)
+	apitest.Main(m, deployments.Register, projects.Register, scans.Register, findings.Register, notifications.Register)
 }
