@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/palisade/palisade/ent"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
@@ -231,15 +230,12 @@ func (in *ingest) update(c change) *ent.Finding {
 
 // row sets what a scan knows about a finding that a scan, this one or an earlier one, saw first. The result has to stay as it is.
 func (in *ingest) row(i *incoming, fingerprint string, firstSeenScanID, createdAt int64) *ent.Finding {
-	content := blob.Stamp(i.encoded, &storev1.FindingFacts{
-		ProjectId: in.project.ID, RuleId: i.ruleID, FirstSeenScanId: firstSeenScanID, CreatedAt: createdAt, Ref: in.scan.Ref, Severity: i.severity,
-	})
 	evidence, key := i.evidence.Encode(), i.evidence.Key()
 	row := &ent.Finding{
 		DeploymentID: in.deploymentID, ProjectID: in.project.ID, RuleID: i.ruleID, FirstSeenScanID: firstSeenScanID, Ref: in.scan.Ref,
 		Tool: i.group.tool, AnalysisCategory: i.group.category, Fingerprint: fingerprint, Evidence: &evidence, MatchKey: &key,
 		IssueType: i.product, Severity: i.severity, TriageState: lifecycle.Untriaged, CreatedAt: createdAt,
-		ContentHash: i.contentHash, Content: content, FilePath: orNone(&i.path),
+		ContentHash: i.contentHash, Content: blob.Pack(i.encoded), FilePath: orNone(&i.path),
 		Exposure: orNone(&i.exposure), Transitivity: orNone(&i.transitivity), EpssProbability: orNone(&i.epssProbability),
 		Package: orNone(&i.packageName), Advisory: orNone(&i.advisory), ValidationState: orNone(&i.validationState),
 		PolicyMode: orNone(&i.policyMode),
