@@ -8,6 +8,7 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -65,9 +66,12 @@ func (s *Findings) readPart(ctx context.Context, page *pageRows, deploymentID in
 	return parsePending(string(imports))
 }
 
-// pageQuery reads the columns of rows, and beside them what is asked for once: all of it at the same moment.
+// pageQuery reads the columns of rows, and beside them what is asked for once: all of it at the same moment. It names one column
+// before it replaces them: ent would quote the names of all, each time.
 func pageQuery(of *ent.FindingQuery, size int, ask []once) *ent.FindingSelect {
-	return of.Limit(size).Select(rowColumns...).Modify(func(sel *entsql.Selector) { sel.AppendSelectExpr(expressions(ask)...) })
+	return of.Limit(size).Select(finding.FieldID).Modify(func(sel *entsql.Selector) {
+		sel.SelectExpr(append([]entsql.Querier{entsql.Raw(rowColumns)}, expressions(ask)...)...)
+	})
 }
 
 // revisionQuery reads the catalog's revision of a deployment.

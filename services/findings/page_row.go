@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/findings/blob"
 )
 
-// number and text are columns as lists scan them; null is the zero value. They cost less than the types of package sql.
+// number and text are columns as lists scan them; null is the zero value. They cost less than pointers and the types of package sql.
 type (
 	number int64
 	text   string
@@ -68,17 +69,18 @@ func (b *raw) Scan(value any) error {
 // row is what a list reads of a finding.
 type row struct {
 	id, projectID, ruleID, firstSeenScanID, createdAt, relevantSince, stateUpdatedAt, triagedAt, malicious number
-	ref, severity, state, triageState, status, triageReason, triageComment, policyMode, exposure           text
+	ref, severity, state, triageState, status                                                              string
+	triageReason, triageComment, policyMode, exposure                                                      text
 	content                                                                                                raw
 }
 
 // rowColumns are the columns of a row, in the order of places.
-var rowColumns = []string{
+var rowColumns = finding.Table + "." + strings.Join([]string{
 	finding.FieldID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRelevantSince,
 	finding.FieldStateUpdatedAt, finding.FieldTriagedAt, finding.FieldMalicious, finding.FieldRef, finding.FieldSeverity, finding.FieldState,
 	finding.FieldTriageState, finding.FieldStatus, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldPolicyMode,
 	finding.FieldExposure, finding.FieldContent,
-}
+}, ", "+finding.Table+".")
 
 func (r *row) places() []any {
 	return []any{
@@ -136,8 +138,8 @@ func (p *pageRows) add(r *row) error {
 
 // showRow sets what a finding shows of its columns.
 func (f *listed) showRow(r *row) {
-	f.Id, f.Ref, f.FirstSeenScanId, f.Severity = int64(r.id), string(r.ref), int64(r.firstSeenScanID), string(r.severity)
-	f.State, f.TriageState, f.Status = string(r.state), string(r.triageState), string(r.status)
+	f.Id, f.Ref, f.FirstSeenScanId, f.Severity = int64(r.id), r.ref, int64(r.firstSeenScanID), r.severity
+	f.State, f.TriageState, f.Status = r.state, r.triageState, r.status
 	f.TriageReason, f.TriageComment = string(r.triageReason), string(r.triageComment)
 	f.CreatedAt = at(&f.createdAt, r.createdAt)
 	f.RelevantSince = at(&f.relevantSince, r.relevantSince)
