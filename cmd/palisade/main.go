@@ -65,7 +65,7 @@ across scans, and answers over HTTP/JSON and gRPC.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddGroup(&cobra.Group{ID: "server", Title: "On the server:"}, &cobra.Group{ID: "client", Title: "Through the API:"})
-	for _, c := range []*cobra.Command{newServe(std), newMigrate(std), newBackup(std), newRestore(std), newToken(std), newJWT(std), newUser(std), newAudit(std), newDoctor(std)} {
+	for _, c := range []*cobra.Command{newServe(std), newMigrate(std), newBackup(std), newRestore(std), newToken(std), newJWT(std), newUser(std), newAudit(std), newDoctor(std), newHealthcheck(std)} {
 		c.GroupID = "server"
 		root.AddCommand(c)
 	}

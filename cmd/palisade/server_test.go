@@ -26,15 +26,17 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// startServer runs `palisade serve` on a store in dir until the test ends, and returns the environment for clients.
-func startServer(t *testing.T, dir string) []string {
+// startServer runs `palisade serve` on a store in dir until the test ends, and returns the environment for clients. More flags win over
+// those that it sets.
+func startServer(t *testing.T, dir string, flags ...string) []string {
 	t.Helper()
 	address := freeAddress(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var messages bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"serve", "--data", dir, "--http", address, "--grpc", "127.0.0.1:0", "--metrics", "127.0.0.1:0"},
+		args := append([]string{"serve", "--data", dir, "--http", address, "--grpc", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, flags...)
+		ended <- run(ctx, args,
 			streams{in: strings.NewReader(""), out: &messages, err: &messages, now: time.Now,
 				environ: []string{"PALISADE_BOOTSTRAP_TOKEN=" + testToken, "PALISADE_SHUTDOWN_GRACE=1m"}})
 	}()

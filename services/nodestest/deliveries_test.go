@@ -13,6 +13,7 @@ import (
 
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // silentReceiver answers nothing before the test ends, and counts who waits.
@@ -31,11 +32,12 @@ func silentReceiver(t testing.TB) (address string, calls *atomic.Int64) {
 	return to.URL, calls
 }
 
-// On two nodes, 100,000 messages of one deployment to 100 receivers that do not answer keep no message of another one, and no node from
+// On two nodes, very many messages of one deployment to 100 receivers that do not answer keep no message of another one, and no node from
 // ending.
 func TestMessagesBesideSilentReceivers(t *testing.T) {
 	t.Parallel()
-	const rules, backlog, soon = 100, 100_000, 2 * time.Second
+	const rules, soon = 100, 2 * time.Second
+	backlog := testrun.Size(20_000, 100_000)
 	binary, database, key := binary(t), pgtest.NewDatabase(t), filepath.Join(t.TempDir(), "palisade.key")
 	nodes := make([]*node, 2)
 	for i := range nodes {

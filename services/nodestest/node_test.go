@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // token is the API token of the first deployment, acme.
@@ -43,22 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 // built is the binary of the tree that is tested.
-var built = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(binaries, "palisade")
-	return path, build(context.Background(), ".", path)
-})
-
-// build builds the binary of the module that dir is in.
-func build(ctx context.Context, dir, path string, flags ...string) error {
-	args := append([]string{"build", "-buildvcs=false", "-o", path}, flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/palisade/palisade/cmd/palisade")...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build in %s: %w\n%s", dir, err, out)
-	}
-	return nil
-}
+var built = sync.OnceValues(func() (string, error) { return testrun.Program(context.Background(), binaries) })
 
 func binary(t testing.TB) string {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // upgradeVariable names the git revision that is upgraded from; without it, it is the last one before the newest migration.
@@ -79,8 +80,7 @@ func earlierBinary(t testing.TB) string {
 		t.Fatalf("unpack: %v\n%s", err, out)
 	}
 	path := filepath.Join(dir, "palisade-before")
-	// The directory is another each time; without it in the binary, Go takes what did not change from its cache.
-	if err := build(t.Context(), source, path, "-trimpath"); err != nil {
+	if err := testrun.Build(t.Context(), source, path); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("upgrading from %s", commit)

@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationevent"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 const backlogSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER) - 1)
@@ -55,7 +56,7 @@ func TestClaimTakesTurns(t *testing.T) {
 		if err := st.RefreshStatistics(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		backlog(t, st, 100_000, 1, 1, 1, "workflow")
+		backlog(t, st, testrun.Size(20_000, 100_000), 1, 1, 1, "workflow")
 		backlog(t, st, 5_000, 2, 1001, 1000, "workflow")
 		for i := range int64(40) {
 			backlog(t, st, 2, 10+i, 5001+i, 1, "workflow")

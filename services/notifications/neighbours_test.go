@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // soon is how long a message may take beside whatever others do.
@@ -113,7 +114,7 @@ func silent(t testing.TB) (url string, calls func() int) {
 	return to.URL, func() int { return len(asked) }
 }
 
-// Beside 100,000 messages of one deployment another one's arrives at once.
+// Beside very many messages of one deployment another one's arrives at once.
 func TestMessageBesideABacklog(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		other := s.neighbour(t, s.AddTenant(t, "globex"))
@@ -122,7 +123,7 @@ func TestMessageBesideABacklog(t *testing.T) {
 			return http.StatusOK
 		})
 		first := s.rules(t, 4, busy.URL)
-		s.backlog(t, 100_000, first, 4)
+		s.backlog(t, testrun.Size(20_000, 100_000), first, 4)
 		s.Body(t, s.Token, http.MethodPost, s.actions(fmt.Sprintf("/%d/test", first)), "{}", 200)
 		other.requireSoon(t)
 		if n := len(busy.taken()); n < 16 {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
+	"github.com/palisade/palisade/services/internal/testrun"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
@@ -54,9 +54,9 @@ func startProcess(t testing.TB, binary string, o store.Options) (url string, kil
 
 // TestKilledReceiver kills a server while it takes and acts on events: what it has answered is acted on after the next start, once.
 func TestKilledReceiver(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "palisade")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "github.com/palisade/palisade/cmd/palisade").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	binary, err := testrun.Program(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	storetest.Each(t, func(t *testing.T, o store.Options) {
 		if o.DataDir == "" {
@@ -89,6 +89,7 @@ func killAndLook(t *testing.T, binary string, o store.Options) {
 	answered := r.untilKilled(bodies, kill)
 	waiting := st.Reader.WebhookEvent.Query().Where(webhookevent.DueAtNotNil()).CountX(s.System(t))
 	t.Logf("killed when %d events were answered and %d waited", len(answered), waiting)
+	storetest.EndLeases(t, st)
 
 	r.URL, _ = startProcess(t, binary, o)
 	s.settle(t)

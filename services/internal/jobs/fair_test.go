@@ -20,10 +20,11 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // many is how many jobs of one deployment wait in these tests.
-const many = 100_000
+var many = testrun.Size(20_000, 100_000)
 
 // owned is a job of these tests that belongs to a deployment, and to a run.
 type owned struct {

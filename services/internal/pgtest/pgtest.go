@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // Env is the variable that names the test server: a postgres:// URL of a user who may create databases.
@@ -31,6 +33,7 @@ var server = sync.OnceValues(func() (string, error) {
 // still connected to it. The test fails at once when there is no server and none can be started.
 func NewDatabase(t testing.TB) (databaseURL string) {
 	t.Helper()
+	testrun.SkipRepeated(t)
 	serverURL, err := server()
 	if err != nil {
 		t.Fatalf("no PostgreSQL for this test: %v", err)
@@ -42,6 +45,7 @@ func NewDatabase(t testing.TB) (databaseURL string) {
 // the server: the first one that wants it fills it.
 func NewCopy(t testing.TB, of string, fill func(databaseURL string) error) (databaseURL string) {
 	t.Helper()
+	testrun.SkipRepeated(t)
 	serverURL, err := server()
 	if err != nil {
 		t.Fatalf("no PostgreSQL for this test: %v", err)

@@ -17,11 +17,14 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // NewCluster starts a cluster for one test alone, which may break it, and returns the URL of its first database. It ends with the test.
 func NewCluster(t testing.TB) (databaseURL string) {
 	t.Helper()
+	testrun.SkipRepeated(t)
 	script, err := findScript()
 	if err != nil {
 		t.Fatal(err)

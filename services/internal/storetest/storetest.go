@@ -16,19 +16,26 @@ import (
 	"github.com/palisade/palisade/ent/migrate"
 	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// Each runs a test on an empty, migrated database of each kind.
+// Each runs a test on an empty, migrated database of each kind that the run asks for.
 func Each(t *testing.T, test func(t *testing.T, o store.Options)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, store.Options{DataDir: SQLite(t)})
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, store.Options{Database: Postgres(t)})
-	})
+	for _, database := range []struct {
+		name string
+		make func(testing.TB) store.Options
+	}{
+		{testrun.SQLite, func(t testing.TB) store.Options { return store.Options{DataDir: SQLite(t)} }},
+		{testrun.Postgres, func(t testing.TB) store.Options { return store.Options{Database: Postgres(t)} }},
+	} {
+		if testrun.On(database.name) {
+			t.Run(database.name, func(t *testing.T) {
+				t.Parallel()
+				test(t, database.make(t))
+			})
+		}
+	}
 }
 
 // Open opens a database until the test ends.
@@ -53,6 +60,7 @@ func SQLite(t testing.TB) (dir string) {
 // Fill puts a SQLite database into a data directory.
 func Fill(t testing.TB, dir string) {
 	t.Helper()
+	testrun.SkipRepeated(t)
 	file, err := migratedFile()
 	if err != nil {
 		t.Fatal(err)

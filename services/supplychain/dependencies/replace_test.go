@@ -19,6 +19,7 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // onEachStore runs a test on an empty store of each kind.
@@ -218,12 +219,10 @@ func TestReplaceProperty(t *testing.T) {
 // A large monorepo takes seconds the first time, and less when nothing changed.
 func TestReplaceMany(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("50,000 rows")
-	}
+	many := testrun.Size(10_000, 50_000)
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		byLockfile := map[string][]Dependency{}
-		for i := range 50_000 {
+		for i := range many {
 			lockfile := fmt.Sprintf("services/s%02d/package-lock.json", i%50)
 			byLockfile[lockfile] = append(byLockfile[lockfile], Dependency{
 				Ecosystem: "npm", Package: fmt.Sprintf("@acme/package-%d", i/50), Version: fmt.Sprintf("%d.%d.0", i%7, i%13), Transitivity: Transitive,
@@ -236,9 +235,9 @@ func TestReplaceMany(t *testing.T) {
 		first := time.Since(begun)
 		scan.ScanID, begun = 2, time.Now()
 		replace(t, st, scan, byLockfile)
-		t.Logf("50,000 dependencies: %v, again %v", first, time.Since(begun))
+		t.Logf("%d dependencies: %v, again %v", many, first, time.Since(begun))
 		ctx := tenant.NewContext(t.Context(), 1)
-		if n, again := st.Reader.Dependency.Query().CountX(ctx), st.Reader.Dependency.Query().Where(dependency.ScanID(2)).CountX(ctx); n != 50_000 || again != 0 {
+		if n, again := st.Reader.Dependency.Query().CountX(ctx), st.Reader.Dependency.Query().Where(dependency.ScanID(2)).CountX(ctx); n != many || again != 0 {
 			t.Errorf("%d rows, %d written again", n, again)
 		}
 	})
