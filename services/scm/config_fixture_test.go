@@ -71,8 +71,8 @@ func (c configCaller) gitLab(t testing.TB, more string) (*hosttest.GitLab, int64
 	return h, id
 }
 
-// config is what tests read of a configuration.
-type config struct {
+// connection is what tests read of a configuration.
+type connection struct {
 	ID                   int64 `json:",string"`
 	Type, Namespace      string
 	SourceID             string
@@ -93,9 +93,9 @@ type config struct {
 	}
 }
 
-func configOf(t testing.TB, body string) config {
+func configOf(t testing.TB, body string) connection {
 	t.Helper()
-	var answer struct{ Config config }
+	var answer struct{ Config connection }
 	if err := json.Unmarshal([]byte(body), &answer); err != nil {
 		t.Fatalf("%v: %s", err, body)
 	}
@@ -103,9 +103,9 @@ func configOf(t testing.TB, body string) config {
 }
 
 // read returns a configuration as the list shows it.
-func (c configCaller) read(t testing.TB, id int64) config {
+func (c configCaller) read(t testing.TB, id int64) connection {
 	t.Helper()
-	var answer struct{ Configs []config }
+	var answer struct{ Configs []connection }
 	body := c.Get(t, c.path(""))
 	if err := json.Unmarshal([]byte(body), &answer); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func (c configCaller) read(t testing.TB, id int64) config {
 		}
 	}
 	t.Fatalf("configuration %d is not in %s", id, body)
-	return config{}
+	return connection{}
 }
 
 // row reads a configuration from the table.
@@ -149,7 +149,7 @@ func (c configCaller) walk(t testing.TB, query string) (names []string) {
 	t.Helper()
 	cursor := ""
 	for range 10 {
-		var answer struct{ Configs []config }
+		var answer struct{ Configs []connection }
 		body := c.Get(t, c.path("?limit=2&cursor=%s&%s", cursor, query))
 		if err := json.Unmarshal([]byte(body), &answer); err != nil {
 			t.Fatal(err)
