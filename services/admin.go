@@ -10,14 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/dbcopy"
 	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -46,37 +45,17 @@ type Token struct {
 	CreatedAt, ExpiresAt, LastUsedAt, RevokedAt time.Time // zero for what did not happen or will not
 }
 
-// openStore opens the database of a configuration, unless a copy into it has not come to its end: rows are missing, and
-// what is written to it keeps the copy from going on.
-func openStore(ctx context.Context, cfg Config) (*store.Store, error) {
-	if cfg.Database == "" {
-		if err := dbcopy.Unfinished(cfg.Data); err != nil {
-			return nil, err
-		}
-	}
-	st, err := store.Open(ctx, store.Options{Database: cfg.Database, DataDir: cfg.Data, MaxOpen: cfg.DBMaxOpen})
-	if err != nil {
-		return nil, fmt.Errorf("open the database: %w", err)
-	}
-	if st.Postgres() {
-		if err := dbcopy.UnfinishedPostgres(ctx, st); err != nil {
-			return nil, errors.Join(err, st.Close())
-		}
-	}
-	return st, nil
-}
-
 // openExisting opens a database, but does not make a SQLite file: a mistyped directory would otherwise look like an
 // empty database.
-func openExisting(ctx context.Context, cfg Config) (*store.Store, error) {
+func openExisting(ctx context.Context, cfg config.Config) (*store.Store, error) {
 	if absent(cfg) {
 		return nil, fmt.Errorf("there is no database %s: name its directory with --data, or start the server (palisade serve), which makes one", cfg.SQLitePath())
 	}
-	return openStore(ctx, cfg)
+	return server.OpenStore(ctx, cfg)
 }
 
 // absent reports whether there is neither a SQLite file nor a copy on its way into one.
-func absent(cfg Config) bool {
+func absent(cfg config.Config) bool {
 	if cfg.Database != "" {
 		return false
 	}
@@ -85,7 +64,7 @@ func absent(cfg Config) bool {
 }
 
 // withCurrent runs fn on the open database, whose schema must be up to date. Commands use withStore, or operate where they change it.
-func withCurrent(ctx context.Context, cfg Config, fn func(*store.Store) error) (err error) {
+func withCurrent(ctx context.Context, cfg config.Config, fn func(*store.Store) error) (err error) {
 	st, err := openExisting(ctx, cfg)
 	if err != nil {
 		return err
@@ -114,8 +93,8 @@ func pendingMigrations(ctx context.Context, st *store.Store) (pending, total int
 }
 
 // Migrate brings the database schema up to date and returns the migrations that it applied.
-func Migrate(ctx context.Context, cfg Config) (_ []MigrationStatus, err error) {
-	st, err := openStore(ctx, cfg)
+func Migrate(ctx context.Context, cfg config.Config) (_ []MigrationStatus, err error) {
+	st, err := server.OpenStore(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +104,7 @@ func Migrate(ctx context.Context, cfg Config) (_ []MigrationStatus, err error) {
 }
 
 // MigrationStatuses lists all migrations that this program knows.
-func MigrationStatuses(ctx context.Context, cfg Config) (_ []MigrationStatus, err error) {
+func MigrationStatuses(ctx context.Context, cfg config.Config) (_ []MigrationStatus, err error) {
 	st, err := openExisting(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -145,7 +124,7 @@ func statuses(list []store.Migration) []MigrationStatus {
 
 // CreateToken makes an API token and returns it with its value, which cannot be shown again. Errors name the field that
 // is wrong, or the deployment that does not exist.
-func CreateToken(ctx context.Context, cfg Config, req CreateTokenRequest) (Token, string, error) {
+func CreateToken(ctx context.Context, cfg config.Config, req CreateTokenRequest) (Token, string, error) {
 	var made Token
 	var value string
 	op := operation{method: "token.create", homes: ofSlug(req.Deployment), request: map[string]any{
@@ -194,9 +173,9 @@ func tokenSpec(req CreateTokenRequest, deployment *ent.Deployment) (access.Token
 }
 
 // ListTokens returns all API tokens of a deployment, the newest first.
-func ListTokens(ctx context.Context, cfg Config, deployment string) ([]Token, error) {
+func ListTokens(ctx context.Context, cfg config.Config, deployment string) ([]Token, error) {
 	var list []Token
-	err := plainText(withStore(ctx, cfg, func(st *store.Store) error {
+	err := apierr.Plain(withStore(ctx, cfg, func(st *store.Store) error {
 		tokens := access.NewTokens(st)
 		of, err := tokens.DeploymentBySlug(ctx, deployment)
 		if err != nil {
@@ -212,7 +191,7 @@ func ListTokens(ctx context.Context, cfg Config, deployment string) ([]Token, er
 }
 
 // RevokeToken ends an API token at once. A token that is revoked already stays so, without an error.
-func RevokeToken(ctx context.Context, cfg Config, deployment string, id int64) error {
+func RevokeToken(ctx context.Context, cfg config.Config, deployment string, id int64) error {
 	op := operation{method: "token.revoke", homes: ofSlug(deployment), request: map[string]any{"id": strconv.FormatInt(id, 10)}}
 	return operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
 		tokens := access.NewTokens(st)
@@ -240,7 +219,7 @@ func timeOf(micros *int64) time.Time {
 }
 
 // MintJWT issues a JSON Web Token for a local user, signed by this server and valid for ttl, at most 24 hours.
-func MintJWT(ctx context.Context, cfg Config, email string, ttl time.Duration) (token string, err error) {
+func MintJWT(ctx context.Context, cfg config.Config, email string, ttl time.Duration) (token string, err error) {
 	op := operation{method: "jwt.mint", homes: ofUser(email), request: map[string]any{"email": email, "ttl": ttl.String()}}
 	err = withIssuer(ctx, cfg, op, func(ctx context.Context, issuer *access.Issuer) error {
 		token, err = issuer.Mint(ctx, email, ttl)
@@ -254,7 +233,7 @@ func MintJWT(ctx context.Context, cfg Config, email string, ttl time.Duration) (
 
 // RotateJWTKey makes a new key that signs user tokens from now on and returns its id. With revoke the tokens that older
 // keys signed end at once.
-func RotateJWTKey(ctx context.Context, cfg Config, revoke bool) (kid string, err error) {
+func RotateJWTKey(ctx context.Context, cfg config.Config, revoke bool) (kid string, err error) {
 	op := operation{method: "jwt.rotate", homes: ofAll, request: map[string]any{"revoke": revoke}}
 	err = withIssuer(ctx, cfg, op, func(ctx context.Context, issuer *access.Issuer) error {
 		kid, err = issuer.Rotate(ctx, revoke)
@@ -263,21 +242,12 @@ func RotateJWTKey(ctx context.Context, cfg Config, revoke bool) (kid string, err
 	return kid, err
 }
 
-func withIssuer(ctx context.Context, cfg Config, op operation, fn func(context.Context, *access.Issuer) error) error {
+func withIssuer(ctx context.Context, cfg config.Config, op operation, fn func(context.Context, *access.Issuer) error) error {
 	return operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, keyring *secret.Keyring) error {
-		url, err := issuerURL(ctx, st, cfg)
+		url, err := server.IssuerURL(ctx, st, cfg)
 		if err != nil {
 			return err
 		}
 		return fn(ctx, access.NewIssuer(st, keyring, url))
 	})
-}
-
-// plainText turns an error that was made for callers of the API into the sentence in it.
-func plainText(err error) error {
-	var own *apierr.Error
-	if errors.As(err, &own) && status.Code(own) != codes.Internal {
-		return errors.New(own.GRPCStatus().Message())
-	}
-	return err
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/platform"
@@ -25,10 +27,10 @@ const auditPage = 500
 // are not looked at, and calls each for them: the newest first, or the oldest. An error of each
 // ends it; fs.SkipAll ends it without an error. Entries that are not as the server wrote them are left out; withheld is
 // their number.
-func ReadAudit(ctx context.Context, cfg Config, slug string, filter *platformv1.ListAuditEntriesRequest, oldestFirst bool,
+func ReadAudit(ctx context.Context, cfg config.Config, slug string, filter *platformv1.ListAuditEntriesRequest, oldestFirst bool,
 	each func(*platformv1.AuditEntry) error,
 ) (withheld int, err error) {
-	err = plainText(withStore(ctx, cfg, func(st *store.Store) error {
+	err = apierr.Plain(withStore(ctx, cfg, func(st *store.Store) error {
 		of, err := access.NewTokens(st).DeploymentBySlug(ctx, slug)
 		if err != nil {
 			return err

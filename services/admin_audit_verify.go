@@ -17,7 +17,9 @@ import (
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
@@ -61,10 +63,10 @@ type KnownAudit struct {
 
 // VerifyAudit checks the audit trails of all deployments, or of one. Each is called for each deployment, progress now and
 // then in between; an error of each ends the verification. A running server is not disturbed.
-func VerifyAudit(ctx context.Context, cfg Config, slug string, known KnownAudit,
+func VerifyAudit(ctx context.Context, cfg config.Config, slug string, known KnownAudit,
 	progress func(deployment string, entries int64), each func(AuditReport) error,
 ) error {
-	return plainText(withStore(ctx, cfg, func(st *store.Store) error {
+	return apierr.Plain(withStore(ctx, cfg, func(st *store.Store) error {
 		trails, err := auditTrails(ctx, st, slug)
 		if err != nil {
 			return err
@@ -100,7 +102,7 @@ func VerifyAudit(ctx context.Context, cfg Config, slug string, known KnownAudit,
 }
 
 // readTrail opens the trail of a store without changing anything in it.
-func readTrail(ctx context.Context, cfg Config, st *store.Store) (*audit.Trail, error) {
+func readTrail(ctx context.Context, cfg config.Config, st *store.Store) (*audit.Trail, error) {
 	keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 	if err != nil {
 		return nil, err
@@ -204,7 +206,7 @@ type knownAnchors struct {
 }
 
 // readAnchors reads what is known; an anchor without a file is of deployment only.
-func readAnchors(cfg Config, trail *audit.Trail, known KnownAudit, only int64) (*knownAnchors, error) {
+func readAnchors(cfg config.Config, trail *audit.Trail, known KnownAudit, only int64) (*knownAnchors, error) {
 	out := &knownAnchors{file: known.File, of: map[int64][]audit.Anchor{}, names: map[int64]string{}, forged: map[int64][]string{}}
 	if known.Anchor.Sequence > 0 {
 		out.of[only] = []audit.Anchor{audit.Anchor(known.Anchor)}
@@ -212,7 +214,7 @@ func readAnchors(cfg Config, trail *audit.Trail, known KnownAudit, only int64) (
 	}
 	var optional bool
 	if out.file == "" {
-		if out.file, optional = anchorFile(cfg.AuditAnchor); !optional {
+		if out.file, optional = cfg.AnchorFile(); !optional {
 			return out, nil
 		}
 	}
@@ -267,8 +269,8 @@ func (k *knownAnchors) missing(trails []trailOf, each func(AuditReport) error) e
 
 // BeginAudit makes, each with an entry of its own, the records by which an emptied trail is told from a new one, where they are missing, and the key of the
 // trails if that is missing, too. It returns the slugs of the deployments that got a record.
-func BeginAudit(ctx context.Context, cfg Config) (begun []string, err error) {
-	err = plainText(withCurrent(ctx, cfg, func(st *store.Store) error { // there may be no trail yet that operate could write to
+func BeginAudit(ctx context.Context, cfg config.Config) (begun []string, err error) {
+	err = apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error { // there may be no trail yet that operate could write to
 		keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 		if err != nil {
 			return err
@@ -289,8 +291,8 @@ func BeginAudit(ctx context.Context, cfg Config) (begun []string, err error) {
 }
 
 // AnchorAudit returns the ends of the audit trails of all deployments, or of one, each as a line of NDJSON.
-func AnchorAudit(ctx context.Context, cfg Config, slug string, each func(line []byte) error) error {
-	return plainText(withStore(ctx, cfg, func(st *store.Store) error {
+func AnchorAudit(ctx context.Context, cfg config.Config, slug string, each func(line []byte) error) error {
+	return apierr.Plain(withStore(ctx, cfg, func(st *store.Store) error {
 		trails, err := auditTrails(ctx, st, slug)
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/dbcopy"
 	"github.com/palisade/palisade/services/internal/secret"
@@ -60,7 +61,7 @@ var ErrPostgres = errors.New("the database is PostgreSQL, which brings better to
 // Backup copies the SQLite database of a configuration into a new file while servers work on it: everything that was
 // acknowledged before the call is in it, and of what comes later whole transactions or nothing. Progress is told how many
 // pages are done.
-func Backup(ctx context.Context, cfg Config, file string, progress func(done, total int64)) (BackupReport, error) {
+func Backup(ctx context.Context, cfg config.Config, file string, progress func(done, total int64)) (BackupReport, error) {
 	if cfg.Database != "" {
 		return BackupReport{}, postgresCommands(cfg, file)
 	}
@@ -78,7 +79,7 @@ func Backup(ctx context.Context, cfg Config, file string, progress func(done, to
 
 // Restore puts a backup into the data directory of a configuration, on which no server may run, after it has checked the
 // file, its schema and its audit trail. A backup of an older version is brought up to date; the file itself is only read.
-func Restore(ctx context.Context, cfg Config, req RestoreRequest, progress func(deployment string, entries int64)) (report RestoreReport, err error) {
+func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progress func(deployment string, entries int64)) (report RestoreReport, err error) {
 	if cfg.Database != "" {
 		return RestoreReport{}, postgresCommands(cfg, req.File)
 	}
@@ -138,7 +139,7 @@ func Restore(ctx context.Context, cfg Config, req RestoreRequest, progress func(
 
 // postgresCommands says how to back up the database of a configuration and to restore it. The password is not in the
 // command lines: PostgreSQL's tools read it from ~/.pgpass or PGPASSWORD.
-func postgresCommands(cfg Config, file string) error {
+func postgresCommands(cfg config.Config, file string) error {
 	config, err := pgx.ParseConfig(cfg.Database)
 	if err != nil {
 		return errors.New("database: not a PostgreSQL URL; want postgres://user:password@host:5432/name")

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/dbcopy"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
@@ -49,7 +50,7 @@ type CopyReport struct {
 // CopyDatabase copies a whole database from SQLite to PostgreSQL or back, or goes on with a copy that was broken off.
 // No server may run on either. Errors say what is in the way and what to do; a table that is not the same afterwards is
 // no error but in the report.
-func CopyDatabase(ctx context.Context, cfg Config, req CopyRequest, progress func(phase string, done, total int64)) (CopyReport, error) {
+func CopyDatabase(ctx context.Context, cfg config.Config, req CopyRequest, progress func(phase string, done, total int64)) (CopyReport, error) {
 	from, err := dbcopy.ParseEndpoint(req.From)
 	if err != nil {
 		return CopyReport{}, &EndpointError{Flag: "from", Err: err}

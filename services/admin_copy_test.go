@@ -13,6 +13,7 @@ import (
 
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
@@ -35,7 +36,7 @@ func TestMoveToPostgresAndBack(t *testing.T) {
 		return out
 	}
 	t.Run("sqlite", func(t *testing.T) {
-		s := apitest.Start(t, func(c *services.Config) { c.Data = home })
+		s := apitest.Start(t, func(c *config.Config) { c.Data = home })
 		s.Upload(t, "pocketbase", "main", report)
 		triage := `{"issue_type":"sast","rules":["G104"],"new_triage_state":"ignored","new_triage_reason":"no_time","new_note":"später"}`
 		if answer := s.Do(t, s.Token, http.MethodPost, "/api/v1/deployments/acme/triage", triage); answer.Status != http.StatusOK {
@@ -43,9 +44,9 @@ func TestMoveToPostgresAndBack(t *testing.T) {
 		}
 		before = answers(t, s)
 	})
-	there := mustCopy(t, services.Config{}, services.CopyRequest{From: "sqlite:" + home, To: database, RequeueJobs: true})
+	there := mustCopy(t, config.Config{}, services.CopyRequest{From: "sqlite:" + home, To: database, RequeueJobs: true})
 	t.Run("postgres", func(t *testing.T) {
-		s := apitest.Start(t, func(c *services.Config) { c.Data, c.Database, c.KeyFile = t.TempDir(), database, key })
+		s := apitest.Start(t, func(c *config.Config) { c.Data, c.Database, c.KeyFile = t.TempDir(), database, key })
 		if after := answers(t, s); !slices.Equal(before, after) {
 			t.Errorf("before\n%.2000s\nafter\n%.2000s", before, after)
 		}
@@ -58,9 +59,9 @@ func TestMoveToPostgresAndBack(t *testing.T) {
 	if there.KeyFile != key {
 		t.Errorf("the key file is %s, want %s", there.KeyFile, key)
 	}
-	mustCopy(t, services.Config{KeyFile: key}, services.CopyRequest{From: database, To: "sqlite:" + back, RequeueJobs: true})
+	mustCopy(t, config.Config{KeyFile: key}, services.CopyRequest{From: database, To: "sqlite:" + back, RequeueJobs: true})
 	t.Run("sqlite again", func(t *testing.T) {
-		s := apitest.Start(t, func(c *services.Config) { c.Data, c.KeyFile = back, key })
+		s := apitest.Start(t, func(c *config.Config) { c.Data, c.KeyFile = back, key })
 		if after := answers(t, s); !slices.Equal(before, after) {
 			t.Errorf("before\n%.2000s\nafter\n%.2000s", before, after)
 		}
@@ -70,7 +71,7 @@ func TestMoveToPostgresAndBack(t *testing.T) {
 	})
 }
 
-func mustCopy(t *testing.T, cfg services.Config, req services.CopyRequest) services.CopyReport {
+func mustCopy(t *testing.T, cfg config.Config, req services.CopyRequest) services.CopyReport {
 	t.Helper()
 	cfg.Data = t.TempDir()
 	var report services.CopyReport
@@ -105,7 +106,7 @@ func wantEntry(t *testing.T, s *apitest.Server, method string, want int) {
 	}
 }
 
-func wantWholeAudit(t *testing.T, cfg services.Config) {
+func wantWholeAudit(t *testing.T, cfg config.Config) {
 	t.Helper()
 	entries := int64(0)
 	err := services.VerifyAudit(t.Context(), cfg, "", services.KnownAudit{}, func(string, int64) {}, func(r services.AuditReport) error {
@@ -137,7 +138,7 @@ func TestCopyRefusesRunningServers(t *testing.T) {
 		if s.Config.Database != "" {
 			from, to = s.Config.Database, "sqlite:"+t.TempDir()
 		}
-		cfg := services.Config{KeyFile: s.Config.KeyPath(), Data: s.Config.Data}
+		cfg := config.Config{KeyFile: s.Config.KeyPath(), Data: s.Config.Data}
 		_, err := services.CopyDatabase(t.Context(), cfg, services.CopyRequest{From: from, To: to}, func(string, int64, int64) {})
 		if err == nil {
 			t.Fatal("it was copied")
@@ -149,7 +150,7 @@ func TestCopyRefusesRunningServers(t *testing.T) {
 // TestCopySeesServersOfAnyName: a server is seen whatever the URL calls its sessions.
 func TestCopySeesServersOfAnyName(t *testing.T) {
 	database := pgtest.NewDatabase(t)
-	s := apitest.Start(t, func(c *services.Config) { c.Database = database + "&application_name=orders" })
+	s := apitest.Start(t, func(c *config.Config) { c.Database = database + "&application_name=orders" })
 	_, err := services.CopyDatabase(t.Context(), s.Config, services.CopyRequest{From: database, To: "sqlite:" + t.TempDir()}, func(string, int64, int64) {})
 	if err == nil {
 		t.Fatal("it was copied")
@@ -160,14 +161,14 @@ func TestCopySeesServersOfAnyName(t *testing.T) {
 // TestHalfCopy: neither servers nor commands work on a database into which a copy has not ended.
 func TestHalfCopy(t *testing.T) {
 	home, database, back := t.TempDir(), pgtest.NewDatabase(t), t.TempDir()
-	var cfg services.Config
-	t.Run("source", func(t *testing.T) { cfg = apitest.Start(t, func(c *services.Config) { c.Data = home }).Config })
+	var cfg config.Config
+	t.Run("source", func(t *testing.T) { cfg = apitest.Start(t, func(c *config.Config) { c.Data = home }).Config })
 	for _, step := range []struct {
 		name, from, to string
-		target         services.Config
+		target         config.Config
 	}{
-		{"to PostgreSQL", "sqlite:" + home, database, services.Config{Data: t.TempDir(), Database: database}},
-		{"to SQLite", database, "sqlite:" + back, services.Config{Data: back}},
+		{"to PostgreSQL", "sqlite:" + home, database, config.Config{Data: t.TempDir(), Database: database}},
+		{"to SQLite", database, "sqlite:" + back, config.Config{Data: back}},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			half := cfg
@@ -204,7 +205,7 @@ func TestHalfCopy(t *testing.T) {
 				t.Error("doctor does not see it")
 			}
 			mustCopy(t, half, request)
-			apitest.Start(t, func(c *services.Config) { c.Data, c.Database, c.KeyFile = half.Data, half.Database, half.KeyFile })
+			apitest.Start(t, func(c *config.Config) { c.Data, c.Database, c.KeyFile = half.Data, half.Database, half.KeyFile })
 		})
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
@@ -32,8 +34,8 @@ type operation struct {
 // operate runs a command that changes the store beside the server. It is the only way to do so: the key must be there and fit, before
 // anything is written, and every transaction of fn gets an entry of the audit trail, whether fn thinks of it (audit.Change) or not. A
 // command that changed nothing, but succeeded, has one, too.
-func operate(ctx context.Context, cfg Config, op operation, fn func(ctx context.Context, st *store.Store, keyring *secret.Keyring) error) error {
-	return plainText(withCurrent(ctx, cfg, func(st *store.Store) error {
+func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx context.Context, st *store.Store, keyring *secret.Keyring) error) error {
+	return apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error {
 		homes, err := op.homes(ctx, st)
 		if err != nil {
 			return err
@@ -89,7 +91,7 @@ func operator() string {
 var errReads = errors.New("this command changes the database, and leaves no entry in the audit trail: it has to be run by operate")
 
 // withStore runs fn, which only reads, on the open database, whose schema must be up to date.
-func withStore(ctx context.Context, cfg Config, fn func(*store.Store) error) error {
+func withStore(ctx context.Context, cfg config.Config, fn func(*store.Store) error) error {
 	return withCurrent(ctx, cfg, func(st *store.Store) error {
 		st.Guard(func(context.Context) error { return errReads })
 		return fn(st)

@@ -16,7 +16,9 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -30,11 +32,16 @@ func writeOf(ctx context.Context, st *store.Store) error {
 // A command that changes the store without a word to the audit trail leaves an entry all the same; one that is not run by operate
 // cannot change it.
 func TestCommandThatForgetsTheTrail(t *testing.T) {
-	cfg := testConfig(t)
-	s, _ := startServer(t, cfg, domains)
-	name := func() string { return s.store.Reader.Deployment.Query().OnlyX(tenant.System(t.Context())).Name }
+	cfg := apitest.EmptyConfig(t)
+	apitest.StartConfigured(t, cfg)
+	opened, err := server.OpenStore(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = opened.Close() }()
+	name := func() string { return opened.Reader.Deployment.Query().OnlyX(tenant.System(t.Context())).Name }
 	before := name()
-	err := withStore(t.Context(), cfg, func(st *store.Store) error { return writeOf(t.Context(), st) })
+	err = withStore(t.Context(), cfg, func(st *store.Store) error { return writeOf(t.Context(), st) })
 	if !errors.Is(err, errReads) || name() != before {
 		t.Errorf("a command that reads: %v, and the name is %q", err, name())
 	}
@@ -43,14 +50,14 @@ func TestCommandThatForgetsTheTrail(t *testing.T) {
 	if err != nil || name() != "Changed" {
 		t.Fatalf("%v, and the name is %q", err, name())
 	}
-	e := s.store.Reader.AuditEntry.Query().Where(auditentry.Method("test.forgets")).OnlyX(tenant.System(t.Context()))
+	e := opened.Reader.AuditEntry.Query().Where(auditentry.Method("test.forgets")).OnlyX(tenant.System(t.Context()))
 	if e.ActorKind != "operator" || e.ActorName != operator() || e.Code != "OK" || e.Request != `{"what":"x"}` || e.Sequence == 0 {
 		t.Errorf("got %+v", e)
 	}
 	err = operate(t.Context(), cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
 		return errors.Join(writeOf(ctx, st), errors.New("failed"))
 	})
-	if err == nil || s.store.Reader.AuditEntry.Query().Where(auditentry.Method("test.forgets")).CountX(tenant.System(t.Context())) != 2 {
+	if err == nil || opened.Reader.AuditEntry.Query().Where(auditentry.Method("test.forgets")).CountX(tenant.System(t.Context())) != 2 {
 		t.Errorf("a command that fails after a change: %v", err)
 	}
 	t.Setenv("SUDO_USER", "ada")

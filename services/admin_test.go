@@ -10,12 +10,14 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/server"
 )
 
 func TestTokensOfTheCommandLine(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	ctx := t.Context()
-	s, _ := startServer(t, cfg, domains)
+	s, _ := apitest.StartConfigured(t, cfg)
 	url := "http://" + s.Addresses().HTTP + "/api/v1/deployments"
 	made, value, err := CreateToken(ctx, cfg, CreateTokenRequest{
 		Name: "ci", Scopes: []string{"web-api"}, Role: "readonly", ExpiresIn: time.Hour, Deployment: "default",
@@ -26,14 +28,14 @@ func TestTokensOfTheCommandLine(t *testing.T) {
 	if made.Name != "ci" || made.Role != "ORG_ROLE_READONLY" || !strings.HasSuffix(value, made.Hint) || made.ExpiresAt.Before(time.Now()) {
 		t.Errorf("got %+v", made)
 	}
-	if code, body := get(t, http.DefaultClient, url, value); code != http.StatusOK {
+	if code, body := apitest.Get(t, http.DefaultClient, url, value); code != http.StatusOK {
 		t.Errorf("with the new token: %d %s", code, body)
 	}
 	// Of a running server, by another process: it holds from the next request on.
 	if err := RevokeToken(ctx, cfg, "default", made.ID); err != nil {
 		t.Fatal(err)
 	}
-	if code, _ := get(t, http.DefaultClient, url, value); code != http.StatusUnauthorized {
+	if code, _ := apitest.Get(t, http.DefaultClient, url, value); code != http.StatusUnauthorized {
 		t.Errorf("with the revoked token: %d", code)
 	}
 	list, err := ListTokens(ctx, cfg, "default")
@@ -47,9 +49,9 @@ func TestTokensOfTheCommandLine(t *testing.T) {
 }
 
 func TestTokenErrorsArePlain(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	ctx := t.Context()
-	startServer(t, cfg, domains)
+	apitest.StartConfigured(t, cfg)
 	scopes := []string{"web-api"}
 	for want, req := range map[string]CreateTokenRequest{
 		`deployment "nowhere" not found`: {Name: "x", Scopes: scopes, Deployment: "nowhere"},
@@ -73,10 +75,15 @@ func TestTokenErrorsArePlain(t *testing.T) {
 
 // Without a role a token gets the least with which its scopes are of use, whatever new members of the deployment get.
 func TestTokenWithoutRole(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	ctx := t.Context()
-	s, _ := startServer(t, cfg, domains)
-	err := s.store.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+	apitest.StartConfigured(t, cfg)
+	st, err := server.OpenStore(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Deployment.Update().SetDefaultRole("ORG_ROLE_ADMIN").Exec(ctx)
 	})
 	if err != nil {
@@ -92,11 +99,11 @@ func TestTokenWithoutRole(t *testing.T) {
 
 // A token that the command mints is good for the server whatever address that listens on, also after it moved.
 func TestUserTokensOfTheCommandLine(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	ctx := t.Context()
-	s, _ := startServer(t, cfg, domains)
-	works := func(s *Server, token string) bool {
-		code, _ := get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/api/v1/deployments", token)
+	s, _ := apitest.StartConfigured(t, cfg)
+	works := func(s *server.Server, token string) bool {
+		code, _ := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/api/v1/deployments", token)
 		return code == http.StatusOK
 	}
 	before, err := MintJWT(ctx, cfg, "admin@localhost", time.Hour)
@@ -111,7 +118,7 @@ func TestUserTokensOfTheCommandLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return works(s, after) }) // the server looks for unknown keys once a second
+	apitest.Eventually(t, "the new key is known", func() bool { return works(s, after) }) // the server looks for unknown keys once a second
 	if !works(s, before) {
 		t.Error("rotation ends the tokens of the old key")
 	}
@@ -119,7 +126,7 @@ func TestUserTokensOfTheCommandLine(t *testing.T) {
 	if err := s.Wait(); err != nil {
 		t.Error(err)
 	}
-	moved, _ := startServer(t, cfg, domains) // on another port
+	moved, _ := apitest.StartConfigured(t, cfg) // on another port
 	if !works(moved, before) || !works(moved, after) {
 		t.Error("a token ends when the server moves to another port")
 	}
@@ -138,7 +145,7 @@ func TestUserTokensOfTheCommandLine(t *testing.T) {
 }
 
 func TestMigrateCommands(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	ctx := t.Context()
 	if _, err := MigrationStatuses(ctx, cfg); err == nil || !strings.Contains(err.Error(), "there is no database") {
 		t.Errorf("got %v", err)

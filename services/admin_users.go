@@ -8,7 +8,9 @@ import (
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/tenant"
 	entuser "github.com/palisade/palisade/ent/user"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -22,9 +24,9 @@ type User struct {
 }
 
 // ListUsers returns all users of the server, and their roles in a deployment.
-func ListUsers(ctx context.Context, cfg Config, deployment string) ([]User, error) {
+func ListUsers(ctx context.Context, cfg config.Config, deployment string) ([]User, error) {
 	var list []User
-	err := plainText(withStore(ctx, cfg, func(st *store.Store) error {
+	err := apierr.Plain(withStore(ctx, cfg, func(st *store.Store) error {
 		of, err := access.NewTokens(st).DeploymentBySlug(ctx, deployment)
 		if err != nil {
 			return err
@@ -47,7 +49,7 @@ func ListUsers(ctx context.Context, cfg Config, deployment string) ([]User, erro
 }
 
 // LinkUser lets the user with an e-mail address sign in as a subject of the OpenID Connect issuer of the configuration.
-func LinkUser(ctx context.Context, cfg Config, email, subject string) (User, error) {
+func LinkUser(ctx context.Context, cfg config.Config, email, subject string) (User, error) {
 	if cfg.OIDCIssuer == "" {
 		return User{}, errors.New("oidc-issuer is not set: name the issuer that the subject is of (--oidc-issuer, as the server has it)")
 	}
@@ -58,7 +60,7 @@ func LinkUser(ctx context.Context, cfg Config, email, subject string) (User, err
 }
 
 // UnlinkUser takes the identity of an issuer from the user with an e-mail address.
-func UnlinkUser(ctx context.Context, cfg Config, email string) (User, error) {
+func UnlinkUser(ctx context.Context, cfg config.Config, email string) (User, error) {
 	return changeUser(ctx, cfg, "user.unlink", map[string]any{"email": email}, func(ctx context.Context, tx *ent.Tx, fallback int64) (*ent.User, error) {
 		return access.Unlink(ctx, tx, email, fallback)
 	})
@@ -66,7 +68,7 @@ func UnlinkUser(ctx context.Context, cfg Config, email string) (User, error) {
 
 // changeUser writes the audit trail of a change, whose actor is who runs the command. The deployment of the configuration
 // gets the entry where the user has none.
-func changeUser(ctx context.Context, cfg Config, method string, request map[string]any, change func(context.Context, *ent.Tx, int64) (*ent.User, error)) (User, error) {
+func changeUser(ctx context.Context, cfg config.Config, method string, request map[string]any, change func(context.Context, *ent.Tx, int64) (*ent.User, error)) (User, error) {
 	var changed User
 	op := operation{method: method, homes: ofSlug(cfg.Deployment), request: request}
 	err := operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {

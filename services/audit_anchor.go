@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -24,72 +23,28 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
 const (
 	anchorQueue   = "audit"
 	anchorTimeout = 30 * time.Second
-	leastAnchor   = 10 * time.Second
 	syslogPort    = "514"
 )
 
-// validateAuditAnchor checks where anchors go.
-func (c Config) validateAuditAnchor(p *problemList) {
-	if c.AuditAnchorEvery < leastAnchor {
-		p.add("audit-anchor-every", "got %v, want %v or more", c.AuditAnchorEvery, leastAnchor)
+// exportAnchors is the domain that exports anchors, when the operator says where to. Only nodes that know the place have the
+// queue.
+func exportAnchors(d *server.Deps) server.Parts {
+	if d.Config.AuditAnchor == "" {
+		return server.Parts{}
 	}
-	if c.AuditAnchor == "" {
-		return
-	}
-	const want = "want file:///path, syslog://host:514, syslog+udp://host:514 or an https:// URL"
-	u, err := url.Parse(c.AuditAnchor)
-	if err != nil {
-		p.add("audit-anchor", "is no URL; %s", want)
-		return
-	}
-	switch u.Scheme {
-	case "file":
-		if u.Host != "" || !filepath.IsAbs(u.Path) || u.RawQuery != "" {
-			p.add("audit-anchor", "got %q, want file:// and an absolute path, such as file:///var/log/palisade/anchors.ndjson", redactURL(c.AuditAnchor))
-		}
-	case "syslog", "syslog+udp":
-		if u.Hostname() == "" || u.Path != "" || u.User != nil {
-			p.add("audit-anchor", "got %q, want a host and nothing behind it, such as syslog://logs.acme.test:514", redactURL(c.AuditAnchor))
-		}
-	case "http", "https":
-		guard, err := egress.New(egress.Config{Allow: c.EgressAllow})
-		if err != nil {
-			return // said of egress-allow
-		}
-		if err := guard.CheckURL(c.AuditAnchor); err != nil {
-			p.add("audit-anchor", "%v", err)
-		}
-	default:
-		p.add("audit-anchor", "got the scheme %q, %s", u.Scheme, want)
-	}
-}
-
-// anchorFile is the file that a value of the setting audit-anchor names.
-func anchorFile(setting string) (path string, ok bool) {
-	u, err := url.Parse(setting)
-	if err != nil || u.Scheme != "file" {
-		return "", false
-	}
-	return u.Path, true
-}
-
-// anchorBackground exports anchors, when the operator says where to. Only nodes that know the place have the queue.
-func anchorBackground(d deps) jobs.Work {
-	if d.config.AuditAnchor == "" {
-		return jobs.Work{}
-	}
-	w := &anchorWorker{store: d.store, trail: d.trail, log: d.log, to: d.config.AuditAnchor, guard: d.egress, last: map[int64]audit.Anchor{}}
-	return jobs.Work{
+	w := &anchorWorker{store: d.Store, trail: d.Trail, log: d.Log, to: d.Config.AuditAnchor, guard: d.Egress, last: map[int64]audit.Anchor{}}
+	return server.Parts{Background: []jobs.Work{{
 		Register: func(workers *river.Workers) { jobs.AddWorker(workers, w) },
-		Periodic: []*river.PeriodicJob{jobs.Every(d.config.AuditAnchorEvery, anchorExport{})},
+		Periodic: []*river.PeriodicJob{jobs.Every(d.Config.AuditAnchorEvery, anchorExport{})},
 		Queues:   []jobs.Queue{{Name: anchorQueue, Workers: 1}},
-	}
+	}}}
 }
 
 // anchorExport is the periodic job.

@@ -17,6 +17,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
@@ -35,8 +36,8 @@ func TestAuditAnchorsLeave(t *testing.T) {
 			t.Parallel()
 			got := make(chan string, 10)
 			setting := receive(t, got)
-			apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
-				s := apitest.Start(t, func(c *services.Config) {
+			apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+				s := apitest.Start(t, func(c *config.Config) {
 					on(c)
 					c.AuditAnchor, c.AuditAnchorEvery, c.EgressAllow = setting, 10*time.Second, "127.0.0.1"
 				})

@@ -22,6 +22,7 @@ import (
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
@@ -82,8 +83,8 @@ func eventually(t testing.TB, what string, ok func() bool) {
 // Compressed reports count with what they have on disk. Those of one deployment cannot take more than its quota, and others do not
 // feel it; when they have ended, nothing of them is left.
 func TestUploadsHaveAQuotaOfDisk(t *testing.T) {
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
-		s := apitest.Start(t, func(c *services.Config) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s := apitest.Start(t, func(c *config.Config) {
 			on(c)
 			c.MaxUpload, c.SpoolQuota, c.SpoolQuotaDeployment = 8*mebi, 24*mebi, 16*mebi
 		})
@@ -143,8 +144,8 @@ func TestUploadsHaveAQuotaOfDisk(t *testing.T) {
 
 // When the disk has less than the reserve, uploads say so with 507, and the refusal is in the audit trail; probes know.
 func TestDiskReserve(t *testing.T) {
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
-		s := apitest.Start(t, func(c *services.Config) { on(c); c.DiskReserve = 1 << 60 })
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s := apitest.Start(t, func(c *config.Config) { on(c); c.DiskReserve = 1 << 60 })
 		answer := s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), strings.NewReader(emptyReport))
 		if answer.Status != http.StatusInsufficientStorage || answer.Header.Get("Retry-After") != "60" || !strings.Contains(answer.Body, `"code":"STORAGE_FULL"`) ||
 			!strings.Contains(answer.Body, `"status":"RESOURCE_EXHAUSTED"`) || !strings.Contains(answer.Body, "disk-reserve") {
@@ -170,7 +171,7 @@ func TestDiskReserve(t *testing.T) {
 	})
 }
 
-func wantDoctor(t *testing.T, cfg services.Config, problem string) {
+func wantDoctor(t *testing.T, cfg config.Config, problem string) {
 	t.Helper()
 	for _, check := range services.Doctor(t.Context(), cfg) {
 		if check.Name == "disk" && (check.OK != (problem == "") || !strings.Contains(check.Detail, problem)) {
@@ -194,7 +195,7 @@ func refusedForRoom(t *testing.T, s *apitest.Server) int {
 // trail knows what was refused.
 func TestFullDisk(t *testing.T) {
 	dir := storetest.SmallDisk(t, 96*mebi)
-	s := apitest.Start(t, func(c *services.Config) {
+	s := apitest.Start(t, func(c *config.Config) {
 		c.Data, c.DiskReserve, c.LogLevel = dir, 16*mebi, "error"
 	})
 	s.Upload(t, "acme/web", "main", []byte(emptyReport))
@@ -271,7 +272,7 @@ func TestFullDisk(t *testing.T) {
 
 // Uploads of one token that trickle fill the queue of its deployment for as long as the rule about their rate allows, and no longer.
 func TestTricklingUploadsAreEnded(t *testing.T) {
-	s := apitest.Start(t, func(c *services.Config) {
+	s := apitest.Start(t, func(c *config.Config) {
 		c.Uploads, c.UploadsPerDeployment, c.UploadQueue = 2, 1, 32
 		c.UploadMinRate, c.UploadMinRateWindow = 1<<20, 5*time.Second
 	})

@@ -18,8 +18,10 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/dbcopy"
 	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -43,7 +45,7 @@ const (
 // Doctor checks what a server with this configuration needs: data directory, database, migrations, key, clock, TLS
 // certificate, ports and OpenID Connect issuer. It changes nothing. Checks that make no sense after an earlier failure
 // are left out.
-func Doctor(ctx context.Context, cfg Config) []Check {
+func Doctor(ctx context.Context, cfg config.Config) []Check {
 	var checks []Check
 	checks = append(checks, checkData(cfg), checkDisk(cfg))
 	checks = append(checks, checkPermissions(cfg)...)
@@ -62,7 +64,7 @@ func failed(name, detail, fix string) Check { return Check{Name: name, Detail: d
 func passed(name, detail string) Check      { return Check{Name: name, OK: true, Detail: detail} }
 
 // checkData asks whether the data directory takes files. With PostgreSQL it holds at most the key.
-func checkData(cfg Config) Check {
+func checkData(cfg config.Config) Check {
 	const name = "data directory"
 	info, err := os.Stat(cfg.Data)
 	switch {
@@ -84,14 +86,14 @@ func checkData(cfg Config) Check {
 }
 
 // checkStore looks at the database, its schema, the key that fits it, and its clock.
-func checkStore(ctx context.Context, cfg Config) []Check {
+func checkStore(ctx context.Context, cfg config.Config) []Check {
 	const name = "database"
 	if absent(cfg) {
 		return []Check{passed(name, cfg.SQLitePath()+" does not exist yet; the first start makes it")}
 	}
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	st, err := openStore(ctx, cfg)
+	st, err := server.OpenStore(ctx, cfg)
 	if errors.Is(err, dbcopy.ErrUnfinished) {
 		return []Check{failed(name, err.Error(), "run the palisade migrate copy that was begun again: it goes on where it ended")}
 	}
@@ -105,7 +107,7 @@ func checkStore(ctx context.Context, cfg Config) []Check {
 	if err := st.Ping(ctx); err != nil {
 		return []Check{failed(name, err.Error(), "look into the database's log; of a SQLite file, restore a backup")}
 	}
-	checks := []Check{passed(name, st.Location()+" answers"), checkIntegrity(ctx, st), checkClock(ctx, st)}
+	checks := []Check{passed(name, st.Location()+" answers"), checkBuild(ctx, st), checkIntegrity(ctx, st), checkClock(ctx, st)}
 	schema, migrated := checkMigrations(ctx, st)
 	checks = append(checks, schema, checkWrites(ctx, st, migrated && schema.OK))
 	if migrated {
@@ -114,6 +116,33 @@ func checkStore(ctx context.Context, cfg Config) []Check {
 		checks = append(checks, checkSignIn(ctx, cfg, st)...)
 	}
 	return checks
+}
+
+// checkBuild asks whether SQLite, which is a part of this program, was built as it should be.
+func checkBuild(ctx context.Context, st *store.Store) Check {
+	const name = "planner"
+	knows, err := st.KnowsFrequentValues(ctx)
+	if err != nil {
+		return failed(name, err.Error(), "look into the database's log")
+	}
+	if !knows {
+		return failed(name, store.WithoutBuildTag, store.WithBuildTag)
+	}
+	return passed(name, "the database's planner knows frequent values")
+}
+
+// checkIntegrity asks for the check that a server makes when it starts.
+func checkIntegrity(ctx context.Context, st *store.Store) Check {
+	const name = "database pages"
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout/2) // the other checks need some of the time, too
+	defer cancel()
+	if problem := server.Corruption(ctx, st); problem != "" {
+		return failed(name, problem, "stop the server and restore a backup: palisade restore")
+	}
+	if ctx.Err() != nil {
+		return passed(name, "no corruption was found in the time that there is; a server looks through the whole database when it starts")
+	}
+	return passed(name, "no corruption was found")
 }
 
 func checkClock(ctx context.Context, st *store.Store) Check {
@@ -147,7 +176,7 @@ func checkMigrations(ctx context.Context, st *store.Store) (_ Check, migrated bo
 // settingKeyCheck names the row of the store that package secret verifies a key with.
 const settingKeyCheck = "key_check"
 
-func checkKey(ctx context.Context, cfg Config, st *store.Store) Check {
+func checkKey(ctx context.Context, cfg config.Config, st *store.Store) Check {
 	const (
 		name = "key"
 		fix  = "restore the key file of this database, or name it with --key-file"
@@ -169,7 +198,7 @@ func checkKey(ctx context.Context, cfg Config, st *store.Store) Check {
 	return passed(name, cfg.KeyPath()+" fits the database")
 }
 
-func checkCertificate(cfg Config, now time.Time) Check {
+func checkCertificate(cfg config.Config, now time.Time) Check {
 	const name = "TLS certificate"
 	pair, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
 	if err != nil {
@@ -192,7 +221,7 @@ func checkCertificate(cfg Config, now time.Time) Check {
 }
 
 // checkPorts asks whether each address is free, or a Palisade answers there.
-func checkPorts(ctx context.Context, cfg Config) []Check {
+func checkPorts(ctx context.Context, cfg config.Config) []Check {
 	var checks []Check
 	for _, port := range []struct{ key, address string }{{"http", cfg.HTTP}, {"grpc", cfg.GRPC}, {"metrics", cfg.Metrics}} {
 		name := port.key + " address"
@@ -204,14 +233,14 @@ func checkPorts(ctx context.Context, cfg Config) []Check {
 		case answers(ctx, cfg):
 			checks = append(checks, passed(name, port.address+": the server runs"))
 		default:
-			checks = append(checks, failed(name, listenError(port.key, port.address, err).Error(), "stop what listens there, or choose another address with --"+port.key))
+			checks = append(checks, failed(name, server.ListenError(port.key, port.address, err).Error(), "stop what listens there, or choose another address with --"+port.key))
 		}
 	}
 	return checks
 }
 
 // answers reports whether a server with this configuration is running: its metrics port knows.
-func answers(ctx context.Context, cfg Config) bool {
+func answers(ctx context.Context, cfg config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+cfg.Metrics+"/healthz", nil)
@@ -226,11 +255,11 @@ func answers(ctx context.Context, cfg Config) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-func checkOIDC(ctx context.Context, cfg Config) Check {
+func checkOIDC(ctx context.Context, cfg config.Config) Check {
 	const name = "OIDC issuer"
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	client, err := issuerClient(cfg, slog.New(slog.DiscardHandler)) // what is wrong is in the check itself
+	client, err := server.IssuerClient(cfg, slog.New(slog.DiscardHandler)) // what is wrong is in the check itself
 	if err == nil {
 		_, err = oidc.NewProvider(oidc.ClientContext(ctx, client), cfg.OIDCIssuer)
 	}

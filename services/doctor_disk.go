@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/palisade/palisade/services/config"
 )
 
 // checkDisk asks whether the disk has room for uploads. A data directory that is still to be made lies where its parent is.
-func checkDisk(cfg Config) Check {
+func checkDisk(cfg config.Config) Check {
 	const name = "disk"
-	disk := cfg.disk()
+	disk := cfg.Disk()
 	for i, dir := range disk.Dirs {
 		for {
 			if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {

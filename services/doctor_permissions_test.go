@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/apitest"
 )
 
 // What other users of the machine could read or change is a finding of the doctor and a warning at the start; the server
@@ -15,8 +17,8 @@ func TestPermissionsThatAreTooWide(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no modes")
 	}
-	cfg := tlsTestConfig(t)
-	writeCertificate(t, cfg, 1, time.Now().Add(365*24*time.Hour))
+	cfg := apitest.TLSConfig(t)
+	apitest.WriteCertificate(t, cfg, 1, time.Now().Add(365*24*time.Hour))
 	const data, key = "permissions of the data directory", "permissions of the TLS key"
 	for _, c := range []struct {
 		data, key os.FileMode
@@ -34,7 +36,7 @@ func TestPermissionsThatAreTooWide(t *testing.T) {
 			t.Errorf("%04o and %04o: got %v, want %v", c.data, c.key, got, c.want)
 		}
 	}
-	_, out := startServer(t, cfg, domains)
+	_, out := apitest.StartConfigured(t, cfg)
 	for _, want := range []string{"level=WARN", data, key, "chmod 700 ", "chmod 600 "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, out)

@@ -3,13 +3,14 @@ package services
 import (
 	"context"
 	"errors"
-	"log/slog"
 
+	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
 // checkReports asks whether what reports are read from is a replica of the database.
-func checkReports(ctx context.Context, cfg Config, main *store.Store) []Check {
+func checkReports(ctx context.Context, cfg config.Config, main *store.Store) []Check {
 	const name = "reports database"
 	if cfg.ReportsDatabase == "" || !main.Postgres() {
 		return nil
@@ -19,8 +20,7 @@ func checkReports(ctx context.Context, cfg Config, main *store.Store) []Check {
 		return []Check{failed(name, err.Error(), "correct --reports-database")}
 	}
 	defer func() { _ = replica.Close() }() // it was only asked
-	r := &reportsDatabase{store: replica, main: main, log: slog.New(slog.DiscardHandler)}
-	err = r.check(ctx)
+	err = server.CheckReplica(ctx, replica, main)
 	switch {
 	case err == nil:
 		return []Check{passed(name, replica.Location()+" is a replica of the database")}
@@ -28,7 +28,7 @@ func checkReports(ctx context.Context, cfg Config, main *store.Store) []Check {
 		return []Check{failed(name, err.Error(), "name a standby of the database with --reports-database, or leave it out: reports are refused until then")}
 	case errors.Is(err, store.ErrReplicaBehind):
 		return []Check{failed(name, err.Error(), "wait until it has caught up")}
-	case unreachable(err):
+	case server.Unreachable(err):
 		return []Check{failed(name, err.Error(), "start it, or leave out --reports-database: reports are refused until then")}
 	}
 	return []Check{failed(name, err.Error(), "correct --reports-database: its user, its password and its name")}

@@ -10,42 +10,19 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/tenant"
-	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// makesAdmins lists the deployments whose new members are administrators, by slug.
-func makesAdmins(ctx context.Context, st *store.Store) ([]string, error) {
-	return st.Reader.Deployment.Query().Where(deployment.DefaultRole(string(access.RoleAdmin))).
-		Order(deployment.ByID()).Select(deployment.FieldSlug).Strings(tenant.System(ctx))
-}
-
-// warnOfSignIn tells the operator of a store that an earlier version filled what its default role means together with an
-// issuer. The role may be meant, so the server starts.
-func (s *Server) warnOfSignIn(ctx context.Context, st *store.Store) error {
-	if s.config.OIDCIssuer == "" {
-		return nil
-	}
-	slugs, err := makesAdmins(ctx, st)
-	if err != nil {
-		return err
-	}
-	if len(slugs) > 0 {
-		s.log.Warn("everybody who joins through oidc-issuer becomes an administrator: the default role of these deployments is ORG_ROLE_ADMIN; "+
-			"set defaultUserRole to ORG_ROLE_MEMBER and look through the members, as docs/sign-in.md says",
-			"deployments", strings.Join(slugs, ","), "oidc_membership", s.config.OIDCMembership)
-	}
-	return nil
-}
-
 // checkSignIn looks at what the store and the settings of sign-in make of each other. Without an issuer nobody signs in.
-func checkSignIn(ctx context.Context, cfg Config, st *store.Store) []Check {
+func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Check {
 	const role, teams = "role of new members", "teams of oidc-claim-map"
 	if cfg.OIDCIssuer == "" {
 		return nil
 	}
 	var checks []Check
-	slugs, err := makesAdmins(ctx, st)
+	slugs, err := server.MakesAdmins(ctx, st)
 	switch {
 	case err != nil:
 		return []Check{failed(role, err.Error(), "look into the database's log")}
@@ -55,7 +32,7 @@ func checkSignIn(ctx context.Context, cfg Config, st *store.Store) []Check {
 	default:
 		checks = append(checks, passed(role, "no deployment makes those who join administrators"))
 	}
-	signIn, err := cfg.signIn()
+	signIn, err := cfg.SignIn()
 	if err != nil || len(signIn.Claims.Teams()) == 0 { // what is wrong with the settings is said where they are checked
 		return checks
 	}

@@ -8,10 +8,13 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/server"
 )
 
 // signInFailures are the findings of the doctor about sign-in, of a server that ran with the configuration before.
-func signInFailures(t *testing.T, cfg Config) string {
+func signInFailures(t *testing.T, cfg config.Config) string {
 	t.Helper()
 	var found []string
 	for _, c := range Doctor(t.Context(), cfg) {
@@ -24,10 +27,10 @@ func signInFailures(t *testing.T, cfg Config) string {
 
 // A store of an earlier version has the default role of its time: the server says so at the start, and the doctor.
 func TestDefaultRoleOfAnOldDeployment(t *testing.T) {
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	run := func(want bool) {
 		t.Helper()
-		s, out := startServer(t, cfg, domains)
+		s, out := apitest.StartConfigured(t, cfg)
 		s.Stop()
 		if err := s.Wait(); err != nil {
 			t.Fatal(err)
@@ -36,13 +39,12 @@ func TestDefaultRoleOfAnOldDeployment(t *testing.T) {
 			t.Errorf("warned: %v, want %v: %s", got, want, out.String())
 		}
 	}
-	oidcBy(&cfg, "invited")
-	cfg.OIDCIssuer = "http://127.0.0.1:1"
+	cfg.OIDCAudience, cfg.OIDCMembership, cfg.OIDCIssuer = "palisade", "invited", "http://127.0.0.1:1"
 	run(false)
 	if got := signInFailures(t, cfg); got != "" {
 		t.Errorf("of a new deployment: %s", got)
 	}
-	st, err := openStore(t.Context(), cfg)
+	st, err := server.OpenStore(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

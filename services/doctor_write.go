@@ -11,6 +11,7 @@ import (
 
 	"github.com/palisade/palisade/ent/migrate"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -35,8 +36,8 @@ func checkWrites(ctx context.Context, st *store.Store, current bool) Check {
 	if !current { // there may be no table to write to
 		return passed(writesCheck, "changes are allowed"+create)
 	}
-	switch err := probeWrite(ctx, st); {
-	case err != nil && refusal(err) != "":
+	switch err := server.ProbeWrite(ctx, st); {
+	case err != nil && server.Refusal(err) != "":
 		return failed(writesCheck, err.Error(), writeFix(st, err))
 	case err != nil:
 		return passed(writesCheck, "changes are allowed, but others keep the database busy"+create)

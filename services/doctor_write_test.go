@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
@@ -15,7 +17,7 @@ import (
 func newRole(t *testing.T, database string) (role, as string) {
 	t.Helper()
 	role = "palisade_role_" + strings.ToLower(rand.Text()[:10])
-	onDatabase(t, database, "CREATE ROLE "+role+" LOGIN")
+	apitest.OnDatabase(t, database, "CREATE ROLE "+role+" LOGIN")
 	u, err := url.Parse(database)
 	if err != nil {
 		t.Fatal(err)
@@ -27,9 +29,9 @@ func newRole(t *testing.T, database string) (role, as string) {
 // The doctor finds a role that cannot change anything, and says what to run: when that was run, it finds nothing.
 func TestDoctorOfARoleThatCannotWrite(t *testing.T) {
 	database := pgtest.NewCluster(t) // roles are of a whole cluster
-	cfg := testConfig(t)
+	cfg := apitest.EmptyConfig(t)
 	cfg.Database = database
-	startServer(t, cfg, domains)
+	apitest.StartConfigured(t, cfg)
 	role, as := newRole(t, database)
 	cfg.Database = as
 	look := func(detail string) (fix string) {
@@ -40,7 +42,7 @@ func TestDoctorOfARoleThatCannotWrite(t *testing.T) {
 		}
 		return c.Fix
 	}
-	run := func(statements ...string) { t.Helper(); onDatabase(t, database, statements...) }
+	run := func(statements ...string) { t.Helper(); apitest.OnDatabase(t, database, statements...) }
 	granted := func(fix string) string { _, statements, _ := strings.Cut(fix, "run: "); return statements }
 
 	run(granted(look("lacks rights on tables: "))) // as it says
@@ -67,7 +69,7 @@ func TestDoctorOfARoleThatCannotWrite(t *testing.T) {
 	}
 	look("")
 	run("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
-	waitFor(t, func() bool { return !checkOf(t, cfg, writesCheck).OK })
+	apitest.Eventually(t, "the doctor sees it", func() bool { return !checkOf(t, cfg, writesCheck).OK })
 	if fix := look("all transactions are read only"); !strings.Contains(fix, "ALTER SYSTEM RESET") {
 		t.Errorf("the fix is %s", fix)
 	}
@@ -77,15 +79,27 @@ func TestDoctorOfARoleThatCannotWrite(t *testing.T) {
 func TestDoctorOfARoleThatCannotMakeTables(t *testing.T) {
 	database := pgtest.NewCluster(t)
 	role, as := newRole(t, database)
-	onDatabase(t, database, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-	cfg := testConfig(t)
+	apitest.OnDatabase(t, database, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+	cfg := apitest.EmptyConfig(t)
 	cfg.Database = as
 	c := checkOf(t, cfg, writesCheck)
 	if c.OK || !strings.Contains(c.Fix, "GRANT CREATE ON SCHEMA \"public\" TO \""+role+"\"") {
 		t.Errorf("got %+v", c)
 	}
-	onDatabase(t, database, "GRANT CREATE ON SCHEMA public TO "+role)
+	apitest.OnDatabase(t, database, "GRANT CREATE ON SCHEMA public TO "+role)
 	if c := checkOf(t, cfg, writesCheck); !c.OK {
 		t.Errorf("got %+v", c)
 	}
+}
+
+// checkOf is what the doctor says of one thing.
+func checkOf(t *testing.T, cfg config.Config, name string) Check {
+	t.Helper()
+	for _, c := range Doctor(t.Context(), cfg) {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no check %q", name)
+	return Check{}
 }

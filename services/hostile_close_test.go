@@ -1,8 +1,6 @@
 package services
 
 import (
-	"context"
-	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,22 +9,6 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
 )
-
-// A part that does not close does not keep the process from ending, and is named.
-func TestCloseOfAPartThatHangs(t *testing.T) {
-	t.Parallel()
-	hangs := make(chan struct{})
-	defer close(hangs)
-	c := closer{"hanging part", func(context.Context) error { <-hangs; return nil }}
-	if err := c.closeWithin(t.Context(), 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "left behind") {
-		t.Errorf("got %v", err)
-	}
-	broken := errors.New("broken")
-	c.close = func(context.Context) error { return broken }
-	if err := c.closeWithin(t.Context(), time.Minute); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
-	}
-}
 
 // Anchors of the audit trail are sent by a job, which no receiver may hold up. What decides is the status over HTTP, and
 // that all was sent over syslog.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
@@ -82,8 +82,8 @@ var hanging = []egresstest.Mode{egresstest.Upgrade, egresstest.SlowHeader, egres
 // Requests that call a host end in time and with an answer, whatever the host does.
 func TestRPCsAgainstHostileReceivers(t *testing.T) {
 	egresstest.Shorten(t, outboundBudget)
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
-		s := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow = "127.0.0.1" })
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })
 		chief := s.AddUser(t, s.Tenant, "chief@acme.test", access.RoleAdmin)
 		for name, rpc := range outwardRPCs {
 			for _, mode := range hanging {
@@ -115,7 +115,7 @@ func TestSignInAtAHostileIssuer(t *testing.T) {
 			t.Parallel()
 			r := egresstest.Start(t, mode, egresstest.Options{})
 			_, idToken := idProvider(t)
-			s := apitest.Start(t, func(c *services.Config) { c.OIDCIssuer, c.OIDCAudience = r.URL, "palisade" })
+			s := apitest.Start(t, func(c *config.Config) { c.OIDCIssuer, c.OIDCAudience = r.URL, "palisade" })
 			token := idToken(map[string]any{"iss": r.URL, "sub": "alice-1"})
 			var got apitest.Answer
 			_ = egresstest.Within(t, outboundBudget, func() error { got = s.Do(t, token, http.MethodGet, "/api/v1/deployments", ""); return nil })
@@ -132,11 +132,11 @@ func TestStopBesideHostileReceivers(t *testing.T) {
 	for _, mode := range []egresstest.Mode{egresstest.Upgrade, egresstest.Silent, egresstest.Unread, egresstest.SlowBody} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+			apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 				r := egresstest.Start(t, mode, egresstest.Options{})
 				var asked time.Time
 				t.Run("server", func(t *testing.T) { // which stops when this ends
-					s := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow, c.ShutdownGrace = "127.0.0.1", 2*time.Second })
+					s := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow, c.ShutdownGrace = "127.0.0.1", 2*time.Second })
 					rule := fmt.Sprintf(`{"notificationRule":{"name":"r","channel":"CHANNEL_WEBHOOK","is_enabled":true,"config":{"url":%q}}}`, r.URL)
 					s.Body(t, s.Token, http.MethodPost, fmt.Sprintf("/api/agent/deployments/%d/actions", s.DeploymentID), rule, http.StatusOK)
 					s.Upload(t, "acme/web", "main", []byte(oneResult))

@@ -17,6 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
 	"github.com/palisade/palisade/services/internal/llm"
+	"github.com/palisade/palisade/services/internal/mailserver"
 	"github.com/palisade/palisade/services/notifications/channel"
 	"github.com/palisade/palisade/services/scm/clone"
 	"github.com/palisade/palisade/services/scm/host"
@@ -61,13 +62,13 @@ func send(kind string, config map[string]string, url string) func(context.Contex
 		for k, v := range config {
 			given[k] = v
 		}
-		return deliver(ctx, kind, given, guard, channel.MailConfig{})
+		return deliver(ctx, kind, given, guard, mailserver.Config{})
 	}
 }
 
 func mail(scheme string) func(context.Context, *egress.Guard, *egresstest.Receiver) error {
 	return func(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver) error {
-		server, err := channel.ParseMail(scheme+"://"+r.Address, "palisade@acme.test")
+		server, err := mailserver.Parse(scheme+"://"+r.Address, "palisade@acme.test")
 		if err != nil {
 			return err
 		}
@@ -75,7 +76,7 @@ func mail(scheme string) func(context.Context, *egress.Guard, *egresstest.Receiv
 	}
 }
 
-func deliver(ctx context.Context, kind string, config map[string]string, guard *egress.Guard, server channel.MailConfig) error {
+func deliver(ctx context.Context, kind string, config map[string]string, guard *egress.Guard, server mailserver.Config) error {
 	sender, err := channel.Open(kind, config, guard, server)
 	if err != nil {
 		return err

@@ -10,6 +10,10 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/egress"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
 )
@@ -18,7 +22,7 @@ import (
 // each waits once at most, whatever deployments do.
 var upkeepKinds = []string{
 	"abandoned_scans", "ai_suggest_memories", "ai_sweep", "audit_anchor", "deliver_notifications", "delivery_retention", "grown_tables", "lost_scan_results",
-	"old_page_boundaries", "purge_scan_coverages", "rebuild_indexes", "refresh_statistics", "scm_events_sweep", "scm_expiry", "tidy_packages", "token_request_expiry",
+	"old_page_boundaries", "purge_scan_coverages", "refresh_statistics", "scm_events_sweep", "scm_expiry", "tidy_packages", "token_request_expiry",
 	"upgrade_identities", "workflow_artifact_retention", "workflow_sweep",
 }
 
@@ -26,15 +30,19 @@ var upkeepKinds = []string{
 func TestJobsNameTheirDeployment(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, store.Options{Database: storetest.Postgres(t)}) // on which all domains have their jobs
-	config := DefaultConfig()
-	config.AuditAnchor = "file:///nowhere"
+	settings := config.Default()
+	settings.AuditAnchor = "file:///nowhere"
 	log := slog.New(slog.DiscardHandler)
-	guard, err := openGuard(config, log)
+	kinds, queues := map[string]river.JobArgs{}, map[string]int{}
+	guard, err := egress.New(egress.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds, queues := map[string]river.JobArgs{}, map[string]int{}
-	for _, work := range background(deps{config: config, store: st, log: log, egress: guard}) {
+	var background []jobs.Work
+	for _, domain := range Domains {
+		background = append(background, domain(&server.Deps{Config: settings, Store: st, Log: log, Egress: guard}).Background...)
+	}
+	for _, work := range background {
 		if work.Register != nil {
 			workers := river.NewWorkers()
 			work.Register(workers)

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
@@ -40,7 +40,7 @@ func soon(got, want string) string {
 // transports alike.
 func TestAnswersTellTheQuota(t *testing.T) {
 	// So slow that nothing comes back while the test runs.
-	s := apitest.Start(t, func(c *services.Config) { c.RateLimit = 0.0001 })
+	s := apitest.Start(t, func(c *config.Config) { c.RateLimit = 0.0001 })
 	const policy = `1;w=10000;comment="credential"`
 	tokens := map[string]string{}
 	for _, name := range []string{"http", "other", "grpc"} {
@@ -86,7 +86,7 @@ func TestAnswersTellTheQuota(t *testing.T) {
 // The limit of a deployment holds for all its credentials together, and a node has only its part of it; others do not feel
 // it.
 func TestDeploymentsHaveTheirOwnLimit(t *testing.T) {
-	s := apitest.Start(t, func(c *services.Config) {
+	s := apitest.Start(t, func(c *config.Config) {
 		c.RateLimit, c.RateLimitDeployment, c.RateLimitNodes = 1000, 0.4, 100 // 0.004 a second: one call
 	})
 	other := s.AddTenant(t, "other")

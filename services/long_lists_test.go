@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
@@ -22,7 +22,7 @@ var listFormats = map[protoreflect.Name]string{"repository_ref_ids": "%d:refs/he
 // TestLongLists sends a long list in every field of every request that takes one, as long as its rule allows. However many values it
 // has, the server must not fail: what it does not want it refuses.
 func TestLongLists(t *testing.T) {
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, on)
 		f := newFilling(t, s, "ours", 1, 3)
 		answered, lists := 0, 0

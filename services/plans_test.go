@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
 )
@@ -22,9 +22,9 @@ import (
 // write once. Tables are large enough for the planner's choice to be the one of a large installation: no statement reads a whole table
 // or sorts what grows with every scan, and each names the deployment.
 func TestPlans(t *testing.T) {
-	for name, adjust := range map[string]func(*services.Config){
+	for name, adjust := range map[string]func(*config.Config){
 		"sqlite":   nil,
-		"postgres": func(c *services.Config) { c.Database = storetest.Postgres(t) },
+		"postgres": func(c *config.Config) { c.Database = storetest.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, seen := apitest.StartRecorded(t, adjust)
@@ -85,9 +85,9 @@ var reads = regexp.MustCompile(`/(Get|List|Search|Find|Count|Check|LookUp|DryRun
 // onlyReads says that an RPC changes nothing.
 func onlyReads(rpc operation) bool { return rpc.method == "GET" || reads.MatchString(rpc.name) }
 
-// sortsFew matches lists of findings that are led by a condition on several values, which is so only where these were counted
-// before and are few. They are sorted: everything else of their plan is looked at.
-var sortsFew = regexp.MustCompile("likelihood\\(`findings`\\.`\\w+` IN \\(\\?, \\?")
+// sortsFew matches lists of findings by several values of a column. SQLite sorts those of an index where it knows that they are few:
+// everything else of their plan is looked at.
+var sortsFew = regexp.MustCompile("`findings`\\.`\\w+` IN \\(\\?, \\?")
 
 const inListOrder = " ORDER BY `findings`.`relevant_since` DESC, `findings`.`id` DESC "
 

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/palisade/palisade/ent/tenant"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
 )
@@ -77,7 +77,7 @@ func TestQueryBudgetsOfSuccess(t *testing.T) {
 		"postgres": func() string { return storetest.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, seen := apitest.StartRecorded(t, func(c *services.Config) { c.EgressAllow, c.Database = "127.0.0.1", database() })
+			s, seen := apitest.StartRecorded(t, func(c *config.Config) { c.EgressAllow, c.Database = "127.0.0.1", database() })
 			few, many := newFlows(t, s, seen, "few", 1, 2), newFlows(t, s, seen, "many", 2, 50)
 			met := map[string]bool{}
 			for i, a := range few.costs {

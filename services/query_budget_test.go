@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
 )
@@ -38,9 +38,9 @@ var isFrame = regexp.MustCompile(`(?i)^\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEA
 // TestQueryBudgets calls every RPC in a deployment with two rows in each table and in one with fifty. Both must take the
 // same number of statements: none is sent for each row; and at most those of its budget.
 func TestQueryBudgets(t *testing.T) {
-	for name, adjust := range map[string]func(*services.Config){
+	for name, adjust := range map[string]func(*config.Config){
 		"sqlite":   nil,
-		"postgres": func(c *services.Config) { c.Database = storetest.Postgres(t) },
+		"postgres": func(c *config.Config) { c.Database = storetest.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, seen := apitest.StartRecorded(t, adjust)

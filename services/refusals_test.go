@@ -17,7 +17,7 @@ import (
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
@@ -80,7 +80,7 @@ func TestStrangersSendSmallBodies(t *testing.T) {
 // Who has used up his limit is refused while his body is still to come.
 func TestNoBodyIsReadBeyondTheLimit(t *testing.T) {
 	t.Parallel()
-	s := apitest.Start(t, func(c *services.Config) { c.RateLimit, c.RequestTimeout = 0.0001, time.Hour }) // where the body is awaited, the test would be endless
+	s := apitest.Start(t, func(c *config.Config) { c.RateLimit, c.RequestTimeout = 0.0001, time.Hour }) // where the body is awaited, the test would be endless
 	token := s.AddToken(t, s.Tenant, access.TokenSpec{})
 	s.Do(t, token, http.MethodGet, "/api/v1/deployments/acme/projects", "")
 	if response := begin(t, s, http.MethodPost, "/api/v1/deployments/acme/triage", token, 1<<20); response.StatusCode != http.StatusTooManyRequests || !response.Close {
@@ -91,7 +91,7 @@ func TestNoBodyIsReadBeyondTheLimit(t *testing.T) {
 // A body that comes too slowly counts.
 func TestSlowBodiesAreCounted(t *testing.T) {
 	t.Parallel()
-	s := apitest.Start(t, func(c *services.Config) { c.RateLimit, c.RequestTimeout = 0.0001, 2*time.Second })
+	s := apitest.Start(t, func(c *config.Config) { c.RateLimit, c.RequestTimeout = 0.0001, 2*time.Second })
 	token := s.AddToken(t, s.Tenant, access.TokenSpec{})
 	response := begin(t, s, http.MethodPost, "/api/v1/deployments/acme/triage", token, 1<<20)
 	if response.StatusCode != http.StatusRequestTimeout || response.Header.Get("RateLimit-Remaining") != "0" {
@@ -102,7 +102,7 @@ func TestSlowBodiesAreCounted(t *testing.T) {
 // Refusals are counted like other calls: by address without a valid credential, and for the credential otherwise.
 func TestRefusalsAreCounted(t *testing.T) {
 	// So slow that nothing comes back while the test runs.
-	s := apitest.Start(t, func(c *services.Config) { c.RateLimit = 0.0001 })
+	s := apitest.Start(t, func(c *config.Config) { c.RateLimit = 0.0001 })
 	admin := func() string { return s.AddToken(t, s.Tenant, access.TokenSpec{}) }
 	refused := func(name, token, slug, body string, first int) {
 		t.Helper()

@@ -20,6 +20,7 @@ import (
 
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
@@ -55,9 +56,9 @@ func idProvider(t *testing.T) (issuer string, idToken func(claims map[string]any
 
 // Whom an identity provider knows gets in only as the settings say, over both wires, and takes over nobody.
 func TestSignIn(t *testing.T) {
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		issuer, idToken := idProvider(t)
-		s := apitest.Start(t, func(c *services.Config) {
+		s := apitest.Start(t, func(c *config.Config) {
 			on(c)
 			c.OIDCIssuer, c.OIDCAudience = issuer, "palisade"
 		})
@@ -99,19 +100,19 @@ func TestSignIn(t *testing.T) {
 func TestSignInByClaimAndDomain(t *testing.T) {
 	issuer, idToken := idProvider(t)
 	for name, c := range map[string]struct {
-		adjust       func(*services.Config)
+		adjust       func(*config.Config)
 		good, bad    map[string]any
 		role, change string
 	}{
-		"claim": {func(c *services.Config) {
+		"claim": {func(c *config.Config) {
 			c.OIDCMembership, c.OIDCClaim, c.OIDCClaimMap = "claim", "https://acme.test/groups", "CN=Sec,OU=Groups=admin:web-team;dev=member"
 		}, map[string]any{"https://acme.test/groups": []string{"x", "CN=Sec,OU=Groups"}}, map[string]any{"https://acme.test/groups": "CN=Sec"}, "ORG_ROLE_ADMIN", "team_members"},
-		"domain": {func(c *services.Config) {
+		"domain": {func(c *config.Config) {
 			c.OIDCMembership, c.OIDCDomains = "domain", "Acme.Test"
 		}, map[string]any{"email": "a@acme.test"}, map[string]any{"email": "a@acme.test", "email_verified": false}, "ORG_ROLE_MEMBER", "deployment_user"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := apitest.Start(t, func(cfg *services.Config) {
+			s := apitest.Start(t, func(cfg *config.Config) {
 				cfg.OIDCIssuer, cfg.OIDCAudience = issuer, "palisade"
 				c.adjust(cfg)
 			})

@@ -1,19 +1,13 @@
 package services_test
 
 import (
-	"context"
 	"database/sql"
-	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc/codes"
-
-	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
 )
@@ -41,7 +35,7 @@ var mayLook = []struct{ pattern, why string }{
 // that were executed, generic ones too.
 func TestWritesOfTablesNeverAnalysed(t *testing.T) {
 	database, data := storetest.Postgres(t), t.TempDir()
-	on := func(c *services.Config) { c.Database, c.Data, c.EgressAllow = database, data, "127.0.0.1" }
+	on := func(c *config.Config) { c.Database, c.Data, c.EgressAllow = database, data, "127.0.0.1" }
 	neverAnalyse(t, database)
 	ours := fillProjects(t, on)
 	s, seen := apitest.StartExplained(t, on)
@@ -67,7 +61,7 @@ func TestWritesOfTablesNeverAnalysed(t *testing.T) {
 // statistics does it. None reads all findings, nor all of a deployment or of a type.
 func TestWritesWithoutStatistics(t *testing.T) {
 	data := t.TempDir()
-	on := func(c *services.Config) { c.Data, c.EgressAllow = data, "127.0.0.1" }
+	on := func(c *config.Config) { c.Data, c.EgressAllow = data, "127.0.0.1" }
 	ours := fillProjects(t, on)
 	s, seen := apitest.StartRecorded(t, on)
 	ours.writeAll(t, s)
@@ -133,7 +127,7 @@ func neverAnalyse(t *testing.T, database string) {
 
 // fillProjects stores rows of two deployments in every table, and many findings in three projects, with a server that ends then: the next
 // one begins with its background work.
-func fillProjects(t *testing.T, on func(*services.Config)) (ours *flows) {
+func fillProjects(t *testing.T, on func(*config.Config)) (ours *flows) {
 	t.Helper()
 	t.Run("fill", func(t *testing.T) {
 		s := apitest.Start(t, on)

@@ -133,10 +133,23 @@ func (d *database) settle(ctx context.Context, tables ...string) error {
 			return fmt.Errorf("%s: %w", statement, err)
 		}
 	}
-	return nil
+	return d.keepSamples(ctx)
 }
 
-// rebuildIndexes does what the server does at night on PostgreSQL. Nobody else works, so it does not have to be CONCURRENTLY, which
+// keepSamples keeps those samples of SQLite that the server keeps.
+func (d *database) keepSamples(ctx context.Context) error {
+	if d.postgres() {
+		return nil
+	}
+	var there bool
+	err := d.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat4')").Scan(&there)
+	if err == nil && there {
+		_, err = d.ExecContext(ctx, "DELETE FROM sqlite_stat4 WHERE tbl <> 'findings'")
+	}
+	return err
+}
+
+// rebuildIndexes does what a nightly reindexdb does on PostgreSQL. Nobody else works, so it does not have to be CONCURRENTLY, which
 // an ANALYZE of the server that waits for it would end as a deadlock.
 func (d *database) rebuildIndexes(ctx context.Context) error {
 	for _, table := range []string{"findings", "finding_events"} {

@@ -97,21 +97,29 @@ func (b *bench) deploymentID(ctx context.Context) (id int64, err error) {
 	return id, b.db.QueryRowContext(ctx, "SELECT MIN(id) FROM deployments").Scan(&id)
 }
 
-// measureLists asks for each list again and again, in turns, and reports the slowest.
-func (b *bench) measureLists(ctx context.Context, what string, cases []*filterCase) ([]row, error) {
-	for n := range b.listRequests {
+// askLists asks for each list again and again, in turns, and puts the slowest first.
+func (b *bench) askLists(ctx context.Context, c *client, requests int, cases []*filterCase) error {
+	for n := range requests {
 		if n%5 == 0 {
-			b.progress("lists, %d of %d requests each", n, b.listRequests)
+			b.progress("lists, %d of %d requests each", n, requests)
 		}
-		for _, c := range cases {
+		for _, one := range cases {
 			began := time.Now()
-			if err := b.client.list(ctx, c); err != nil {
-				return nil, err
+			if err := c.list(ctx, one); err != nil {
+				return fmt.Errorf("%s: %w", one.name(), err)
 			}
-			c.wait = append(c.wait, micros(time.Since(began))/1000)
+			one.wait = append(one.wait, micros(time.Since(began))/1000)
 		}
 	}
 	slices.SortFunc(cases, func(a, b *filterCase) int { return cmp.Compare(b.p95(), a.p95()) })
+	return nil
+}
+
+// measureLists reports the slowest of some lists.
+func (b *bench) measureLists(ctx context.Context, what string, cases []*filterCase) ([]row, error) {
+	if err := b.askLists(ctx, b.client, b.listRequests, cases); err != nil {
+		return nil, err
+	}
 	over := 0
 	for _, c := range cases {
 		if c.p95() > filterBar {

@@ -81,6 +81,8 @@ and measures, in turns with what each is compared to:
   deep      page 5,000 at the end of a walk against the first pages of the same walk, jumps to deep pages against the same
             skip by hand, a crawl during imports
   filters   the documented lists and filters, alone and in pairs: 95th percentile of each
+  skewed    random filters of as many findings in a store of their own (SQLite), where some values have many findings and
+            most have few: 95th percentile of all requests
   dependencies   the lists of a million dependencies with their documented filters: 95th percentile of each
   uploads   new findings, and the same report again: rows a second, against a prepared multi-row INSERT of the same rows
   triage    decisions one by one, by 1 and 16 clients, and about 100,000 findings at once, against SQL by hand

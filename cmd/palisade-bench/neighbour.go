@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 const (
@@ -32,7 +33,7 @@ type neighbour struct {
 // settleNeighbour makes the second deployment and fills it as the first one was filled. Deployments are made by people,
 // not by tokens, so this asks the store for both, as an operator does with palisade jwt and palisade token.
 func (b *bench) settleNeighbour(ctx context.Context) (*neighbour, error) {
-	cfg := services.DefaultConfig()
+	cfg := config.Default()
 	cfg.Data, cfg.Database = b.settings.Data, b.settings.Database
 	person, err := services.MintJWT(ctx, cfg, administrator, time.Hour)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 const (
@@ -100,7 +101,7 @@ func (b *bench) startFairness(ctx context.Context) (_ *fairness, err error) {
 	if f.server, err = start(ctx, rolePalisade, settings, b.stderr); err != nil {
 		return nil, errors.Join(err, f.hosts.close())
 	}
-	cfg := services.DefaultConfig()
+	cfg := config.Default()
 	cfg.Data, cfg.Database = f.data, own.url
 	if err := f.open(ctx, cfg); err != nil {
 		return nil, errors.Join(err, f.close())
@@ -109,7 +110,7 @@ func (b *bench) startFairness(ctx context.Context) (_ *fairness, err error) {
 }
 
 // open finds the first deployment and makes the second one.
-func (f *fairness) open(ctx context.Context, cfg services.Config) error {
+func (f *fairness) open(ctx context.Context, cfg config.Config) error {
 	person, err := services.MintJWT(ctx, cfg, administrator, time.Hour)
 	if err != nil {
 		return err

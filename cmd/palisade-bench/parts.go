@@ -20,6 +20,7 @@ const (
 	partReports    = "reports"
 	partHostile    = "hostile"
 	partNeighbours = "neighbours"
+	partSkewed     = "skewed"
 )
 
 // theParts are in the order in which they run: first what only reads, then what changes findings, then what adds many.
@@ -35,6 +36,7 @@ func theParts() []part {
 		{"uploads", "Report uploads", (*bench).measureUploads},
 		{"triage", "Triage", (*bench).measureTriage},
 		{"import", "Large imports", (*bench).measureImport},
+		{partSkewed, "Random filters", (*bench).measureSkewed},
 		{partReports, "Reports", (*bench).measureReports},
 		{partHostile, "Hostile messages", (*bench).measureHostile},
 		{partNeighbours, "Fairness among tenants", (*bench).measureNeighbours},
@@ -65,7 +67,7 @@ func (o options) checkOnly() error {
 // measure fills the store and runs the parts that are wanted. One that fails does not take away what the others measured.
 func (b *bench) measure(ctx context.Context) (sections []section, err error) {
 	ownStore := func(name string) bool {
-		return slices.Contains([]string{partReports, partHostile, partNeighbours}, name)
+		return slices.Contains([]string{partSkewed, partReports, partHostile, partNeighbours}, name)
 	}
 	if len(b.only) == 0 || slices.ContainsFunc(b.only, func(name string) bool { return !ownStore(name) }) {
 		grown, err := b.grow(ctx)

@@ -69,7 +69,8 @@ func (b *bench) measureReports(ctx context.Context) (rows []row, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
 	settings := childSettings{Data: data, Token: b.token}
-	if err := b.fillReports(ctx, settings); err != nil {
+	b.progress("reports: fill %d findings", b.reportFindings)
+	if err := b.fillStore(ctx, settings, func(db *database) error { return b.fillReports(ctx, db) }); err != nil {
 		return nil, err
 	}
 	figures := &reportFigures{warm: make([]sample, len(theReports()))}

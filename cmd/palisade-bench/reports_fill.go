@@ -12,10 +12,24 @@ import (
 	"github.com/palisade/palisade/services/findings/identity"
 )
 
-// fillReports lets a server make the tables, and fills them with one statement a table: uploads of a million findings
-// would take minutes. Indexes are made afterwards, for the same reason.
-func (b *bench) fillReports(ctx context.Context, settings childSettings) (err error) {
-	b.progress("reports: fill %d findings", b.reportFindings)
+// fillReports fills the tables that a server has made with one statement a table: uploads of a million findings would take minutes.
+func (b *bench) fillReports(ctx context.Context, db *database) error {
+	statements, err := fillStatements(b.reportFindings)
+	if err != nil {
+		return err
+	}
+	return db.withoutIndexes(ctx, []string{"findings", "finding_events"}, func() error {
+		for _, statement := range statements {
+			if _, err := db.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("fill for reports: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// fillStore lets a server make the tables of a SQLite store of its own, and fills them.
+func (b *bench) fillStore(ctx context.Context, settings childSettings, fill func(*database) error) (err error) {
 	server, err := start(ctx, rolePalisade, settings, b.stderr)
 	if err != nil {
 		return err
@@ -28,30 +42,32 @@ func (b *bench) fillReports(ctx context.Context, settings childSettings) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	indexes, err := db.indexesOf(ctx, "findings", "finding_events")
+	if err := fill(db); err != nil {
+		return err
+	}
+	return db.settle(ctx)
+}
+
+// withoutIndexes fills tables and makes their indexes afterwards, which takes a fraction of the time.
+func (d *database) withoutIndexes(ctx context.Context, tables []string, fill func() error) error {
+	indexes, err := d.indexesOf(ctx, tables...)
 	if err != nil {
 		return err
 	}
 	for name := range indexes {
-		if _, err := db.ExecContext(ctx, "DROP INDEX "+name); err != nil {
+		if _, err := d.ExecContext(ctx, "DROP INDEX "+name); err != nil {
 			return err
 		}
 	}
-	statements, err := fillStatements(b.reportFindings)
-	if err != nil {
+	if err := fill(); err != nil {
 		return err
 	}
-	for _, statement := range statements {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("fill for reports: %w", err)
-		}
-	}
 	for name, statement := range indexes {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
+		if _, err := d.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("index %s: %w", name, err)
 		}
 	}
-	return db.settle(ctx)
+	return nil
 }
 
 // indexesOf returns the statements that make the indexes of tables, by name.

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 // The roles of a child process, which are hidden subcommands.
@@ -178,7 +179,7 @@ func (l serverLog) Write(p []byte) (int, error) {
 
 // servePalisade runs the server as it is shipped, its log included; most measurements need it without the rate limit.
 func servePalisade(ctx context.Context, s childSettings) (serving, error) {
-	cfg := services.DefaultConfig()
+	cfg := config.Default()
 	cfg.HTTP, cfg.GRPC, cfg.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Data, cfg.Database = s.Data, s.Database
 	cfg.Deployment, cfg.BootstrapToken = deployment, s.Token

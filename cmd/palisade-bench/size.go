@@ -64,7 +64,7 @@ func (w weight) rows() []row {
 	}
 	return []row{
 		disk(what+", as imported", w.imported, nil, ""),
-		disk(what, w.bytes, within(diskBar, "GB"), "; after REINDEX, which the server does at night where indexes are bloated"),
+		disk(what, w.bytes, within(diskBar, "GB"), "; after REINDEX, as by the nightly reindexdb of docs/scale.md"),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 // errNo ends a command with the status of a "no" after it has printed what it found.
@@ -83,13 +84,13 @@ there. Without --known, the file of the setting audit-anchor is taken, if that i
 
 // addOneDeployment adds the settings, with --deployment as a choice.
 func addOneDeployment(cmd *cobra.Command, keys []string) {
-	services.AddFlags(cmd.Flags(), keys...)
+	config.AddFlags(cmd.Flags(), keys...)
 	cmd.Flags().Lookup("deployment").Usage = "slug of one deployment; all of them without this flag"
 	cmd.Flags().Lookup("deployment").DefValue = ""
 }
 
 // chosenDeployment is the slug that was chosen; empty for all.
-func chosenDeployment(cmd *cobra.Command, cfg services.Config) string {
+func chosenDeployment(cmd *cobra.Command, cfg config.Config) string {
 	if cmd.Flags().Changed("deployment") {
 		return cfg.Deployment
 	}
@@ -148,7 +149,7 @@ the present time as its beginning. A chain that is broken stays broken.`,
 			return nil
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	return cmd
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/cmd/palisade/printout"
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 // auditFilter are the flags by which entries are chosen.
@@ -112,7 +113,7 @@ it matches all of them. What exactly changed is in the export.`,
 			return table.Flush()
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	filter.add(cmd.Flags())
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many entries at the most")
 	return cmd
@@ -184,7 +185,7 @@ stored. Entries are written as they are read, so any number of them fits.`,
 			return out.Flush()
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	filter.add(cmd.Flags())
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 func newBackup(std streams) *cobra.Command {
@@ -44,7 +45,7 @@ On PostgreSQL this prints the command lines of its own tools. Exit status: 0 the
 			return printBackup(std, report, output)
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	cmd.Flags().StringVar(&file, "to", "", "the `FILE` to make")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	_ = cmd.MarkFlagRequired("to")
@@ -97,7 +98,7 @@ backup is broken, and nothing was changed; 2 it could not be restored.`,
 			return printRestore(std, p, report, output)
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	cmd.Flags().StringVar(&req.File, "from", "", "the backup `FILE`")
 	cmd.Flags().BoolVar(&req.Force, "force", false, "replace a database that is there; it is kept under another name")
 	cmd.Flags().BoolVar(&req.AcceptBrokenAudit, "accept-broken-audit", false, "restore although the audit trail in the backup was changed by somebody")

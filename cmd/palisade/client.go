@@ -14,12 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 const (
-	urlEnv        = services.EnvPrefix + "URL"
-	tokenEnv      = services.EnvPrefix + "TOKEN"
+	urlEnv        = config.EnvPrefix + "URL"
+	tokenEnv      = config.EnvPrefix + "TOKEN"
 	defaultServer = "http://127.0.0.1:8080"
 )
 
@@ -80,7 +80,7 @@ func (f *clientFlags) newClient(std streams) (*client, error) {
 		http:  &http.Client{Transport: transport, CheckRedirect: refuseRedirect},
 		base:  base,
 		token: token,
-		agent: "palisade-cli/" + services.BuildVersion().Version,
+		agent: "palisade-cli/" + config.BuildVersion().Version,
 	}, nil
 }
 

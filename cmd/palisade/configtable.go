@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
-const configIntro = `<!-- Made by ` + "`make generate`" + ` from services/config.go. Do not edit. -->
+const configIntro = `<!-- Made by ` + "`make generate`" + ` from services/config. Do not edit. -->
 # Configuration
 
 Every setting is a flag of ` + "`palisade serve`" + `, an environment variable, or a key of the YAML file that ` + "`--config`" + ` or
@@ -72,7 +72,7 @@ func configPage() []byte {
 	var b bytes.Buffer
 	b.WriteString(configIntro)
 	b.WriteString("| Key and flag | Environment | Type | Default | Meaning |\n|---|---|---|---|---|\n")
-	for _, f := range services.Fields() {
+	for _, f := range config.Fields() {
 		value, doc := "", strings.ReplaceAll(f.Doc, "|", `\|`)
 		if f.Default != "" {
 			value = "`" + f.Default + "`"

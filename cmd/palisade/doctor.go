@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 func newDoctor(std streams) *cobra.Command {
@@ -20,7 +21,7 @@ Nothing is changed. Exit status 2 when a check fails.`,
   palisade doctor --config /etc/palisade.yaml`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := services.LoadConfig(cmd.Flags(), std.environ)
+			cfg, err := config.Load(cmd.Flags(), std.environ)
 			if err == nil {
 				err = cfg.Validate()
 			}
@@ -35,7 +36,7 @@ Nothing is changed. Exit status 2 when a check fails.`,
 			return nil
 		},
 	}
-	services.AddFlags(cmd.Flags())
+	config.AddFlags(cmd.Flags())
 	cmd.Flags().SortFlags = false
 	return cmd
 }

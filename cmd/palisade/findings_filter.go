@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 // filter is one query parameter of the findings list (specification, operation 11). Its flag has the same name with
@@ -108,7 +108,7 @@ func parseMoment(text string, now time.Time) (string, error) {
 			return epoch(t), nil
 		}
 	}
-	if ago, err := services.ParseDuration(text); err == nil && ago > 0 {
+	if ago, err := config.ParseDuration(text); err == nil && ago > 0 {
 		return epoch(now.Add(-ago)), nil
 	}
 	return "", usagef("--since: got %q, want a time ago (7d, 12h), a date (2026-05-04), a time (2026-05-04T10:20:30Z) or epoch seconds", printable(text))

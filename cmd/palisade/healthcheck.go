@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 // healthcheckTimeout bounds the one request.
@@ -28,14 +28,14 @@ Exit status 1 when the server answers that it is not ready, and says why; 2 when
   PALISADE_METRICS=0.0.0.0:9091 palisade healthcheck`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := services.LoadConfig(cmd.Flags(), std.environ)
+			cfg, err := config.Load(cmd.Flags(), std.environ)
 			if err != nil {
 				return err
 			}
 			return askReady(cmd, std.out, cfg.Metrics)
 		},
 	}
-	services.AddFlags(cmd.Flags())
+	config.AddFlags(cmd.Flags())
 	cmd.Flags().SortFlags = false
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 func newJWT(std streams) *cobra.Command {
@@ -24,7 +25,7 @@ store itself, so it runs where the server runs and with its settings, and leaves
 			if email == "" {
 				return usagef("--email is missing: whose token is it?")
 			}
-			valid, err := services.ParseDuration(ttl)
+			valid, err := config.ParseDuration(ttl)
 			if err != nil || valid <= 0 {
 				return usagef("--ttl: got %q, want a duration such as 15m or 1h", ttl)
 			}
@@ -40,7 +41,7 @@ store itself, so it runs where the server runs and with its settings, and leaves
 			return err
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	cmd.Flags().StringVar(&email, "email", "", "e-mail address of the user")
 	cmd.Flags().StringVar(&ttl, "ttl", "1h", "time until the token expires")
 	cmd.AddCommand(newJWTRotate(std))
@@ -75,7 +76,7 @@ request on, and everybody who uses one needs a new one.`,
 			return err
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	cmd.Flags().BoolVar(&revoke, "revoke", false, "refuse all tokens that older keys signed, at once")
 	return cmd
 }

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 const (
-	webhookSecretEnv = services.EnvPrefix + "WEBHOOK_SECRET"
+	webhookSecretEnv = config.EnvPrefix + "WEBHOOK_SECRET"
 	// listenGrace is how long answers that are being written get at the end.
 	listenGrace = 5 * time.Second
 )

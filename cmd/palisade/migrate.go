@@ -10,6 +10,7 @@ import (
 
 	"github.com/palisade/palisade/cmd/palisade/printout"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 func newMigrate(std streams) *cobra.Command {
@@ -36,7 +37,7 @@ Nothing is changed.`,
 
 func migrateCommand(
 	std streams,
-	act func(context.Context, services.Config) ([]services.MigrationStatus, error),
+	act func(context.Context, config.Config) ([]services.MigrationStatus, error),
 	use, short, long, example, none string,
 ) *cobra.Command {
 	cmd := &cobra.Command{
@@ -58,7 +59,7 @@ func migrateCommand(
 			return printMigrations(std.out, migrations)
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/palisade/palisade/cmd/palisade/printout"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 func newMigrateCopy(std streams) *cobra.Command {
@@ -60,7 +61,7 @@ Exit status: 0 everything is there; 1 a table is not the same; 2 the copy could 
 			return printCopy(std, report, output)
 		},
 	}
-	services.AddFlags(cmd.Flags(), "data", "key-file")
+	config.AddFlags(cmd.Flags(), "data", "key-file")
 	cmd.Flags().StringVar(&req.From, "from", "", "the `DATABASE` to copy: sqlite:PATH or postgres://…")
 	cmd.Flags().StringVar(&req.To, "to", "", "the `DATABASE` to make: postgres://… or sqlite:PATH")
 	cmd.Flags().BoolVar(&req.ReplaceText, "replace-text", false, "store U+FFFD for what PostgreSQL cannot store in text (NUL bytes, invalid UTF-8) instead of ending there")

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 func newServe(std streams) *cobra.Command {
@@ -29,7 +30,7 @@ order of precedence; an unknown key or variable stops the start.`,
   palisade serve --config /etc/palisade.yaml`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := services.LoadConfig(cmd.Flags(), std.environ)
+			cfg, err := config.Load(cmd.Flags(), std.environ)
 			if err != nil {
 				return err
 			}
@@ -39,7 +40,7 @@ order of precedence; an unknown key or variable stops the start.`,
 			return services.Run(cmd.Context(), cfg, std.err)
 		},
 	}
-	services.AddFlags(cmd.Flags())
+	config.AddFlags(cmd.Flags())
 	cmd.Flags().SortFlags = false // the order of Config groups what belongs together
 	return cmd
 }

@@ -5,15 +5,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 // storeKeys are the settings that concern commands on the store; the help of those commands shows only these.
 var storeKeys = []string{"data", "database", "key-file", "deployment", "log-format", "log-level"}
 
 // loadStore reads the settings of a command that works on the store without listening.
-func loadStore(cmd *cobra.Command, std streams) (services.Config, error) {
-	cfg, err := services.LoadConfig(cmd.Flags(), std.environ)
+func loadStore(cmd *cobra.Command, std streams) (config.Config, error) {
+	cfg, err := config.Load(cmd.Flags(), std.environ)
 	if err == nil {
 		err = cfg.ValidateStore()
 	}
@@ -22,7 +22,7 @@ func loadStore(cmd *cobra.Command, std streams) (services.Config, error) {
 
 // problems splits a configuration error into its sentences.
 func problems(err error) []string {
-	var config *services.ConfigError
+	var config *config.Error
 	if errors.As(err, &config) {
 		return config.Problems
 	}

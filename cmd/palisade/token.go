@@ -10,6 +10,7 @@ import (
 
 	"github.com/palisade/palisade/cmd/palisade/printout"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 func newToken(std streams) *cobra.Command {
@@ -44,7 +45,7 @@ keeps a hash.`,
 				return err
 			}
 			if expires != "" {
-				if req.ExpiresIn, err = services.ParseDuration(expires); err != nil || req.ExpiresIn <= 0 {
+				if req.ExpiresIn, err = config.ParseDuration(expires); err != nil || req.ExpiresIn <= 0 {
 					return usagef("--expires-in: got %q, want a duration such as 12h or 90d", expires)
 				}
 			}
@@ -61,7 +62,7 @@ keeps a hash.`,
 			return nil
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	cmd.Flags().StringVar(&req.Name, "name", "", "what the token is for")
 	cmd.Flags().StringSliceVar(&req.Scopes, "scopes", []string{"web-api"}, "what it may be used for: web-api, agent, workflow-tasks, install-checks")
 	cmd.Flags().StringVar(&req.Role, "role", "", "role of its holder: admin, member or readonly; empty means the least that its scopes need: readonly for web-api alone, else member")
@@ -101,7 +102,7 @@ func newTokenList(std streams) *cobra.Command {
 			return table.Flush()
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	return cmd
 }
 
@@ -148,7 +149,7 @@ func newTokenRevoke(std streams) *cobra.Command {
 			return err
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	return cmd
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 type uploadOptions struct {
@@ -72,7 +72,7 @@ func (o *uploadOptions) run(ctx context.Context, std streams, files []string) er
 		return err
 	}
 	if o.wait != "" {
-		patience, err := services.ParseDuration(o.wait)
+		patience, err := config.ParseDuration(o.wait)
 		if err != nil || patience <= 0 {
 			return usagef("--wait: got %q, want a duration such as 30s", o.wait)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/palisade/palisade/cmd/palisade/printout"
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 func newUser(std streams) *cobra.Command {
@@ -47,7 +48,7 @@ func newUserList(std streams) *cobra.Command {
 			return table.Flush()
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	return cmd
 }
 
@@ -75,7 +76,7 @@ the same person. admin@localhost cannot be linked: it is the way in that depends
 			return err
 		},
 	}
-	services.AddFlags(cmd.Flags(), append([]string{"oidc-issuer"}, storeKeys...)...)
+	config.AddFlags(cmd.Flags(), append([]string{"oidc-issuer"}, storeKeys...)...)
 	cmd.Flags().StringVar(&email, "email", "", "e-mail address of the user")
 	cmd.Flags().StringVar(&subject, "subject", "", "the person's id at the issuer (the claim sub)")
 	_ = cmd.MarkFlagRequired("email")
@@ -105,7 +106,7 @@ call on; the user, the memberships and the API tokens stay.`,
 			return err
 		},
 	}
-	services.AddFlags(cmd.Flags(), storeKeys...)
+	config.AddFlags(cmd.Flags(), storeKeys...)
 	cmd.Flags().StringVar(&email, "email", "", "e-mail address of the user")
 	_ = cmd.MarkFlagRequired("email")
 	return cmd

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 func newVersion(std streams) *cobra.Command {
@@ -15,7 +15,7 @@ func newVersion(std streams) *cobra.Command {
 		Example: `  palisade version`,
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			b := services.BuildVersion()
+			b := config.BuildVersion()
 			text := "palisade " + b.Version
 			if b.Revision != "" {
 				text += "\ncommit   " + b.Revision + " " + b.Time

@@ -761,9 +761,9 @@ var (
 				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[5], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0], FindingsColumns[16], FindingsColumns[2]},
 			},
 			{
-				Name:    "findings_list_rule",
+				Name:    "findings_list_rule_policy",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[3], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[3], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2], FindingsColumns[19]},
 			},
 			{
 				Name:    "findings_of_scan",

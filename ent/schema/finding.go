@@ -74,7 +74,7 @@ func (Finding) Indexes() []ent.Index {
 		index.Fields("deployment_id", "issue_type", "status", "severity", "relevant_since", "id", "project_id").StorageKey("findings_list_status_severity"),
 		index.Fields("deployment_id", "project_id", "issue_type", "relevant_since", "id", "status", "severity", "ref").StorageKey("findings_list_project"),
 		index.Fields("deployment_id", "ref", "issue_type", "relevant_since", "id", "status", "project_id").StorageKey("findings_list_ref"),
-		index.Fields("deployment_id", "rule_id", "relevant_since", "id", "issue_type", "status", "project_id").StorageKey("findings_list_rule"),
+		index.Fields("deployment_id", "rule_id", "relevant_since", "id", "issue_type", "status", "project_id", "policy_mode").StorageKey("findings_list_rule_policy"),
 		index.Fields("deployment_id", "first_seen_scan_id").StorageKey("findings_of_scan"),
 		// What scanners are told to ignore: decisions always have a reason.
 		index.Fields("deployment_id", "project_id", "triage_state").StorageKey("findings_decided").Annotations(entsql.IndexWhere("triage_reason IS NOT NULL")),

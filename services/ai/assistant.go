@@ -21,6 +21,7 @@ import (
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/internal/llm"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 )
 
@@ -28,21 +29,12 @@ import (
 type Assistant struct {
 	store   *store.Store
 	models  *llm.Provider
-	hosts   Hosts
+	hosts   *connect.Hosts
 	monthly int64
 }
 
-// Hosts leads to the code of projects.
-type Hosts struct {
-	// Reached finds among connections the one that the repository bound to a project is reached through, and its name at the
-	// host; or nil, and why.
-	Reached func(configs []*ent.ScmConfig, row *ent.Project) (config *ent.ScmConfig, repository, why string)
-	// Open opens the host of a connection.
-	Open func(ctx context.Context, config *ent.ScmConfig) (host.Host, error)
-}
-
 // NewAssistant asks the provider's model. monthly is how many analyses a deployment may ask for in a calendar month (UTC).
-func NewAssistant(st *store.Store, models *llm.Provider, hosts Hosts, monthly int) *Assistant {
+func NewAssistant(st *store.Store, models *llm.Provider, hosts *connect.Hosts, monthly int) *Assistant {
 	return &Assistant{store: st, models: models, hosts: hosts, monthly: int64(monthly)}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/connect"
 )
 
 // The states of a fix.
@@ -121,7 +122,7 @@ func (s *fixes) unfixable(found *subject, o fixOrder) *hindrance {
 		h.branch = true
 		return h
 	case found.project.RepositoryURL == "":
-		_, _, why := s.hosts.Reached(nil, found.project)
+		_, _, why := connect.Reached(nil, found.project)
 		return hinder(aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_INVALID_REPOSITORY, "%s", why)
 	}
 	return nil

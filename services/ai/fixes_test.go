@@ -15,7 +15,7 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
@@ -147,7 +147,7 @@ func errorTypes(t testing.TB, body string) string {
 
 func TestWhatStandsInTheWayOfFixes(t *testing.T) {
 	t.Parallel()
-	eachModelled(t, fixes, func(c *services.Config) { c.AIMonthlyRuns = 1 }, func(t *testing.T, s *modelled) {
+	eachModelled(t, fixes, func(c *config.Config) { c.AIMonthlyRuns = 1 }, func(t *testing.T, s *modelled) {
 		other := s.AddTenant(t, "globex")
 		otherProject, otherRule := s.ground(t, other, "")
 		pkg := func(path string, fixed ...*findingsv1.FixRecommendation) *storev1.FindingContent {

@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/verdict"
 	"github.com/palisade/palisade/services/internal/apitest"
@@ -102,7 +102,7 @@ func TestInjectionsChangeNothingElse(t *testing.T) {
 			t.Parallel()
 			log := &recorded{TB: t}
 			s := &modelled{model: llmtest.New(t, obedient(beyond))}
-			s.Server = apitest.Start(log, func(c *services.Config) {
+			s.Server = apitest.Start(log, func(c *config.Config) {
 				c.EgressAllow, c.AIURL, c.AIModel, c.AIKey, c.LogLevel = "127.0.0.1", s.model.URL, "test-model", keyCanary, "debug"
 			})
 			s.projectID, s.ruleID = s.ground(t, s.Tenant, "https://git.acme.test/acme/web")

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
@@ -108,7 +108,7 @@ func (s *modelled) die(t testing.TB, kind, table string) {
 // brings after all is dropped.
 func TestLostAnalysis(t *testing.T) {
 	t.Parallel()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		model := newHolding()
 		s := startModelled(t, model.reply, on)
 		id := s.seed(t, fact{})
@@ -139,7 +139,7 @@ func TestLostAnalysis(t *testing.T) {
 // What no worker survives ends, and does not cost another question each time.
 func TestDeadlyAnalysis(t *testing.T) {
 	t.Parallel()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		model := newHolding()
 		s := startModelled(t, model.reply, on)
 		id := s.seed(t, fact{})
@@ -160,7 +160,7 @@ func TestDeadlyAnalysis(t *testing.T) {
 
 func TestLostFix(t *testing.T) {
 	t.Parallel()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		model := newHolding()
 		s := startModelled(t, model.reply, on)
 		h := hosttest.NewGitHub(t)
@@ -185,7 +185,7 @@ func TestLostFix(t *testing.T) {
 // A worker that dies after it has pushed costs no second question, and no second commit.
 func TestPushedFixIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		model := newHolding()
 		s := startModelled(t, model.reply, on)
 		h := hosttest.NewGitHub(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/scmconfig"
 	aiv1 "github.com/palisade/palisade/gen/palisade/ai/v1"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 )
 
@@ -28,7 +29,7 @@ type obstacle struct {
 
 // reach says through which connection the code of a project can be read.
 func (a *Assistant) reach(configs []*ent.ScmConfig, row *ent.Project) (config *ent.ScmConfig, repository string, why obstacle) {
-	config, repository, missing := a.hosts.Reached(configs, row)
+	config, repository, missing := connect.Reached(configs, row)
 	if config == nil {
 		return nil, "", obstacle{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_NO_SCM_CONFIGURED, missing}
 	}

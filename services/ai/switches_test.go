@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
@@ -64,7 +64,7 @@ func TestSwitchedOff(t *testing.T) {
 // What waits when AI is switched off is not sent to the model.
 func TestSwitchedOffMeanwhile(t *testing.T) {
 	t.Parallel()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		model := newHolding()
 		s := startModelled(t, model.reply, on)
 		id := s.seed(t, fact{})

@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/ent/findingevent"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apitest"
@@ -35,10 +35,10 @@ type modelled struct {
 }
 
 // eachModelled runs a test on both databases, with a model that answers so.
-func eachModelled(t *testing.T, answer func(llmtest.Request) llmtest.Reply, adjust func(*services.Config), test func(t *testing.T, s *modelled)) {
+func eachModelled(t *testing.T, answer func(llmtest.Request) llmtest.Reply, adjust func(*config.Config), test func(t *testing.T, s *modelled)) {
 	t.Helper()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
-		test(t, startModelled(t, answer, func(c *services.Config) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		test(t, startModelled(t, answer, func(c *config.Config) {
 			on(c)
 			if adjust != nil {
 				adjust(c)
@@ -47,10 +47,10 @@ func eachModelled(t *testing.T, answer func(llmtest.Request) llmtest.Reply, adju
 	})
 }
 
-func startModelled(t *testing.T, answer func(llmtest.Request) llmtest.Reply, adjust func(*services.Config)) *modelled {
+func startModelled(t *testing.T, answer func(llmtest.Request) llmtest.Reply, adjust func(*config.Config)) *modelled {
 	t.Helper()
 	s := &modelled{model: llmtest.New(t, answer)}
-	s.Server = apitest.Start(t, func(c *services.Config) {
+	s.Server = apitest.Start(t, func(c *config.Config) {
 		c.EgressAllow, c.AIURL, c.AIModel, c.AIKey = "127.0.0.1", s.model.URL, "test-model", "key-of-the-model-0123456789"
 		if adjust != nil {
 			adjust(c)

@@ -18,7 +18,7 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
@@ -136,7 +136,7 @@ func TestPeopleAreNotOverruled(t *testing.T) {
 
 func TestVerdictIsTakenBack(t *testing.T) {
 	t.Parallel()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := startModelled(t, llmtest.Script(llmtest.JSON(map[string]any{"verdict": "false_positive", "reason": "a", "memory_ids": []string{}}),
 			llmtest.JSON(map[string]any{"verdict": "true_positive", "reason": "b", "memory_ids": []string{}})), on)
 		id := s.seed(t, fact{})
@@ -208,7 +208,7 @@ func TestWithoutModel(t *testing.T) {
 
 func TestQuotaIsRaceSafe(t *testing.T) {
 	t.Parallel()
-	eachModelled(t, always("true_positive"), func(c *services.Config) { c.AIMonthlyRuns = 5 }, func(t *testing.T, s *modelled) {
+	eachModelled(t, always("true_positive"), func(c *config.Config) { c.AIMonthlyRuns = 5 }, func(t *testing.T, s *modelled) {
 		ids := make([]int64, 12)
 		for i := range ids {
 			ids[i] = s.seed(t, fact{print: fmt.Sprint(i)})

@@ -9,7 +9,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/user"
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
@@ -18,7 +18,7 @@ import (
 func TestSSOProviders(t *testing.T) {
 	const issuer = "https://id.acme.test/realms/dev"
 	check := func(t *testing.T, database string) {
-		s := caller{apitest.Start(t, func(c *services.Config) {
+		s := caller{apitest.Start(t, func(c *config.Config) {
 			c.OIDCIssuer, c.OIDCAudience, c.Database = issuer, "palisade", database
 		})}
 		other := s.AddTenant(t, "umbrella")

@@ -70,6 +70,31 @@ type filter struct {
 	includeHistorical bool     // secrets
 }
 
+// condition is one of a filter, with what is asked about it where a list is put together from parts.
+type condition struct {
+	where  predicate.Finding
+	column string // that it looks at
+	values int    // of the column that it chooses; 0: an index does not find them
+	named  any    // the values, to tell them from others of the column
+	none   bool   // it chooses nothing: what it names is not there
+}
+
+// isOneOf chooses findings by a word or more.
+func isOneOf(column string, values ...string) condition {
+	c := condition{column: column, values: len(values), named: values}
+	if len(values) == 1 {
+		c.where = entsql.FieldEQ(column, values[0])
+	} else {
+		c.where = store.OneOf(column, values)
+	}
+	return c
+}
+
+// hasID chooses findings by the ids of what they belong to; where is the condition that does.
+func hasID(column string, ids []int64, where predicate.Finding) condition {
+	return condition{where: where, column: column, values: len(ids), named: ids, none: len(ids) == 0}
+}
+
 // predicates turns the filter into conditions on findings, of which the database chooses the index.
 func (f *filter) predicates(ctx context.Context, db *ent.Client) ([]predicate.Finding, error) {
 	list, err := f.conditions(ctx, db)
@@ -79,17 +104,11 @@ func (f *filter) predicates(ctx context.Context, db *ent.Client) ([]predicate.Fi
 	return f.plain(list), nil
 }
 
-// plain are the conditions as they are. Among those of a few projects the findings of a ref are found along the index by
-// project, which holds the ref as well: SQLite is kept from indexes by project and ref that are in no order. It would take
-// these because refs of pull requests are small, and then sort all findings of a main branch for one page.
+// plain are the conditions as they are.
 func (f *filter) plain(list []condition) []predicate.Finding {
 	where := make([]predicate.Finding, 0, len(list)+2)
 	where = append(where, finding.DeploymentID(f.deploymentID), finding.IssueType(f.issueType))
-	amongProjects := slices.ContainsFunc(list, func(c condition) bool { return c.column == finding.FieldProjectID })
 	for _, c := range list {
-		if c.column == finding.FieldRef && amongProjects {
-			c.where = store.Unindexed(c.where)
-		}
 		where = append(where, c.where)
 	}
 	return where

@@ -15,6 +15,14 @@ import (
 // mergeable is how many values of a column are merged at most: the planner of PostgreSQL looks at each by itself.
 const mergeable = 20
 
+// leading are the columns that an index of lists begins with.
+var leading = []string{
+	finding.FieldMalicious, finding.FieldHistorical, finding.FieldClickToFixState, finding.FieldComponentTag, finding.FieldPackage,
+	finding.FieldTriageReason, finding.FieldAutotriageVerdict, finding.FieldPolicyMode, finding.FieldEpssProbability,
+	finding.FieldTransitivity, finding.FieldExposure, finding.FieldValidationState, finding.FieldRuleID, finding.FieldProjectID,
+	finding.FieldRef, finding.FieldSeverity, finding.FieldStatus,
+}
+
 // merged gives the conditions in a form that makes PostgreSQL read the findings of several values, each along the index that
 // their column leads, and merge them: a page costs its own rows and one of each value. Otherwise it would sort all of them,
 // or go through the list of all findings, which is long where what is asked for is not among the newest.

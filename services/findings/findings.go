@@ -27,13 +27,12 @@ type Findings struct {
 	log     *slog.Logger
 	places  places
 	shown   *shown
-	sizes   *sizes
 	imports pendingImports
 }
 
 // NewFindings serves findings from the store.
 func NewFindings(st *store.Store, log *slog.Logger) *Findings {
-	s := &Findings{store: st, log: log, places: newMemory(), shown: newShown(), sizes: newSizes()}
+	s := &Findings{store: st, log: log, places: newMemory(), shown: newShown()}
 	if st.Postgres() {
 		_, db := st.DB()
 		s.places = shared{db}
@@ -81,10 +80,13 @@ func (s *Findings) chosen(ctx context.Context, of listing) (c chosen, err error)
 	if c.projects, err = of.heads(ctx, s.store.Reader, of.conditions); err != nil {
 		return c, err
 	}
-	if c.projects != nil {
+	switch {
+	case c.projects != nil:
 		c.where = of.ofHeads(of.conditions)
-	} else if c.where, err = s.sizes.arrange(ctx, s.store.Reader, s.store.Dialect(), of.filter, of.conditions); err != nil {
-		return c, err
+	case s.store.Postgres():
+		c.where = of.merged(of.conditions)
+	default:
+		c.where = of.plain(of.conditions)
 	}
 	if of.dedup {
 		c.where = append(c.where, firstOfIdentity(of.plain(of.conditions)))

@@ -2,10 +2,8 @@ package findings_test
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,15 +16,6 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
-
-// TestMain asks for fewer examples than rapid's hundred: each is a tenant with hundreds of findings on two databases.
-func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "12"); err != nil {
-		panic(err)
-	}
-	flag.Parse()
-	os.Exit(m.Run())
-}
 
 // modelProjects and their primary branches.
 var modelProjects = map[string]string{"acme/Web": mainRef, "acme/api": "refs/heads/dev", "acme/Shop": mainRef, "acme/lib": "refs/heads/dev"}

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/project"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
@@ -120,8 +120,8 @@ func TestListShowsTextsAtOnce(t *testing.T) {
 // TestListShowsTextsOfOtherNodesAtOnce: … also by another node.
 func TestListShowsTextsOfOtherNodesAtOnce(t *testing.T) {
 	database := storetest.Postgres(t)
-	one := apitest.Start(t, func(c *services.Config) { c.Database = database })
-	textsAtOnce(t, one, apitest.Start(t, func(c *services.Config) { c.Database, c.Data = database, one.Config.Data }))
+	one := apitest.Start(t, func(c *config.Config) { c.Database = database })
+	textsAtOnce(t, one, apitest.Start(t, func(c *config.Config) { c.Database, c.Data = database, one.Config.Data }))
 }
 
 func textsAtOnce(t *testing.T, one, two *apitest.Server) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
@@ -235,7 +235,7 @@ func TestPageZeroUnchanged(t *testing.T) {
 // A list is served by a database that takes no writes.
 func TestPagesWithoutAPlace(t *testing.T) {
 	t.Parallel()
-	s := apitest.Start(t, func(c *services.Config) { c.Database = storetest.Postgres(t) })
+	s := apitest.Start(t, func(c *config.Config) { c.Database = storetest.Postgres(t) })
 	seedMany(t, s, 250, nil)
 	_, db := s.Store.DB()
 	if _, err := db.ExecContext(t.Context(), `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$`); err != nil {
@@ -257,11 +257,11 @@ func TestPagesWithoutAPlace(t *testing.T) {
 func TestWalkOverNodes(t *testing.T) {
 	t.Parallel()
 	const n = 950
-	s := apitest.Start(t, func(c *services.Config) { c.Database = storetest.Postgres(t) })
+	s := apitest.Start(t, func(c *config.Config) { c.Database = storetest.Postgres(t) })
 	l := seedMany(t, s, n, nil)
 	nodes := []*apitest.Server{s}
 	for range 2 {
-		nodes = append(nodes, apitest.Start(t, func(c *services.Config) {
+		nodes = append(nodes, apitest.Start(t, func(c *config.Config) {
 			c.Database, c.KeyFile = s.Config.Database, filepath.Join(s.Config.Data, "palisade.key")
 		}))
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/ent/finding"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
 )
@@ -18,7 +18,7 @@ import (
 // than a minute so.
 func TestThousandsAreNotComparedEachWithEach(t *testing.T) {
 	database := storetest.Postgres(t)
-	s, seen := apitest.StartRecorded(t, func(c *services.Config) { c.Database = database })
+	s, seen := apitest.StartRecorded(t, func(c *config.Config) { c.Database = database })
 	l := seedForPlans(t, s)
 	ids, err := s.Store.Reader.Finding.Query().Where(finding.DeploymentID(l.DeploymentID), finding.IssueType("sast")).Limit(1000).IDs(s.System(t))
 	if err != nil || len(ids) != 1000 {

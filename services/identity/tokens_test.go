@@ -20,7 +20,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/token"
 	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
@@ -270,7 +270,7 @@ func TestRevocationOnEveryNode(t *testing.T) {
 			t.Skip("SQLite has one node")
 		}
 		s := requester{server}
-		second := requester{apitest.Start(t, func(c *services.Config) {
+		second := requester{apitest.Start(t, func(c *config.Config) {
 			c.Database, c.KeyFile = s.Config.Database, filepath.Join(s.Config.Data, "palisade.key")
 		})}
 		value, path := s.newToken(t, s.Token, `{"name":"shared","role":"ORG_ROLE_ADMIN"}`)
@@ -290,7 +290,7 @@ func TestDescendantsOnEveryNode(t *testing.T) {
 		s := requester{server}
 		nodes := []requester{s}
 		if s.Store.Postgres() {
-			nodes = append(nodes, requester{apitest.Start(t, func(c *services.Config) {
+			nodes = append(nodes, requester{apitest.Start(t, func(c *config.Config) {
 				c.Database, c.KeyFile = s.Config.Database, filepath.Join(s.Config.Data, "palisade.key")
 			})})
 		}

@@ -20,10 +20,10 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/payload"
 	"github.com/palisade/palisade/services/notifications/retry"
-	"github.com/palisade/palisade/services/scans/sarif"
 )
 
 const (
@@ -175,7 +175,7 @@ func announced(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent, mo
 	return tx.Finding.Query().
 		Where(
 			finding.DeploymentID(event.DeploymentID), finding.FirstSeenScanID(event.ScanID), finding.IDGT(event.AfterFindingID),
-			finding.IssueType(sarif.ProductSAST),
+			finding.IssueType(vocabulary.SAST),
 			func(s *entsql.Selector) {
 				history := entsql.Dialect(s.Dialect()).Table(findingevent.Table).As("history")
 				s.Where(entsql.NotExists(entsql.Dialect(s.Dialect()).Select(history.C(findingevent.FieldID)).From(history).Where(entsql.And(

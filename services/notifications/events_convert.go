@@ -14,10 +14,10 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/findings/blob"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/payload"
 	"github.com/palisade/palisade/services/projects/codehost"
-	"github.com/palisade/palisade/services/scans/sarif"
 )
 
 // policy is one of the built-in policies, by the mode of a finding.
@@ -140,8 +140,8 @@ func productWords(bits int32) []string {
 		product scansv1.Product
 		word    string
 	}{
-		{scansv1.Product_PRODUCT_SAST, sarif.ProductSAST}, {scansv1.Product_PRODUCT_SCA, sarif.ProductSCA},
-		{scansv1.Product_PRODUCT_SECRETS, sarif.ProductSecrets}, {scansv1.Product_PRODUCT_AI_SAST, "ai_sast"},
+		{scansv1.Product_PRODUCT_SAST, vocabulary.SAST}, {scansv1.Product_PRODUCT_SCA, vocabulary.SCA},
+		{scansv1.Product_PRODUCT_SECRETS, vocabulary.Secrets}, {scansv1.Product_PRODUCT_AI_SAST, "ai_sast"},
 	} {
 		if bits&(1<<p.product) != 0 {
 			words = append(words, p.word)

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/notifications/channel"
@@ -28,8 +28,8 @@ type caller struct {
 func each(t *testing.T, test func(t *testing.T, s caller)) {
 	t.Helper()
 	t.Parallel()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
-		server := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow = "127.0.0.1" })
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		server := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })
 		test(t, caller{server, server.AddUser(t, server.Tenant, "admin@acme.test", access.RoleAdmin)})
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
@@ -147,9 +147,9 @@ func (m *mailbox) take(in *bufio.Reader, say func(string), to []string) (goOn bo
 func eachMail(t *testing.T, to string, test func(t *testing.T, s caller, m *mailbox, rule int64)) {
 	t.Helper()
 	t.Parallel()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		m := newMailbox(t)
-		server := apitest.Start(t, func(c *services.Config) {
+		server := apitest.Start(t, func(c *config.Config) {
 			on(c)
 			c.EgressAllow, c.SMTP, c.SMTPFrom = "127.0.0.1", "smtp://"+m.address, "palisade@acme.test"
 		})

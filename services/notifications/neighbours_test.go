@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/tenant"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/testrun"
@@ -163,14 +163,14 @@ func TestMessageBesideASlowRule(t *testing.T) {
 // A server whose receivers do not answer stops in time; what arrived is known, and what was cut off is tried again.
 func TestStopBesideSilentReceivers(t *testing.T) {
 	t.Parallel()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		const grace = 2 * time.Second
 		url, calls := silent(t)
 		quick := newReceiver(t, nil)
 		var st *store.Store
 		var ended time.Time
 		t.Run("run", func(t *testing.T) {
-			server := apitest.Start(t, func(c *services.Config) {
+			server := apitest.Start(t, func(c *config.Config) {
 				on(c)
 				c.EgressAllow, c.ShutdownGrace = "127.0.0.1", grace
 			})

@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/egress"
+	"github.com/palisade/palisade/services/internal/mailserver"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/channel"
@@ -30,11 +31,11 @@ type Senders struct {
 	store   *store.Store
 	keyring *secret.Keyring
 	guard   *egress.Guard
-	mail    channel.MailConfig
+	mail    mailserver.Config
 }
 
 // NewSenders returns senders whose every call goes through the guard.
-func NewSenders(st *store.Store, keyring *secret.Keyring, guard *egress.Guard, mail channel.MailConfig) *Senders {
+func NewSenders(st *store.Store, keyring *secret.Keyring, guard *egress.Guard, mail mailserver.Config) *Senders {
 	return &Senders{store: st, keyring: keyring, guard: guard, mail: mail}
 }
 

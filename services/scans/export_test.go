@@ -22,5 +22,5 @@ func UpgradeIdentities(ctx context.Context, st *store.Store, log *slog.Logger) e
 
 // Store reads and stores a report as UploadReport does once the report lies in a file.
 func (s *ReportUploads) Store(ctx context.Context, target *scansv1.UploadReportTarget, report *sarif.Report) (*scansv1.UploadReportResponse, error) {
-	return s.ingest(ctx, target, report)
+	return s.ingest(ctx, target, newSARIFSource(report, target.GetCategory()))
 }

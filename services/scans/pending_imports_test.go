@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/scans"
@@ -94,8 +94,8 @@ func severalResults(rule string, n int) []result {
 func TestListsBesideALargeImport(t *testing.T) {
 	t.Parallel()
 	database := storetest.Postgres(t)
-	s, statements := apitest.StartRecorded(t, func(c *services.Config) { c.Database = database })
-	other := apitest.Start(t, func(c *services.Config) { c.Database, c.Data = database, s.Config.Data })
+	s, statements := apitest.StartRecorded(t, func(c *config.Config) { c.Database = database })
+	other := apitest.Start(t, func(c *config.Config) { c.Database, c.Data = database, s.Config.Data })
 	s.Upload(t, "acme/old", "main", sarifOf(t, run{Tool: "gosec", Results: severalResults("old", 150)}))
 	s.Upload(t, "acme/new", "main", sarifOf(t, run{Tool: "gosec", Results: severalResults("new", 60)}))
 	conn := holdImports(t, database)
@@ -147,7 +147,7 @@ func TestListsBesideALargeImport(t *testing.T) {
 func TestGivenUpImportIsForgotten(t *testing.T) {
 	t.Parallel()
 	database := storetest.Postgres(t)
-	s := apitest.Start(t, func(c *services.Config) { c.Database = database })
+	s := apitest.Start(t, func(c *config.Config) { c.Database = database })
 	s.Upload(t, "acme/old", "main", sarifOf(t, run{Tool: "gosec", Results: []result{{Rule: "old", File: "a.go", Code: "first()", Line: 1}}}))
 	conn := holdImports(t, database)
 	takeImportLock(t, conn, true)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -21,11 +20,8 @@ import (
 	"github.com/palisade/palisade/services/internal/traffic"
 	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/projects/gitref"
-	"github.com/palisade/palisade/services/scans/sarif"
+	"github.com/palisade/palisade/services/scans/ingest"
 )
-
-// maxSkippedShown is how many skipped results a response lists.
-const maxSkippedShown = 1000
 
 // UploadOptions set up report uploads.
 type UploadOptions struct {
@@ -76,21 +72,23 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 		return err
 	}
 	defer spooled.Close()
-	limits := sarif.DefaultLimits()
-	limits.MaxBytes = s.options.MaxBytes
+	form, err := formatOf(spooled)
+	if err != nil {
+		return err
+	}
 	polite := &politeReader{ctx, s.options.Calls.Beside(), spooled}
 	src := struct {
 		io.Reader
 		io.Seeker
 	}{polite, spooled}
-	report, err := sarif.Open(ctx, src, limits, sarif.WithProduct(target.GetProduct()), sarif.WithRedactionKey(s.options.RedactionKey))
+	opened, err := form.open(ctx, src, target, s.options)
 	if err != nil {
-		return reportError(err)
+		return err
 	}
-	polite.work = new(traffic.Work) // who reads the results gives way between them: see aheadOf
-	response, err := s.ingest(ctx, target, report)
+	polite.work = new(traffic.Work) // who reads the results gives way between them
+	response, err := s.ingest(ctx, target, opened)
 	if err != nil {
-		return reportError(err)
+		return opened.refusal(err)
 	}
 	return stream.SendAndClose(response)
 }
@@ -98,23 +96,24 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 // upload is one report on its way in.
 type upload struct {
 	target  *scansv1.UploadReportTarget
-	source  *sarifSource
-	results *preparation
+	report  report
+	results *ingest.Reading
 	scan    *ent.Scan
-	result  *scanResult
-	project string // its name, as it is stored
+	result  *ingest.Summary
+	runs    []reportRun // once it is stored
+	project string      // its name, as it is stored
 }
 
-func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReportTarget, report *sarif.Report) (*scansv1.UploadReportResponse, error) {
-	u := &upload{target: target, source: newSARIFSource(report, target.GetCategory())}
+func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReportTarget, opened report) (*scansv1.UploadReportResponse, error) {
+	u := &upload{target: target, report: opened}
 	var err error
-	u.results, err = prepare(ctx, s.store.Reader, reading{
-		results: u.source, commit: target.GetCommit(), readAhead: true, calls: s.options.Calls, spool: s.options.Spool.Of(ctx), formerNames: u.source.formerNames(),
+	u.results, err = ingest.Read(ctx, s.store.Reader, ingest.Input{
+		Results: u.report, Commit: target.GetCommit(), Calls: s.options.Calls, Spool: s.options.Spool.Of(ctx), FormerNames: u.report.formerNames(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer u.results.release()
+	defer u.results.Release()
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if err := s.storeUpload(ctx, tx, u); err != nil {
 			return err
@@ -122,7 +121,7 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 		summary := u.response()
 		summary.SkippedResults = nil
 		audit.Change(ctx, "scan", u.scan.ID, nil, summary)
-		if u.result.changed() < statisticsThreshold {
+		if u.result.Changed() < statisticsThreshold {
 			return nil
 		}
 		// Last: another import that asks for the same waits until this one is committed.
@@ -132,12 +131,12 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 		return nil, err
 	}
 	if s.options.Ingested != nil {
-		for outcome, n := range u.result.counts {
-			s.options.Ingested(outcome.product, outcome.what, n)
+		for outcome, n := range u.result.Counts {
+			s.options.Ingested(outcome.Product, outcome.What, n)
 		}
-		for i, run := range report.Runs {
-			if n := u.source.skippedOf[i]; n > 0 {
-				s.options.Ingested(run.Product, "skipped", n)
+		for _, run := range u.runs {
+			if n := int(run.GetSkipped()); n > 0 {
+				s.options.Ingested(run.GetProduct(), "skipped", n)
 			}
 		}
 	}
@@ -165,10 +164,11 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 	if err != nil {
 		return fmt.Errorf("open scan: %w", err)
 	}
-	u.result, err = storeResults(ctx, tx, scanReport{preparation: u.results, store: s.store, project: project, scan: u.scan})
+	u.result, err = ingest.Store(ctx, tx, ingest.Target{Store: s.store, Project: project, Scan: u.scan}, u.results)
 	if err != nil {
 		return err
 	}
+	u.runs = u.report.runs()
 	if err := u.closeScan(ctx); err != nil {
 		return fmt.Errorf("close scan: %w", err)
 	}
@@ -177,19 +177,19 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 
 // closeScan writes what the scan brought.
 func (u *upload) closeScan(ctx context.Context) error {
-	products, stats := u.result.productBits(), map[string]any{}
-	for i, run := range u.source.report.Runs {
-		if run.Rejected == "" {
-			products |= productBit(run.Product)
+	products, stats := u.result.ProductBits(), map[string]any{}
+	for _, run := range u.runs {
+		if run.GetRejected() == "" {
+			products |= ingest.ProductBit(run.GetProduct())
 		}
-		if n := u.source.skippedOf[i]; n > 0 {
+		if n := int(run.GetSkipped()); n > 0 {
 			stats["skipped"] = n + total(stats["skipped"])
 		}
 	}
-	for o, n := range u.result.counts {
-		stats[o.what] = n + total(stats[o.what])
+	for o, n := range u.result.Counts {
+		stats[o.What] = n + total(stats[o.What])
 	}
-	return u.result.setCounts(u.scan.Update()).SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetProducts(products).
+	return u.result.SetCounts(u.scan.Update()).SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetProducts(products).
 		SetStats(stats).SetCompletedAt(max(store.Now(), u.scan.StartedAt+1)).Exec(ctx)
 }
 
@@ -205,52 +205,20 @@ func (u *upload) response() *scansv1.UploadReportResponse {
 		ScanId:    u.scan.ID,
 		Project:   u.project,
 		Ref:       u.scan.Ref,
-		Created:   int32(u.result.total("created")),
-		Updated:   int32(u.result.total("updated")),
-		Unchanged: int32(u.result.total("unchanged")),
-		Reopened:  int32(u.result.total("reopened")),
-		Fixed:     int32(u.result.total("fixed")),
-		Removed:   int32(u.result.total("removed")),
+		Created:   int32(u.result.Total("created")),
+		Updated:   int32(u.result.Total("updated")),
+		Unchanged: int32(u.result.Total("unchanged")),
+		Reopened:  int32(u.result.Total("reopened")),
+		Fixed:     int32(u.result.Total("fixed")),
+		Removed:   int32(u.result.Total("removed")),
 	}
-	for i, run := range u.source.report.Runs {
-		skipped := u.source.skippedOf[i]
-		out.Skipped += int32(skipped)
-		group := u.source.groupOf(run)
-		out.Runs = append(out.Runs, &scansv1.UploadedRun{
-			Index:       int32(run.Index),
-			Tool:        run.Tool.Name,
-			ToolVersion: run.Tool.Version,
-			Category:    group.category,
-			Product:     run.Product,
-			Results:     int32(run.Results),
-			Accepted:    int32(run.Results - skipped),
-			Skipped:     int32(skipped),
-			Warnings:    slices.Concat(run.Warnings, u.source.warningsOf(run)),
-			Rejected:    run.Rejected,
-			Coverage:    u.result.coverages[group],
-		})
+	for _, run := range u.runs {
+		run.Coverage = u.result.Coverages[run.analysis]
+		out.Runs, out.Skipped = append(out.Runs, run.UploadedRun), out.Skipped+run.GetSkipped()
 	}
-	for _, skip := range u.source.skipped {
-		out.SkippedResults = append(out.SkippedResults, &scansv1.SkippedResult{
-			Run: int32(skip.Run), Index: int32(skip.Index), RuleId: skip.RuleID, Path: skip.Path, Reason: skip.Reason,
-		})
-	}
+	out.SkippedResults = u.report.skipped()
 	out.SkippedResultsOmitted = out.Skipped - int32(len(out.SkippedResults))
 	return out
-}
-
-// reportError tells errors of the report from those of the server.
-func reportError(err error) error {
-	var syntax *sarif.SyntaxError
-	var format *sarif.FormatError
-	var limit *sarif.LimitError
-	switch {
-	case errors.As(err, &syntax), errors.As(err, &format):
-		return apierr.MalformedReport("%v", err)
-	case errors.As(err, &limit):
-		return apierr.TooLarge("%v", err)
-	}
-	return err
 }
 
 // chunkReader reads the chunks of an upload as one stream.

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
@@ -110,7 +110,7 @@ func TestUploadForms(t *testing.T) {
 }
 
 func TestUploadRefusals(t *testing.T) {
-	s := apitest.Start(t, func(c *services.Config) { c.MaxUpload = 300_000 })
+	s := apitest.Start(t, func(c *config.Config) { c.MaxUpload = 300_000 })
 	good := sarifOf(t, run{Tool: "gosec", Results: []result{sqli}})
 	damaged := gzipped(t, good)
 	damaged = damaged[:len(damaged)-6]

@@ -12,6 +12,7 @@ import (
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/deployments/details"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -88,7 +89,7 @@ func (s settings) enabled(requested []string) []string {
 	for _, p := range []struct {
 		word string
 		on   bool
-	}{{sast, s.products.GetSast().GetEnabled()}, {sca, s.products.GetSca().GetEnabled()}, {secrets, s.products.GetSecrets().GetEnabled()}} {
+	}{{vocabulary.SAST, s.products.GetSast().GetEnabled()}, {vocabulary.SCA, s.products.GetSca().GetEnabled()}, {vocabulary.Secrets, s.products.GetSecrets().GetEnabled()}} {
 		if p.on && (len(requested) == 0 || slices.Contains(requested, p.word)) {
 			products = append(products, p.word)
 		}
@@ -109,9 +110,9 @@ func (s settings) info(id int64, products []string) *scansv1.ScanInfo {
 func (s settings) engineParams(products []string) *scansv1.EngineParams {
 	return &scansv1.EngineParams{
 		Autofix:         s.products.GetSast().GetHumanAutofixEnabled(),
-		DependencyQuery: s.row.DependencyQuery && slices.Contains(products, sca),
+		DependencyQuery: s.row.DependencyQuery && slices.Contains(products, vocabulary.SCA),
 		HistoricalConfig: &scansv1.HistoricalConfiguration{
-			Enabled: slices.Contains(products, secrets) && s.products.GetSecrets().GetHistoricalScan().GetEnabled(),
+			Enabled: slices.Contains(products, vocabulary.Secrets) && s.products.GetSecrets().GetHistoricalScan().GetEnabled(),
 		},
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
 )
@@ -14,9 +14,9 @@ import (
 // TestScannerBudget: taking results in, and telling a scanner what became of them, costs the same statements for two as for fifty.
 func TestScannerBudget(t *testing.T) {
 	const protocol = "/palisade.scans.v1.ScannerProtocolService/"
-	for name, adjust := range map[string]func(*services.Config){
+	for name, adjust := range map[string]func(*config.Config){
 		"sqlite":   nil,
-		"postgres": func(c *services.Config) { c.Database = storetest.Postgres(t) },
+		"postgres": func(c *config.Config) { c.Database = storetest.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, seen := apitest.StartRecorded(t, adjust)

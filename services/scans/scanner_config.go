@@ -18,6 +18,7 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
@@ -154,7 +155,7 @@ func (s *ScannerProtocol) GetLegacyScanConfig(ctx context.Context, r *scansv1.Ge
 	for _, p := range []struct {
 		word  string
 		asked bool
-	}{{sast, r.GetIsCodeScan()}, {sca, r.GetSca()}, {secrets, r.GetIsSecretsScan()}} {
+	}{{vocabulary.SAST, r.GetIsCodeScan()}, {vocabulary.SCA, r.GetSca()}, {vocabulary.Secrets, r.GetIsSecretsScan()}} {
 		if p.asked {
 			requested = append(requested, p.word)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
+	"github.com/palisade/palisade/services/scans/ingest"
 )
 
 // detachedRef stands for a checkout without a branch. It is no branch, so that such a scan neither closes findings of one
@@ -176,7 +177,7 @@ func newScan(tx *ent.Tx, r scanRequest, of *ent.Project, kept *storev1.ScannerSc
 	}
 	products := int32(0)
 	for _, product := range kept.GetProducts() {
-		products |= productBit(product)
+		products |= ingest.ProductBit(product)
 	}
 	stats := map[string]any{}
 	if partial := r.GetScanMetadata().GetPartialScanRuleIds(); len(partial) > 0 {

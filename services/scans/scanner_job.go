@@ -23,6 +23,7 @@ import (
 	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/projects/gitref"
+	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/scanner"
 	"github.com/palisade/palisade/services/supplychain/dependencies"
 )
@@ -110,7 +111,7 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 	if err != nil {
 		return err
 	}
-	var result *scanResult
+	var result *ingest.Summary
 	err = w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		of, err := holdProject(ctx, w.store, tx, before.ProjectID)
 		if ent.IsNotFound(err) {
@@ -130,8 +131,8 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 		return err
 	}
 	if w.options.Ingested != nil {
-		for o, n := range result.counts {
-			w.options.Ingested(o.product, o.what, n)
+		for o, n := range result.Counts {
+			w.options.Ingested(o.Product, o.What, n)
 		}
 	}
 	return nil
@@ -139,7 +140,7 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 
 // ingest makes findings of the results of a scan whose project is held. They are read here, too: whoever looks for results whose
 // node has died knows by the project that they are at work (see atWork), and policies and texts of rules are those of now.
-func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, attempt int32) (*scanResult, error) {
+func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, attempt int32) (*ingest.Summary, error) {
 	kept, err := scannerOf(row)
 	if err != nil {
 		return nil, err
@@ -158,12 +159,12 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	if len(policies) > 0 {
 		results.reported = map[uint64]struct{}{}
 	}
-	prepared, err := prepare(ctx, tx.Client(), reading{results: results, commit: row.Commit, calls: w.options.Calls, spool: w.options.Spool.Of(ctx)})
+	prepared, err := ingest.Read(ctx, tx.Client(), ingest.Input{Results: results, Commit: row.Commit, Calls: w.options.Calls, Spool: w.options.Spool.Of(ctx)})
 	if err != nil {
 		return nil, err
 	}
-	defer prepared.release()
-	result, err := storeResults(ctx, tx, scanReport{preparation: prepared, store: w.store, project: of, scan: row})
+	defer prepared.Release()
+	result, err := ingest.Store(ctx, tx, ingest.Target{Store: w.store, Project: of, Scan: row}, prepared)
 	if err != nil {
 		return nil, fmt.Errorf("store findings: %w", err)
 	}
@@ -189,7 +190,7 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 		return nil, err
 	}
 	queue := jobs.FromContext(ctx)
-	if err := outbox.ScanFinished(ctx, tx, queue, row.ID); err != nil || result.changed() < statisticsThreshold {
+	if err := outbox.ScanFinished(ctx, tx, queue, row.ID); err != nil || result.Changed() < statisticsThreshold {
 		return result, err
 	}
 	return result, queue.Enqueue(ctx, refreshStatistics{}, nil)
@@ -212,7 +213,7 @@ func latest(of *ent.Project) int64 {
 }
 
 // closeScannerScan writes what the scan brought. Its products are those that it looked at.
-func closeScannerScan(ctx context.Context, row *ent.Scan, kept *storev1.ScannerScan, result *scanResult) error {
+func closeScannerScan(ctx context.Context, row *ent.Scan, kept *storev1.ScannerScan, result *ingest.Summary) error {
 	encoded, err := proto.Marshal(kept)
 	if err != nil {
 		return err
@@ -221,11 +222,11 @@ func closeScannerScan(ctx context.Context, row *ent.Scan, kept *storev1.ScannerS
 	if stats == nil {
 		stats = map[string]any{}
 	}
-	for o, n := range result.counts {
-		total, _ := stats[o.what].(int)
-		stats[o.what] = total + n
+	for o, n := range result.Counts {
+		total, _ := stats[o.What].(int)
+		stats[o.What] = total + n
 	}
-	return result.setCounts(row.Update()).SetProducts(row.Products).SetScanner(encoded).SetResultsState(resultsStored).SetStats(stats).
+	return result.SetCounts(row.Update()).SetProducts(row.Products).SetScanner(encoded).SetResultsState(resultsStored).SetStats(stats).
 		SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetCompletedAt(max(store.Now(), row.StartedAt+1)).Exec(ctx)
 }
 

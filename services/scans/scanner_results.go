@@ -17,8 +17,9 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/scans/sarif"
+	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/scanner"
 )
 
@@ -54,7 +55,7 @@ type scannerResults struct {
 type knownRule struct {
 	metadata string
 	parsed   scanner.Metadata
-	rule     *incomingRule
+	rule     *ingest.Rule
 }
 
 func newScannerResults(ctx context.Context, db *ent.Client, row *ent.Scan, kept *storev1.ScannerScan) (*scannerResults, error) {
@@ -62,7 +63,7 @@ func newScannerResults(ctx context.Context, db *ent.Client, row *ent.Scan, kept 
 	if err != nil {
 		return nil, err
 	}
-	secretRules, err := ruleMessages(ctx, db, secrets)
+	secretRules, err := ruleMessages(ctx, db, vocabulary.Secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func newScannerResults(ctx context.Context, db *ent.Client, row *ent.Scan, kept 
 }
 
 // each implements source.
-func (r *scannerResults) each(ctx context.Context, yield func(*incoming) error) error {
+func (r *scannerResults) Each(ctx context.Context, yield func(*ingest.Result) error) error {
 	r.coverage, r.previous = &storev1.ScannerCoverage{}, map[string]struct{}{}
 	clear(r.reported)
 	err := scanner.Read(&payload{ctx: ctx, db: r.db, scanID: r.scan.ID}, func(frame *storev1.ScannerFrame) error {
@@ -90,7 +91,7 @@ func (r *scannerResults) each(ctx context.Context, yield func(*incoming) error) 
 		}
 		i := r.incoming(f, about)
 		if r.reported != nil && !f.GetIgnored() {
-			r.reported[reportedKey(orWord(f.GetMatchBasedId(), i.content.GetToolFingerprint()))] = struct{}{}
+			r.reported[reportedKey(orWord(f.GetMatchBasedId(), i.Content.GetToolFingerprint()))] = struct{}{}
 		}
 		return yield(i)
 	})
@@ -111,7 +112,7 @@ func (r *scannerResults) unresolvedFiles(ctx context.Context) ([]string, error) 
 		return nil, nil
 	}
 	files, err := r.db.Finding.Query().Where(finding.ProjectID(r.scan.ProjectID), finding.Ref(r.scan.Ref), finding.Tool(scannerTool),
-		finding.IssueType(sca), finding.StateIn(lifecycle.Unresolved, lifecycle.Muted), finding.FilePathNotNil()).
+		finding.IssueType(vocabulary.SCA), finding.StateIn(lifecycle.Unresolved, lifecycle.Muted), finding.FilePathNotNil()).
 		Unique(true).Select(finding.FieldFilePath).Strings(ctx)
 	if err != nil {
 		return nil, err
@@ -133,13 +134,13 @@ func (r *scannerResults) unresolvedFiles(ctx context.Context) ([]string, error) 
 }
 
 // coverages implements source. A full scan lists all files that there are; a diff scan those that it looked at.
-func (r *scannerResults) coverages() (map[analysis]*coverage, error) {
-	c := &coverage{
+func (r *scannerResults) Coverages() (map[ingest.Analysis]*ingest.Coverage, error) {
+	c := &ingest.Coverage{
 		ScanCoverage: &storev1.ScanCoverage{
 			RulesKnown: true, Rules: r.coverage.GetRuleIds(), FilesKnown: true, Files: r.coverage.GetSearchedPaths(),
 			Skipped: slices.Concat(r.coverage.GetSkippedPaths(), r.unresolved), Renamed: r.coverage.GetRenamedPaths(),
 		},
-		products: r.kept.GetProducts(), listsAll: r.scan.IsFullScan,
+		Products: r.kept.GetProducts(), ListsAll: r.scan.IsFullScan,
 	}
 	switch {
 	case len(partialRules(r.scan)) > 0:
@@ -150,10 +151,10 @@ func (r *scannerResults) coverages() (map[analysis]*coverage, error) {
 		c.Failure = failedLeftOut
 	}
 	for rule := range r.previous {
-		c.failedRules = append(c.failedRules, rule)
+		c.FailedRules = append(c.FailedRules, rule)
 	}
-	slices.Sort(c.failedRules)
-	return map[analysis]*coverage{{tool: scannerTool}: c}, nil
+	slices.Sort(c.FailedRules)
+	return map[ingest.Analysis]*ingest.Coverage{{Tool: scannerTool}: c}, nil
 }
 
 // about finds, or makes, what findings of the rule share. A scanner sends the same metadata with each of them.
@@ -163,13 +164,13 @@ func (r *scannerResults) about(f *storev1.ScannerFinding) *knownRule {
 		return known
 	}
 	m := scanner.ParseMetadata(f.GetMetadata())
-	known = &knownRule{string(f.GetMetadata()), m, &incomingRule{
-		name: f.GetCheckId(),
-		text: &findingsv1.FindingRule{
+	known = &knownRule{string(f.GetMetadata()), m, &ingest.Rule{
+		Name: f.GetCheckId(),
+		Text: &findingsv1.FindingRule{
 			Message: r.messages[f.GetCheckId()], Confidence: orWord(m.Confidence, unknownConfidence), Category: orWord(m.Category, "security"),
 			Subcategories: m.Subcategories, VulnerabilityClasses: m.Classes, CweNames: m.CWE, OwaspNames: m.OWASP,
 		},
-		stub: len(f.GetMetadata()) == 0,
+		Stub: len(f.GetMetadata()) == 0,
 	}}
 	r.rules[f.GetCheckId()] = known
 	return known
@@ -180,71 +181,71 @@ func (r *scannerResults) product(f *storev1.ScannerFinding, m scanner.Metadata) 
 	_, secret := r.secrets[f.GetCheckId()]
 	switch {
 	case f.GetSca() != nil:
-		return sca
+		return vocabulary.SCA
 	case m.Product != "":
 		return m.Product
 	case secret:
-		return secrets
+		return vocabulary.Secrets
 	}
-	return sast
+	return vocabulary.SAST
 }
 
 // incoming makes a result of a finding.
-func (r *scannerResults) incoming(f *storev1.ScannerFinding, about *knownRule) *incoming {
-	i := &incoming{
-		group: analysis{tool: scannerTool}, product: r.product(f, about.parsed), severity: severityWord(f.GetSeverity()), rule: about.rule,
-		content: &storev1.FindingContent{
+func (r *scannerResults) incoming(f *storev1.ScannerFinding, about *knownRule) *ingest.Result {
+	i := &ingest.Result{
+		Group: ingest.Analysis{Tool: scannerTool}, Product: r.product(f, about.parsed), Severity: severityWord(f.GetSeverity()), Rule: about.rule,
+		Content: &storev1.FindingContent{
 			Location: &findingsv1.FindingLocation{FilePath: f.GetPath(), Line: f.GetLine(), Column: f.GetColumn(), EndLine: f.GetEndLine(), EndColumn: f.GetEndColumn()},
 			Message:  f.GetMessage(), Snippet: f.GetSnippet(), SyntacticId: f.GetSyntacticId(), MatchBasedId: f.GetMatchBasedId(),
 			PatternHash: f.GetPatternHash(), CodeHash: f.GetCodeHash(), FixedLines: f.GetFixedLines(), DataflowTrace: f.GetDataflowTrace(),
 			Metadata: f.GetMetadata(), EngineKind: f.GetEngineKind(), IsBlocking: f.GetIsBlocking(),
 		},
-		suppressed: f.GetIgnored(), policyMode: about.parsed.Policy,
+		Suppressed: f.GetIgnored(), PolicyMode: about.parsed.Policy,
 	}
 	if f.GetMatchBasedId() == "" && f.GetSyntacticId() != "" {
-		i.content.ToolFingerprint = "syntactic_id:" + f.GetSyntacticId()
+		i.Content.ToolFingerprint = "syntactic_id:" + f.GetSyntacticId()
 	}
 	if f.GetIgnored() {
-		i.content.SuppressionReason = nosemReason
+		i.Content.SuppressionReason = nosemReason
 	}
-	switch i.product {
-	case sca:
-		i.addDependency(f, about.parsed)
-	case secrets:
-		i.addSecret(f)
+	switch i.Product {
+	case vocabulary.SCA:
+		addDependency(i, f, about.parsed)
+	case vocabulary.Secrets:
+		addSecret(i, f)
 	}
 	return i
 }
 
-func (i *incoming) addSecret(f *storev1.ScannerFinding) {
-	i.validationState = "no_validator"
+func addSecret(i *ingest.Result, f *storev1.ScannerFinding) {
+	i.ValidationState = "no_validator"
 	switch state := strings.ToLower(f.GetValidationState()); state {
 	case "confirmed_valid", "confirmed_invalid", "validation_error":
-		i.validationState = state
+		i.ValidationState = state
 	}
 	if f.GetHistoricalCommit() == "" {
 		return
 	}
-	i.historical, i.content.HistoricalCommit, i.content.HistoricalBlob = true, f.GetHistoricalCommit(), f.GetHistoricalBlob()
+	i.Historical, i.Content.HistoricalCommit, i.Content.HistoricalBlob = true, f.GetHistoricalCommit(), f.GetHistoricalBlob()
 	if at := f.GetHistoricalAt(); at != 0 {
-		i.content.HistoricalCommitAt = timestamppb.New(store.Time(at))
+		i.Content.HistoricalCommitAt = timestamppb.New(store.Time(at))
 	}
 }
 
-func (i *incoming) addDependency(f *storev1.ScannerFinding, m scanner.Metadata) {
+func addDependency(i *ingest.Result, f *storev1.ScannerFinding, m scanner.Metadata) {
 	match, found := f.GetSca(), f.GetSca().GetDependency()
-	i.exposure, i.epssProbability, i.malicious = exposure(match, m.SCAKind), "none", m.SCAKind == "malicious"
-	i.packageName, i.transitivity = found.GetPackage(), orWord(found.GetTransitivity(), "unknown")
-	i.content.FoundDependency = &findingsv1.FoundDependency{
-		Ecosystem: orWord(found.GetEcosystem(), "no_package_manager"), Package: found.GetPackage(), Version: found.GetVersion(), Transitivity: i.transitivity,
+	i.Exposure, i.EPSSProbability, i.Malicious = exposure(match, m.SCAKind), "none", m.SCAKind == "malicious"
+	i.Package, i.Transitivity = found.GetPackage(), orWord(found.GetTransitivity(), "unknown")
+	i.Content.FoundDependency = &findingsv1.FoundDependency{
+		Ecosystem: orWord(found.GetEcosystem(), "no_package_manager"), Package: found.GetPackage(), Version: found.GetVersion(), Transitivity: i.Transitivity,
 	}
-	i.content.VulnerabilityIdentifier = orWord(m.Advisory, f.GetCheckId())
-	i.advisory = strings.ToUpper(i.content.VulnerabilityIdentifier)
+	i.Content.VulnerabilityIdentifier = orWord(m.Advisory, f.GetCheckId())
+	i.Advisory = strings.ToUpper(i.Content.VulnerabilityIdentifier)
 	for _, fix := range m.Fixes {
-		i.content.FixRecommendations = append(i.content.FixRecommendations, &findingsv1.FixRecommendation{Package: fix.Package, Version: fix.Version})
+		i.Content.FixRecommendations = append(i.Content.FixRecommendations, &findingsv1.FixRecommendation{Package: fix.Package, Version: fix.Version})
 	}
-	if i.exposure == "reachable" && f.GetPath() != match.GetLockfile() {
-		i.content.Usage = &findingsv1.Usage{Location: &findingsv1.UsageLocation{
+	if i.Exposure == "reachable" && f.GetPath() != match.GetLockfile() {
+		i.Content.Usage = &findingsv1.Usage{Location: &findingsv1.UsageLocation{
 			FilePath: f.GetPath(), Line: f.GetLine(), Column: f.GetColumn(), EndLine: f.GetEndLine(), EndColumn: f.GetEndColumn(),
 			Path: f.GetPath(), StartLine: f.GetLine(), StartCol: f.GetColumn(), EndCol: f.GetEndColumn(),
 		}}
@@ -270,13 +271,13 @@ func exposure(match *storev1.ScannerDependencyMatch, kind string) string {
 func severityWord(n int32) string {
 	switch n {
 	case 3:
-		return sarif.SeverityCritical
+		return vocabulary.SeverityCritical
 	case 2:
-		return sarif.SeverityHigh
+		return vocabulary.SeverityHigh
 	case 1:
-		return sarif.SeverityMedium
+		return vocabulary.SeverityMedium
 	}
-	return sarif.SeverityLow
+	return vocabulary.SeverityLow
 }
 
 func orWord(word, otherwise string) string {

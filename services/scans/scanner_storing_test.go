@@ -25,7 +25,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
@@ -261,7 +261,7 @@ func TestScannerCredentialsAreNowhere(t *testing.T) {
 			t.Run("server", func(t *testing.T) {
 				url := database(t)
 				log.TB = t
-				c := newScanner(apitest.Start(log, func(c *services.Config) { c.Database, c.LogLevel = url, "debug" }))
+				c := newScanner(apitest.Start(log, func(c *config.Config) { c.Database, c.LogLevel = url, "debug" }))
 				c.sendCredentials(t, places)
 				readTables(t, c.Server, places)
 				readFiles(t, c.Config.Data, places)

@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/scans/scanner"
@@ -59,7 +60,7 @@ func (s *ScannerProtocol) UploadScanResults(stream grpc.ClientStreamingServer[sc
 
 // readResults reads a whole body into frames.
 func (s *ScannerProtocol) readResults(ctx context.Context, body *scannerBody, digest hash.Hash, frames *framesFile) (scanner.Summary, error) {
-	secretRules, err := ruleMessages(ctx, s.store.Reader, secrets)
+	secretRules, err := ruleMessages(ctx, s.store.Reader, vocabulary.Secrets)
 	if err != nil {
 		return scanner.Summary{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/tenant"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
@@ -178,8 +179,8 @@ func productWords(bits int32) []string {
 		product scansv1.Product
 		word    string
 	}{
-		{scansv1.Product_PRODUCT_SAST, sast}, {scansv1.Product_PRODUCT_SCA, sca},
-		{scansv1.Product_PRODUCT_SECRETS, secrets}, {scansv1.Product_PRODUCT_AI_SAST, "ai_sast"},
+		{scansv1.Product_PRODUCT_SAST, vocabulary.SAST}, {scansv1.Product_PRODUCT_SCA, vocabulary.SCA},
+		{scansv1.Product_PRODUCT_SECRETS, vocabulary.Secrets}, {scansv1.Product_PRODUCT_AI_SAST, "ai_sast"},
 	} {
 		if bits&(1<<p.product) != 0 {
 			words = append(words, p.word)

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
@@ -41,7 +41,7 @@ func TestConfigCanaries(t *testing.T) {
 			t.Run("server", func(t *testing.T) {
 				url := database(t)
 				log.TB = t
-				server := apitest.Start(log, func(c *services.Config) { c.Database, c.LogLevel, c.EgressAllow = url, "debug", "127.0.0.1" })
+				server := apitest.Start(log, func(c *config.Config) { c.Database, c.LogLevel, c.EgressAllow = url, "debug", "127.0.0.1" })
 				s := configCaller{server, scmv1.NewScmServiceClient(server.Conn), scmv1.NewScmSubscriptionsServiceClient(server.Conn)}
 				h := hosttest.NewGitHub(t)
 				h.Token = configCanary

@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/scmapp"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 )
 
@@ -62,7 +63,7 @@ func convertConfig(row *ent.ScmConfig) (*scmv1.ScmConfig, error) {
 		return nil, err
 	}
 	return &scmv1.ScmConfig{
-		Id: row.ID, Type: scmType(row.Type), Namespace: row.Namespace, SourceId: row.SourceID, BaseUrl: row.BaseURL,
+		Id: row.ID, Type: connect.TypeOf(row.Type), Namespace: row.Namespace, SourceId: row.SourceID, BaseUrl: row.BaseURL,
 		Status: statusOf(row), Installed: row.Installed, Suspended: row.Suspended,
 		GithubEntityType: gitHubEntity[host.Entity(row.EntityType)], VendorEntityType: vendorEntity[host.Entity(row.EntityType)],
 		AutoScan: row.AutoScan, UseNetworkBroker: row.UseNetworkBroker, TokenScopes: scopes,
@@ -84,7 +85,7 @@ var (
 
 func appOfConfig(row *ent.ScmApp) *scmv1.ScmApp {
 	return &scmv1.ScmApp{
-		Id: row.ID, Slug: row.Slug, AppId: row.AppID, ScmType: scmType(row.ScmType), BaseUrl: row.BaseURL, RequestId: row.RequestID,
+		Id: row.ID, Slug: row.Slug, AppId: row.AppID, ScmType: connect.TypeOf(row.ScmType), BaseUrl: row.BaseURL, RequestId: row.RequestID,
 		ScmName: row.Name, CodeAccess: row.CodeAccess, TenantId: row.TenantID,
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/scmconfig"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
@@ -25,8 +25,8 @@ type configCaller struct {
 // eachConfig runs a test on both databases; hosts on this machine may be called.
 func eachConfig(t *testing.T, test func(t *testing.T, s configCaller)) {
 	t.Helper()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
-		server := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow = "127.0.0.1" })
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		server := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })
 		test(t, configCaller{server, scmv1.NewScmServiceClient(server.Conn), scmv1.NewScmSubscriptionsServiceClient(server.Conn)})
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 )
 
@@ -80,9 +81,9 @@ type unsubscribeWorker struct {
 // Work deletes the webhooks.
 func (w *unsubscribeWorker) Work(ctx context.Context, job *river.Job[unsubscribeArgs]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
-	h, err := w.connections.openWith(ctx, credentials{
-		configID: job.Args.ConfigID, deploymentID: job.Args.DeploymentID, scmType: scmType(job.Args.Type), baseURL: job.Args.BaseURL,
-		namespace: job.Args.Namespace, sealedToken: job.Args.SealedToken, appID: job.Args.AppID,
+	h, err := w.connections.OpenWith(ctx, connect.Credentials{
+		ConfigID: job.Args.ConfigID, DeploymentID: job.Args.DeploymentID, Type: connect.TypeOf(job.Args.Type), BaseURL: job.Args.BaseURL,
+		Namespace: job.Args.Namespace, SealedToken: job.Args.SealedToken, AppID: job.Args.AppID,
 	})
 	for _, id := range job.Args.RemoteIDs {
 		if err == nil {
@@ -97,7 +98,7 @@ func (w *unsubscribeWorker) Work(ctx context.Context, job *river.Job[unsubscribe
 
 // passing reports whether an error may be gone the next time.
 func passing(err error) bool {
-	return hostText(err) == "" || host.Is(err, host.RateLimited) || host.Is(err, host.TimedOut) || host.Is(err, host.Unreachable) || host.Is(err, host.Failed)
+	return connect.ErrorText(err) == "" || host.Is(err, host.RateLimited) || host.Is(err, host.TimedOut) || host.Is(err, host.Unreachable) || host.Is(err, host.Failed)
 }
 
 // retry tells the queue what to do about a host's error: try again, later when the host says when, or never.

@@ -14,6 +14,7 @@ import (
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 )
 
@@ -40,11 +41,11 @@ func (s *Configurations) SyncScmConfig(ctx context.Context, r *scmv1.SyncScmConf
 
 // callable refuses what no task could do: without a credential, or for a type of host that is not supported.
 func callable(row *ent.ScmConfig) error {
-	if err := host.Callable(scmType(row.Type), row.BaseURL); err != nil {
+	if err := host.Callable(connect.TypeOf(row.Type), row.BaseURL); err != nil {
 		return err
 	}
 	if len(row.AccessToken) == 0 && row.ScmAppID == nil {
-		return errNoCredential()
+		return connect.ErrNoCredential()
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func (w *syncWorker) Work(ctx context.Context, job *river.Job[syncArgs]) error {
 	if err = s.run(ctx); err == nil {
 		return s.done(ctx)
 	}
-	if hostText(err) != "" {
+	if connect.ErrorText(err) != "" {
 		if stored := s.failed(ctx, err); stored != nil {
 			return stored
 		}
@@ -106,7 +107,7 @@ type repositorySync struct {
 }
 
 func (s *repositorySync) run(ctx context.Context) error {
-	h, err := s.open(ctx, s.config)
+	h, err := s.Open(ctx, s.config)
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (s *repositorySync) done(ctx context.Context) error {
 func (s *repositorySync) failed(ctx context.Context, err error) error {
 	s.log.InfoContext(ctx, "repositories could not be read", "config_id", s.config.ID, "error", errors.Join(err, errors.Unwrap(err)))
 	return s.note(ctx, func(update *ent.ScmConfigUpdateOne) {
-		update.SetCheckedAt(store.Now()).SetCheckOk(false).SetCheckError("sync: " + hostText(err))
+		update.SetCheckedAt(store.Now()).SetCheckOk(false).SetCheckError("sync: " + connect.ErrorText(err))
 	})
 }
 

@@ -30,7 +30,7 @@ type taskClaims struct {
 
 // taskToken names a synchronization for those who want to ask for it later (contract: taskTokenJwt).
 func (s *Configurations) taskToken(ctx context.Context, args syncArgs) (string, error) {
-	key, err := s.seals.keyring.StoredKey(ctx, s.store, taskKeyName)
+	key, err := s.seals.Keyring.StoredKey(ctx, s.store, taskKeyName)
 	if err != nil {
 		return "", err
 	}

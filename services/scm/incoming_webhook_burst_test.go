@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/webhookevent"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
@@ -67,8 +67,8 @@ func (r receiver) burst(t testing.TB, connections int, bodies []string) {
 // eachLimited is eachConfig with a limit of requests that even a slow machine exceeds. A credential may make five at once.
 func eachLimited(t *testing.T, test func(t *testing.T, s configCaller)) {
 	t.Helper()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
-		server := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow, c.RateLimit = "127.0.0.1", 5 })
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		server := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow, c.RateLimit = "127.0.0.1", 5 })
 		test(t, configCaller{server, scmv1.NewScmServiceClient(server.Conn), scmv1.NewScmSubscriptionsServiceClient(server.Conn)})
 	})
 }
@@ -233,12 +233,12 @@ func TestTurnsOfDeployments(t *testing.T) {
 // TestTwoNodes has two nodes take the same events at the same moment, and act on them together: each once.
 func TestTwoNodes(t *testing.T) {
 	const events, requests = 300, 30
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
-		server := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow = "127.0.0.1" })
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		server := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })
 		if !server.Store.Postgres() {
 			t.Skip("on SQLite one node is all")
 		}
-		second := apitest.Start(t, func(c *services.Config) {
+		second := apitest.Start(t, func(c *config.Config) {
 			*c = server.Config
 			c.HTTP, c.GRPC, c.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 		})

@@ -157,7 +157,7 @@ func (c *Connections) openSender(ctx context.Context, configID, appID, installat
 		if err != nil {
 			return nil, err
 		}
-		return c.open(ctx, config)
+		return c.Open(ctx, config)
 	}
 	app, err := c.store.Reader.ScmApp.Query().Where(scmapp.ID(appID)).Only(ctx)
 	if ent.IsNotFound(err) {
@@ -166,7 +166,7 @@ func (c *Connections) openSender(ctx context.Context, configID, appID, installat
 	if err != nil {
 		return nil, err
 	}
-	opened, err := c.openApp(app)
+	opened, err := c.OpenApp(app)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/quota"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/webhook"
 )
 
@@ -204,17 +205,17 @@ func (s *IncomingWebhooks) sender(ctx context.Context, key string) (from sender,
 	case len(configs) > 0:
 		c := configs[0]
 		from = sender{deploymentID: c.DeploymentID, configID: c.ID, key: key, host: webhookHost(c.Type), baseURL: c.BaseURL, namespace: c.Namespace}
-		from.secrets, err = s.seals.webhookSecrets(configTable, c.DeploymentID, c.ID, c.WebhookSecret, c.PreviousWebhookSecret, c.WebhookRotatedAt)
+		from.secrets, err = s.seals.WebhookSecrets(connect.ConfigTable, c.DeploymentID, c.ID, c.WebhookSecret, c.PreviousWebhookSecret, c.WebhookRotatedAt)
 	case len(apps) > 0:
 		a := apps[0]
 		from = sender{deploymentID: a.DeploymentID, appID: a.ID, key: key, host: webhookHost(a.ScmType), baseURL: a.BaseURL, namespace: a.Namespace}
-		from.secrets, err = s.seals.webhookSecrets(appTable, a.DeploymentID, a.ID, a.WebhookSecret, a.PreviousWebhookSecret, a.WebhookRotatedAt)
+		from.secrets, err = s.seals.WebhookSecrets(connect.AppTable, a.DeploymentID, a.ID, a.WebhookSecret, a.PreviousWebhookSecret, a.WebhookRotatedAt)
 	}
 	return from, err
 }
 
 func webhookHost(kind string) webhook.Host {
-	switch scmType(kind) {
+	switch connect.TypeOf(kind) {
 	case scmv1.ScmType_SCM_TYPE_GITHUB, scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE:
 		return webhook.GitHub
 	case scmv1.ScmType_SCM_TYPE_GITLAB, scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED:

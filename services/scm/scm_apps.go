@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 )
 
@@ -94,7 +95,7 @@ func (s *Apps) wantedApp(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmAppR
 		if err != nil {
 			return w, err
 		}
-		if w.kind = scmType(config.Type); !isGitHub(w.kind) {
+		if w.kind = connect.TypeOf(config.Type); !isGitHub(w.kind) {
 			return w, apierr.FailedPrecondition("SCM config %d is of type %s: applications can be registered at GitHub and GitHub Enterprise only", config.ID, w.kind)
 		}
 		if w.baseURL, err = s.sameBaseURL(config, raw); err != nil {
@@ -124,7 +125,7 @@ func (s *Apps) sameBaseURL(config *ent.ScmConfig, raw string) (string, error) {
 	if raw == "" {
 		return config.BaseURL, nil
 	}
-	got, err := s.baseURL(scmType(config.Type), raw)
+	got, err := s.baseURL(connect.TypeOf(config.Type), raw)
 	if err == nil && got != config.BaseURL {
 		err = apierr.InvalidArgument("baseUrl", "baseUrl must be that of SCM config %d (%s) or left out, got %q", config.ID, config.BaseURL, got)
 	}

@@ -14,15 +14,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
-)
-
-// The secrets of an application and its table, for their seals.
-const (
-	appTable         = "scm_apps"
-	appClientSecret  = "client_secret"
-	appPrivateKey    = "private_key"
-	appWebhookSecret = webhookSecret
 )
 
 // CompleteScmAppRequest ends a registration. The code is good once: from the host's answer on, nothing that the caller
@@ -34,13 +27,13 @@ func (s *Apps) CompleteScmAppRequest(ctx context.Context, r *scmv1.CompleteScmAp
 	}
 	ctx, cancel := context.WithTimeout(tenant.NewContext(ctx, row.DeploymentID), requestTimeout)
 	defer cancel()
-	made, err := host.RegisterApp(ctx, scmType(row.ScmType), row.BaseURL, r.GetCode(), s.egress.Client(hostLimits))
+	made, err := host.RegisterApp(ctx, connect.TypeOf(row.ScmType), row.BaseURL, r.GetCode(), s.egress.Client(connect.Limits))
 	if err != nil {
 		return nil, hostError(err)
 	}
 	ctx, cancelHere := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancelHere()
-	app := host.OpenApp(scmType(row.ScmType), row.BaseURL, made.ID, made.PrivateKey, s.egress.Client(hostLimits))
+	app := host.OpenApp(connect.TypeOf(row.ScmType), row.BaseURL, made.ID, made.PrivateKey, s.egress.Client(connect.Limits))
 	readsCode, err := app.ReadsCode(ctx)
 	if err != nil {
 		s.log.WarnContext(ctx, "what a new application may do is not known", "app_id", made.ID, "error", err)
@@ -102,11 +95,11 @@ func (s *Apps) storeApp(ctx context.Context, id int64, made host.RegisteredApp, 
 			what, plain string
 			set         func([]byte) *ent.ScmAppUpdateOne
 		}{
-			{appClientSecret, made.ClientSecret, update.SetClientSecret},
-			{appPrivateKey, made.PrivateKey, update.SetPrivateKey},
-			{appWebhookSecret, made.WebhookSecret, update.SetWebhookSecret},
+			{connect.ClientSecret, made.ClientSecret, update.SetClientSecret},
+			{connect.PrivateKey, made.PrivateKey, update.SetPrivateKey},
+			{connect.WebhookSecret, made.WebhookSecret, update.SetWebhookSecret},
 		} {
-			sealed, err := s.seals.seal(appTable, secret.what, row.DeploymentID, row.ID, secret.plain)
+			sealed, err := s.seals.Seal(connect.AppTable, secret.what, row.DeploymentID, row.ID, secret.plain)
 			if err != nil {
 				return err
 			}
@@ -155,7 +148,7 @@ func (s *Apps) RotateScmAppWebhookSecret(ctx context.Context, r *scmv1.RotateScm
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	app, err := s.openApp(row)
+	app, err := s.OpenApp(row)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +172,7 @@ func (s *Apps) storeAppSecret(ctx context.Context, row *ent.ScmApp, fresh string
 		if err != nil {
 			return err
 		}
-		sealed, err := s.seals.seal(appTable, appWebhookSecret, row.DeploymentID, row.ID, fresh)
+		sealed, err := s.seals.Seal(connect.AppTable, connect.WebhookSecret, row.DeploymentID, row.ID, fresh)
 		if err != nil {
 			return err
 		}
@@ -193,28 +186,19 @@ func (s *Apps) storeAppSecret(ctx context.Context, row *ent.ScmApp, fresh string
 
 // restoreAppSecret tells the host the secret that is stored, as far as it can be had.
 func (s *Apps) restoreAppSecret(ctx context.Context, app *host.App, id int64) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connect.CallTimeout)
 	defer cancel()
 	row, err := s.store.Reader.ScmApp.Query().Where(scmapp.ID(id)).Only(ctx)
 	if err != nil {
 		return
 	}
-	secret, err := s.seals.open(appTable, appWebhookSecret, row.DeploymentID, row.ID, row.WebhookSecret)
+	secret, err := s.seals.Open(connect.AppTable, connect.WebhookSecret, row.DeploymentID, row.ID, row.WebhookSecret)
 	if err == nil && secret != "" {
 		err = app.SetWebhook(ctx, s.callback(row.WebhookKey), secret)
 	}
 	if err != nil {
 		s.log.ErrorContext(ctx, "an application's webhook may have a secret that is not stored: rotate it again", "scm_app_id", id, "error", err)
 	}
-}
-
-// openApp returns a registered application as itself.
-func (c *Connections) openApp(row *ent.ScmApp) (*host.App, error) {
-	key, err := c.seals.open(appTable, appPrivateKey, row.DeploymentID, row.ID, row.PrivateKey)
-	if err != nil {
-		return nil, err
-	}
-	return host.OpenApp(scmType(row.ScmType), row.BaseURL, row.AppID, key, c.egress.Client(hostLimits)), nil
 }
 
 // lockApp finds an application and keeps others from changing it until the end of the transaction.

@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 )
 
@@ -56,7 +57,7 @@ func (s *Configurations) CreateScmConfig(ctx context.Context, r *scmv1.CreateScm
 		if err != nil {
 			return taken(err, r.GetType().String(), baseURL, r.GetNamespace())
 		}
-		sealed, err := s.seals.seal(configTable, accessTokenSecret, row.DeploymentID, row.ID, token)
+		sealed, err := s.seals.Seal(connect.ConfigTable, connect.AccessToken, row.DeploymentID, row.ID, token)
 		if err != nil {
 			return err
 		}
@@ -159,7 +160,7 @@ func (s *Configurations) borrowed(ctx context.Context, tx *ent.Tx, r *scmv1.Crea
 			r.GetType(), baseURL, other.ID, other.Type, other.BaseURL)
 	}
 	if token == "" {
-		token, err = s.seals.open(configTable, accessTokenSecret, other.DeploymentID, other.ID, other.AccessToken)
+		token, err = s.seals.Open(connect.ConfigTable, connect.AccessToken, other.DeploymentID, other.ID, other.AccessToken)
 	}
 	return other.ScmAppID, token, err
 }

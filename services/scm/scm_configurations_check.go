@@ -10,6 +10,7 @@ import (
 	"github.com/palisade/palisade/ent/column"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 )
 
@@ -48,12 +49,12 @@ func (s *Configurations) ask(ctx context.Context, row *ent.ScmConfig) (found che
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	found.at = store.Now()
-	h, err := s.open(ctx, row)
+	h, err := s.Open(ctx, row)
 	if err == nil {
 		found.account, err = h.Check(ctx, row.Namespace)
 	}
 	if err != nil {
-		found.failure = hostText(err)
+		found.failure = connect.ErrorText(err)
 		if found.failure == "" || host.Is(err, host.Unsupported) {
 			return checked{}, hostError(err)
 		}
@@ -63,7 +64,7 @@ func (s *Configurations) ask(ctx context.Context, row *ent.ScmConfig) (found che
 	if found.account.Scopes.GetManageWebhooks() && row.WebhookKey != "" {
 		found.subscriptions, err = s.webhooks.ours(ctx, h, row)
 		// What the check is about is known already; plans without webhooks refuse here whatever the token may do.
-		if err != nil && hostText(err) == "" {
+		if err != nil && connect.ErrorText(err) == "" {
 			return checked{}, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/connect"
 )
 
 // PatchScmConfig changes what the request names (contract operation 4). Fields that are absent keep their value; two
@@ -45,7 +46,7 @@ func (s *Configurations) PatchScmConfig(ctx context.Context, r *scmv1.PatchScmCo
 
 func (s *Configurations) setFields(r *scmv1.PatchScmConfigRequest, before *ent.ScmConfig, update *ent.ScmConfigUpdateOne) error {
 	if r.AccessToken != nil {
-		sealed, err := s.seals.seal(configTable, accessTokenSecret, before.DeploymentID, before.ID, r.GetAccessToken())
+		sealed, err := s.seals.Seal(connect.ConfigTable, connect.AccessToken, before.DeploymentID, before.ID, r.GetAccessToken())
 		if err != nil {
 			return err
 		}
@@ -75,7 +76,7 @@ func (s *Configurations) move(ctx context.Context, tx *ent.Tx, r *scmv1.PatchScm
 	if r.Namespace == nil || r.GetNamespace() == before.Namespace {
 		return false, nil
 	}
-	if err := checkNamespace(scmType(before.Type), r.GetNamespace()); err != nil {
+	if err := checkNamespace(connect.TypeOf(before.Type), r.GetNamespace()); err != nil {
 		return false, err
 	}
 	if err := checkFree(ctx, tx, before.ID, before.Type, before.BaseURL, r.GetNamespace()); err != nil {

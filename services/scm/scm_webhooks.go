@@ -9,6 +9,7 @@ import (
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 )
 
@@ -83,7 +84,7 @@ func (s *Webhooks) RotateScmWebhookSecret(ctx context.Context, r *scmv1.RotateSc
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	h, err := s.open(ctx, row)
+	h, err := s.Open(ctx, row)
 	if err != nil {
 		return nil, hostError(err)
 	}
@@ -119,7 +120,7 @@ func (s *Webhooks) storeSecret(ctx context.Context, row *ent.ScmConfig, fresh st
 		if !bytes.Equal(now.WebhookSecret, row.WebhookSecret) {
 			return apierr.Conflict("the webhook secret of SCM config %d was rotated by somebody else at the same time", row.ID)
 		}
-		sealed, err := s.seals.seal(configTable, webhookSecret, row.DeploymentID, row.ID, fresh)
+		sealed, err := s.seals.Seal(connect.ConfigTable, connect.WebhookSecret, row.DeploymentID, row.ID, fresh)
 		if err != nil {
 			return err
 		}
@@ -141,7 +142,7 @@ func (s *Webhooks) restore(ctx context.Context, h host.Host, id int64) {
 		if err != nil || bytes.Equal(row.WebhookSecret, pushed) {
 			return
 		}
-		secret, err := s.seals.open(configTable, webhookSecret, row.DeploymentID, row.ID, row.WebhookSecret)
+		secret, err := s.seals.Open(connect.ConfigTable, connect.WebhookSecret, row.DeploymentID, row.ID, row.WebhookSecret)
 		if err != nil || s.push(ctx, h, row, secret) != nil {
 			return
 		}
@@ -157,7 +158,7 @@ func (s *Webhooks) follow(ctx context.Context, row *ent.ScmConfig, subscribe boo
 	} else {
 		after, _, err = s.unsubscribe(ctx, row)
 	}
-	text := hostText(err)
+	text := connect.ErrorText(err)
 	if err == nil || text == "" {
 		return after, err
 	}
@@ -171,7 +172,7 @@ func (s *Webhooks) follow(ctx context.Context, row *ent.ScmConfig, subscribe boo
 func (s *Webhooks) subscribe(ctx context.Context, row *ent.ScmConfig) (after *ent.ScmConfig, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	h, err := s.open(ctx, row)
+	h, err := s.Open(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -223,14 +224,14 @@ func (s *Webhooks) receiver(ctx context.Context, row *ent.ScmConfig) (after *ent
 		if after, err = s.lock(ctx, tx, row.ID); err != nil {
 			return err
 		}
-		if secret, err = s.seals.open(configTable, webhookSecret, after.DeploymentID, after.ID, after.WebhookSecret); err != nil {
+		if secret, err = s.seals.Open(connect.ConfigTable, connect.WebhookSecret, after.DeploymentID, after.ID, after.WebhookSecret); err != nil {
 			return err
 		}
 		if after.WebhookKey != "" && secret != "" {
 			return nil
 		}
 		secret = randomText()
-		sealed, err := s.seals.seal(configTable, webhookSecret, after.DeploymentID, after.ID, secret)
+		sealed, err := s.seals.Seal(connect.ConfigTable, connect.WebhookSecret, after.DeploymentID, after.ID, secret)
 		if err != nil {
 			return err
 		}
@@ -248,7 +249,7 @@ func (s *Webhooks) unsubscribe(ctx context.Context, row *ent.ScmConfig) (after *
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	h, err := s.open(ctx, row)
+	h, err := s.Open(ctx, row)
 	if err != nil {
 		return nil, nil, err
 	}

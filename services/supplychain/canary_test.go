@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
@@ -52,7 +52,7 @@ func TestCanaries(t *testing.T) {
 			t.Run("server", func(t *testing.T) {
 				url := database(t)
 				log.TB = t
-				s := caller{apitest.Start(log, func(c *services.Config) { c.Database, c.LogLevel = url, "debug" })}
+				s := caller{apitest.Start(log, func(c *config.Config) { c.Database, c.LogLevel = url, "debug" })}
 				for i, answer := range sendCanaries(t, s) {
 					places[fmt.Sprintf("answer %d", i)] = []byte(answer)
 				}

@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
 	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/secret"
@@ -164,7 +164,7 @@ func TestUpdatePackageManager(t *testing.T) {
 
 // TestAllowedRegistries: plain HTTP and private addresses are for hosts that the operator allows.
 func TestAllowedRegistries(t *testing.T) {
-	s := caller{apitest.Start(t, func(c *services.Config) { c.EgressAllow = "repo.internal,10.1.0.0/16" })}
+	s := caller{apitest.Start(t, func(c *config.Config) { c.EgressAllow = "repo.internal,10.1.0.0/16" })}
 	s.create(t, `{"config":{"name":"a","url":"http://repo.internal/maven"}}`)
 	s.create(t, `{"config":{"name":"b","url":"http://10.1.2.3:8081/npm"}}`)
 	s.Body(t, s.Token, http.MethodPost, s.path(), `{"packageManagerConfigForInsert":{"config":{"name":"c","url":"http://10.2.0.1/npm"}}}`, 400)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
 )
@@ -46,7 +46,7 @@ func benchReport() *workflowsv1.WorkflowReportSummary {
 // BenchmarkJobReads asks for overviews and graphs over HTTP, with 1,000 finished runs of 50 tasks in the store.
 func BenchmarkJobReads(b *testing.B) {
 	for _, database := range []string{"sqlite", "postgres"} {
-		s := apitest.Start(b, func(c *services.Config) {
+		s := apitest.Start(b, func(c *config.Config) {
 			if database == "postgres" {
 				c.Database = storetest.Postgres(b)
 			}

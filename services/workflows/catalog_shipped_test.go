@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/workflowattempt"
 	"github.com/palisade/palisade/ent/workflowrun"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
 	"github.com/palisade/palisade/services/scm/clone/clonetest"
@@ -24,9 +24,9 @@ import (
 func withModel(t *testing.T, answer func() func(llmtest.Request) llmtest.Reply, test func(t *testing.T, f flow, model *llmtest.Server)) {
 	t.Helper()
 	t.Parallel()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		model := llmtest.New(t, answer())
-		f := flow{apitest.Start(t, func(c *services.Config) {
+		f := flow{apitest.Start(t, func(c *config.Config) {
 			on(c)
 			c.EgressAllow, c.AIURL, c.AIModel, c.AIInputPrice = "127.0.0.1", model.URL, "test-model", 1
 		})}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
@@ -23,8 +23,8 @@ type flow struct{ *apitest.Server }
 func onEachServer(t *testing.T, test func(t *testing.T, f flow)) {
 	t.Helper()
 	t.Parallel()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
-		test(t, flow{apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow = "127.0.0.1" })})
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		test(t, flow{apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })})
 	})
 }
 

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 )
 
 // realServer is Palisade as it is shipped, on an empty SQLite store.
 func realServer(t *testing.T) *Server {
 	t.Helper()
-	cfg := services.DefaultConfig()
+	cfg := config.Default()
 	cfg.HTTP, cfg.GRPC, cfg.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Data, cfg.Deployment, cfg.BootstrapToken = t.TempDir(), "mall", "sgp_identity-test-token-identity-test-token"
 	cfg.LogLevel, cfg.RateLimit = "error", 0

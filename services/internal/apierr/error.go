@@ -114,3 +114,12 @@ func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") 
 func newf(code codes.Code, reason errorsv1.Reason, format string, args ...any) *Error {
 	return New(code, reason, fmt.Sprintf(format, args...))
 }
+
+// Plain turns an error that was made for callers of the API into the sentence in it, for people at a terminal.
+func Plain(err error) error {
+	var own *Error
+	if errors.As(err, &own) && status.Code(own) != codes.Internal {
+		return errors.New(own.GRPCStatus().Message())
+	}
+	return err
+}

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"google.golang.org/grpc"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -53,7 +53,7 @@ func (e *Executions) Take(t testing.TB) []Executed {
 
 // StartExplained is Start on PostgreSQL with a record of the plans that are executed. The role of the tests must be a superuser, who may
 // have the server say them (auto_explain).
-func StartExplained(t testing.TB, adjust func(*services.Config)) (*Server, *Executions) {
+func StartExplained(t testing.TB, adjust func(*config.Config)) (*Server, *Executions) {
 	t.Helper()
 	seen := &Executions{sent: map[*pgconn.PgConn]map[string]Statement{}}
 	var url string
@@ -70,7 +70,7 @@ func StartExplained(t testing.TB, adjust func(*services.Config)) (*Server, *Exec
 		config.Tracer, config.OnNotice = seen, seen.notice
 		return stdlib.GetConnector(*config)
 	})
-	return startIn(ctx, t, func(c *services.Config) {
+	return startIn(ctx, t, func(c *config.Config) {
 		adjust(c)
 		url = c.Database
 	}), seen

@@ -25,13 +25,23 @@ import (
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/token"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
 )
+
+// domains are those of the servers of this test package; see Main.
+var domains []server.Domain
+
+// Main runs the tests of a package: each server that they start has these domains, and no other is linked.
+func Main(m *testing.M, of ...server.Domain) {
+	domains = of
+	os.Exit(m.Run())
+}
 
 // bootstrapToken is the admin's token of the first deployment.
 const bootstrapToken = "sgp_test4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa5TeUo1WiQx"
@@ -46,9 +56,9 @@ type Server struct {
 	// Store is a second handle on the server's database, for what no RPC can set up.
 	Store *store.Store
 	// Config is what the server was started with.
-	Config services.Config
+	Config config.Config
 	// Addresses are the ports the server got.
-	Addresses services.Addresses
+	Addresses server.Addresses
 }
 
 // Tenant is a deployment and a token of its administrator.
@@ -61,14 +71,14 @@ type Tenant struct {
 // Each runs a test on both databases, each with a server of its own.
 func Each(t *testing.T, test func(t *testing.T, s *Server)) {
 	t.Helper()
-	EachDatabase(t, func(t *testing.T, on func(*services.Config)) { test(t, Start(t, on)) })
+	EachDatabase(t, func(t *testing.T, on func(*config.Config)) { test(t, Start(t, on)) })
 }
 
 // EachDatabase runs a test on both databases, for servers of its own configuration; on makes one use the database.
-func EachDatabase(t *testing.T, test func(t *testing.T, on func(*services.Config))) {
+func EachDatabase(t *testing.T, test func(t *testing.T, on func(*config.Config))) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
-		test(t, func(c *services.Config) {
+		test(t, func(c *config.Config) {
 			if c.Database = o.Database; o.DataDir != "" {
 				c.Data = o.DataDir
 			}
@@ -77,14 +87,17 @@ func EachDatabase(t *testing.T, test func(t *testing.T, on func(*services.Config
 }
 
 // Start runs a server until the test ends; adjust may change its configuration. Without a change it is on SQLite.
-func Start(t testing.TB, adjust func(*services.Config)) *Server {
+func Start(t testing.TB, adjust func(*config.Config)) *Server {
 	t.Helper()
 	return startIn(t.Context(), t, adjust)
 }
 
-func startIn(ctx context.Context, t testing.TB, adjust func(*services.Config)) *Server {
+func startIn(ctx context.Context, t testing.TB, adjust func(*config.Config)) *Server {
 	t.Helper()
-	cfg := services.DefaultConfig()
+	if domains == nil {
+		t.Fatal("this test package has no TestMain that calls apitest.Main")
+	}
+	cfg := config.Default()
 	cfg.HTTP, cfg.GRPC, cfg.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Data, cfg.Deployment, cfg.DeploymentName = t.TempDir(), "acme", "Acme Corp"
 	cfg.BootstrapToken, cfg.PublicURL = bootstrapToken, "https://palisade.acme.test"
@@ -96,7 +109,7 @@ func startIn(ctx context.Context, t testing.TB, adjust func(*services.Config)) *
 	if _, err := os.Stat(cfg.SQLitePath()); cfg.Database == "" && os.IsNotExist(err) {
 		storetest.Fill(t, cfg.Data)
 	}
-	running, err := services.Start(context.WithoutCancel(ctx), cfg, testWriter{t})
+	running, err := server.Start(context.WithoutCancel(ctx), cfg, testWriter{t}, domains)
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}

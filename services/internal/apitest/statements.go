@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -50,7 +50,7 @@ func (s *Statements) TakeAll() []Statement {
 }
 
 // StartRecorded is Start with a record of all statements.
-func StartRecorded(t testing.TB, adjust func(*services.Config)) (*Server, *Statements) {
+func StartRecorded(t testing.TB, adjust func(*config.Config)) (*Server, *Statements) {
 	t.Helper()
 	seen := &Statements{}
 	ctx := store.WithConnector(t.Context(), func(c driver.Connector) driver.Connector { return recordingConnector{c, seen} })

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"buf.build/go/protovalidate"
 	"google.golang.org/grpc"
@@ -15,9 +17,30 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
+// validators are kept by their methods: compiling the rules takes most of a start, and tests start many servers.
+var validators = struct {
+	sync.Mutex
+	of map[string]protovalidate.Validator
+}{of: map[string]protovalidate.Validator{}}
+
 // NewValidator returns a validator that knows the requests of methods ("/package.Service/Method"), so that their rules
 // are compiled now: a rule that does not compile stops the start, and no first request pays for it.
 func NewValidator(methods []string) (protovalidate.Validator, error) {
+	methods = slices.Sorted(slices.Values(methods))
+	key := strings.Join(methods, " ")
+	validators.Lock()
+	defer validators.Unlock()
+	if known := validators.of[key]; known != nil {
+		return known, nil
+	}
+	v, err := compileRules(methods)
+	if err == nil {
+		validators.of[key] = v
+	}
+	return v, err
+}
+
+func compileRules(methods []string) (protovalidate.Validator, error) {
 	var requests []proto.Message
 	for _, method := range methods {
 		if request, err := newRequest(method); err == nil {

@@ -23,9 +23,6 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// many is how many jobs of one deployment wait in these tests.
-var many = testrun.Size(20_000, 100_000)
-
 // owned is a job of these tests that belongs to a deployment, and to a run.
 type owned struct {
 	DeploymentID int64  `json:"deployment_id"`
@@ -77,7 +74,7 @@ func TestNextPlaceIsOfWhoeverHasNone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
 		st, j := newNode(t, o)
-		fill(t, st, many, "owned", "default", "available", `{"deployment_id": 1, "run_id": 1, "text": "%d"}`)
+		fill(t, st, testrun.Size(20_000, 100_000), "owned", "default", "available", `{"deployment_id": 1, "run_id": 1, "text": "%d"}`)
 		if got := texts(t, take(t, j, 8)); !slices.Equal(got, []string{"1", "2", "3", "4"}) {
 			t.Errorf("alone it gets %v", got)
 		}
@@ -96,6 +93,7 @@ func TestTurnsAreOfRuns(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
 		st, j := newNode(t, o)
+		many := testrun.Size(20_000, 100_000)
 		fill(t, st, many, "owned", "default", "available", `{"deployment_id": 1, "run_id": 1, "text": "wide"}`)
 		for _, args := range []owned{{1, 2, "b2"}, {1, 2, "b1"}, {1, 3, "c"}, {1, 0, "none"}} {
 			enqueue(t, st, j, args)
@@ -276,7 +274,7 @@ func TestStartBesideManyJobs(t *testing.T) {
 						return nil
 					}))
 				}})
-				fill(t, st, many, "owned", river.QueueDefault, "available", `{"deployment_id": 1, "run_id": 1, "text": "%d"}`)
+				fill(t, st, testrun.Size(20_000, 100_000), "owned", river.QueueDefault, "available", `{"deployment_id": 1, "run_id": 1, "text": "%d"}`)
 				for _, q := range queues {
 					fill(t, st, 1000, "owned", q.Name, "available", `{"deployment_id": 1, "run_id": %d, "text": "many runs"}`)
 				}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// upkeepLock is the number of the lock under which tables are looked after: planner statistics, rebuilt indexes. It is not that of
-// migrations, which every node asks for when it starts.
+// upkeepLock is the number of the lock under which planner statistics are refreshed. It is not that of migrations, which every
+// node asks for when it starts.
 const upkeepLock = 7_210_463_915
 
 // lookInterval is how often a node asks whether others still hold a lock.

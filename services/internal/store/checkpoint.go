@@ -53,7 +53,7 @@ func (c *checkpoints) moveAside() {
 const passive = "PRAGMA wal_checkpoint(PASSIVE)"
 
 func (c *checkpoints) move() error {
-	db := sql.OpenDB(sqliteConnector{sqliteDSN(c.path, "_synchronous=FULL")})
+	db := sql.OpenDB(sqliteConnector{sqliteDSN(c.path, "_synchronous="+synchronous)})
 	defer db.Close()
 	_, err := db.ExecContext(c.ctx, passive)
 	return err

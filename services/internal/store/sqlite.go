@@ -20,6 +20,12 @@ import (
 // SQLiteFile is the name of the database in the data directory.
 const SQLiteFile = "palisade.db"
 
+// synchronous says what a commit waits for.
+var synchronous = "FULL"
+
+// WithoutSync lets commits of this process not wait for the disk. It is for tests: a power cut would damage the database.
+func WithoutSync() { synchronous = "OFF" }
+
 // openSQLite opens one file with a pool of one writer and a pool of readers: a transaction takes the write lock when it
 // begins (_txlock=immediate), so that none fails half-way, and readers never wait for it (WAL). A commit is on the disk when
 // it returns (synchronous FULL): no power cut takes back what a caller was told.
@@ -33,7 +39,7 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 	}
 	checkpoints := newCheckpoints(path)
 	writer := openPool(ctx, writerConnector{
-		sqliteConnector{sqliteDSN(path, writerCache+"&_txlock=immediate&_synchronous=FULL")}, checkpoints,
+		sqliteConnector{sqliteDSN(path, writerCache+"&_txlock=immediate&_synchronous="+synchronous)}, checkpoints,
 	})
 	checkpoints.writer = writer
 	writer.SetMaxOpenConns(1)

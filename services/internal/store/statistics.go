@@ -13,11 +13,10 @@ import (
 
 // RefreshStatistics gives the planner fresh statistics: without them both databases choose the wrong index right after a
 // first large import. SQLite reads every index of the tables whose size has changed much, a few seconds for a million
-// findings, but one at a time, so that other writers get their turns in between. With a limit on the rows that it reads, it
-// could not tell a rare word from a frequent one.
+// findings, but one at a time, so that other writers get their turns in between. With a limit on the rows that it reads
+// (analysis_limit) it would keep no samples, and could not tell a rare word from a frequent one.
 //
-// On PostgreSQL it is ErrBusy while an index is rebuilt, or others refresh them: an ANALYZE that waits for an index to be rebuilt
-// makes that rebuild fail, because each waits for the other, whose statement has an old snapshot.
+// On PostgreSQL it is ErrBusy while others refresh them.
 func (s *Store) RefreshStatistics(ctx context.Context) error {
 	if !s.Postgres() {
 		return s.refreshStatistics(ctx)
@@ -30,7 +29,7 @@ func (s *Store) RefreshStatistics(ctx context.Context) error {
 }
 
 // ErrBusy says that others look after the tables now: try again in a while.
-var ErrBusy = errors.New("indexes are being rebuilt, or planner statistics refreshed")
+var ErrBusy = errors.New("planner statistics are being refreshed")
 
 func (s *Store) refreshStatistics(ctx context.Context) error { return s.refreshThose(ctx, nil) }
 
@@ -61,7 +60,13 @@ func (s *Store) reloadStatistics(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
-	for _, statement := range []string{"CREATE TABLE statistics_are_new (id INTEGER)", "DROP TABLE statistics_are_new"} {
+	statements := []string{"CREATE TABLE statistics_are_new (id INTEGER)", "DROP TABLE statistics_are_new"}
+	if knows, err := s.KnowsFrequentValues(ctx); err != nil {
+		return err
+	} else if knows {
+		statements = append(statements, "DELETE FROM sqlite_stat4 WHERE tbl <> '"+sampled+"'")
+	}
+	for _, statement := range statements {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -76,9 +81,15 @@ func (s *Store) analyses(ctx context.Context, tables []string) (statements []str
 				tables = append(tables, table.Name)
 			}
 		}
-		return []string{"ANALYZE " + strings.Join(tables, ", ")}, nil
+		// A table whose index somebody rebuilds CONCURRENTLY is left to the next run: the rebuild waits for statements that are
+		// older, and PostgreSQL would end it as a deadlock with an ANALYZE that waits for the table.
+		return []string{"ANALYZE (SKIP_LOCKED) " + strings.Join(tables, ", ")}, nil
 	}
 	known, err := s.knownEntries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	unsampled, err := s.lacksSamples(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +105,7 @@ func (s *Store) analyses(ctx context.Context, tables []string) (statements []str
 			continue
 		}
 		before := slices.Max(append(slices.Collect(maps.Values(known[table.Name])), 0)) // full indexes have all rows
-		outdated := size > before+before/4 || size < before-before/4
+		outdated := size > before+before/4 || size < before-before/4 || table.Name == sampled && unsampled
 		for _, index := range table.Indexes {
 			// One that came with a migration would be taken for one that finds a few rows.
 			_, there := known[table.Name][index.Name]

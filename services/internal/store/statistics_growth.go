@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/palisade/palisade/ent/migrate"
 )
@@ -55,6 +58,15 @@ func (s *Store) grownPostgres(ctx context.Context) (grown []string, err error) {
 	return grown, rows.Err()
 }
 
+// ourTables are those of this schema, for a query. River looks after its own.
+func ourTables() string {
+	names := make([]string, len(migrate.Tables))
+	for i, table := range migrate.Tables {
+		names[i] = "to_regclass('" + pgx.Identifier{table.Name}.Sanitize() + "')"
+	}
+	return "(" + strings.Join(names, ", ") + ")"
+}
+
 // refreshGrownSQLite compares the highest ids with those at the time of the statistics: to count rows would read all of them.
 func (s *Store) refreshGrownSQLite(ctx context.Context) (grown []string, err error) {
 	s.growth.Lock()
@@ -62,6 +74,10 @@ func (s *Store) refreshGrownSQLite(ctx context.Context) (grown []string, err err
 	known, err := s.knownEntries(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read planner statistics: %w", err)
+	}
+	unsampled, err := s.lacksSamples(ctx)
+	if err != nil {
+		return nil, err
 	}
 	highest := map[string]int64{}
 	for _, table := range migrate.Tables {
@@ -77,7 +93,7 @@ func (s *Store) refreshGrownSQLite(ctx context.Context) (grown []string, err err
 		if !seen {
 			then = had
 		}
-		if highest[table.Name] = id; id-then >= growthAnyway+had/4 {
+		if highest[table.Name] = id; id-then >= growthAnyway+had/4 || table.Name == sampled && unsampled && had > 0 {
 			grown = append(grown, table.Name)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// EndLeases lets the time be up of all that processes had taken: for a test that has killed the only one, and does not want
-// to wait for a minute.
+// EndLeases ends the leases of all that was taken: for a test that has killed the only process, and does not wait until
+// they end by themselves.
 func EndLeases(t testing.TB, st *store.Store) {
 	t.Helper()
 	now := store.Now()

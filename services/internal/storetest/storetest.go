@@ -19,6 +19,9 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
+// Nobody cuts the power of a test. A commit that waits for the disk takes several times as long.
+func init() { store.WithoutSync() }
+
 // Each runs a test on an empty, migrated database of each kind that the run asks for.
 func Each(t *testing.T, test func(t *testing.T, o store.Options)) {
 	t.Helper()

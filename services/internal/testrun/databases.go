@@ -12,8 +12,8 @@ const (
 	Postgres = "postgres"
 )
 
-// only is the one database of this run, or "" for both. `make test` runs most packages twice: with the race detector on SQLite, and
-// without it on PostgreSQL.
+// only is the one database of this run, or "" for both. `make test` runs most packages twice: with the race detector on
+// SQLite, and without it on PostgreSQL.
 var only = os.Getenv("PALISADE_TEST_DATABASE")
 
 // On reports whether tests that run on both databases are to run on this one.

@@ -1,26 +1,16 @@
 // Package testrun tells tests what the run that they are part of asks for.
 package testrun
 
-import (
-	"os"
-	"testing"
-)
+import "os"
 
-// large is set by `make test-large`, for sizes that take minutes. Every other run proves the same with less, or not at all.
+// large is set by `make test-large`, for sizes that take minutes. Every other run shows the same with less.
 var large = os.Getenv("PALISADE_TEST_LARGE") != ""
 
-// Size returns the second size when the large tests run, otherwise the first.
+// Size returns the second size when the large tests run, otherwise the first. A test calls it in its own body, where
+// `make test-large` looks for it.
 func Size(ordinary, full int) int {
 	if large {
 		return full
 	}
 	return ordinary
-}
-
-// OnlyLarge skips a test unless the large tests run: for what a small size cannot show.
-func OnlyLarge(t testing.TB) {
-	t.Helper()
-	if !large {
-		t.Skip("one of the large tests (make test-large)")
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services/internal/egress"
+	"github.com/palisade/palisade/services/internal/mailserver"
 )
 
 // The channels, as notification rules name them (facts 3.16).
@@ -51,7 +52,7 @@ const (
 // Open makes the sender of a rule. config holds the keys of [Keys], secrets included; a webhook_id must have been
 // replaced by the url and the secret of that webhook. The error says why the rule cannot be built, in words for the
 // person who made it.
-func Open(kind string, config map[string]string, guard *egress.Guard, mail MailConfig) (Sender, error) {
+func Open(kind string, config map[string]string, guard *egress.Guard, mail mailserver.Config) (Sender, error) {
 	if err := Validate(kind, config, guard); err != nil {
 		return nil, err
 	}

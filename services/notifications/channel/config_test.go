@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/services/internal/egress"
+	"github.com/palisade/palisade/services/internal/mailserver"
 )
 
 func newGuard(t testing.TB, allow string) *egress.Guard {
@@ -103,7 +104,7 @@ func TestValidateRefuses(t *testing.T) {
 		if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), signingSecret) || len(err.Error()) > 800 {
 			t.Errorf("%s: got %q, want %q", name, err, c.want)
 		}
-		if _, opened := Open(c.channel, c.config, guard, MailConfig{}); opened == nil {
+		if _, opened := Open(c.channel, c.config, guard, mailserver.Config{}); opened == nil {
 			t.Errorf("%s: opened", name)
 		}
 	}
@@ -142,10 +143,10 @@ func TestKeys(t *testing.T) {
 
 func TestOpenSaysWhyNot(t *testing.T) {
 	guard := newGuard(t, "")
-	if _, err := Open(Webhook, config{"webhook_id": "5"}, guard, MailConfig{}); err == nil || !strings.Contains(err.Error(), "config.webhook_id names does not exist") {
+	if _, err := Open(Webhook, config{"webhook_id": "5"}, guard, mailserver.Config{}); err == nil || !strings.Contains(err.Error(), "config.webhook_id names does not exist") {
 		t.Errorf("a webhook that was not replaced: %v", err)
 	}
-	if _, err := Open(Email, config{"to": "a@example.com"}, guard, MailConfig{}); err == nil || !strings.Contains(err.Error(), "sends no e-mail") {
+	if _, err := Open(Email, config{"to": "a@example.com"}, guard, mailserver.Config{}); err == nil || !strings.Contains(err.Error(), "sends no e-mail") {
 		t.Errorf("no mail server: %v", err)
 	}
 }

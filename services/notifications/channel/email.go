@@ -14,6 +14,7 @@ import (
 	"github.com/wneessen/go-mail"
 
 	"github.com/palisade/palisade/services/internal/egress"
+	"github.com/palisade/palisade/services/internal/mailserver"
 )
 
 // mailTimeout is for all commands of one sending: a mail server may look things up before it answers.
@@ -22,12 +23,12 @@ const mailTimeout = 2 * sendTimeout
 // email sends the text for people over the operator's mail server.
 type email struct {
 	to     []string
-	server MailConfig
+	server mailserver.Config
 	guard  *egress.Guard
 	plain  bool // TLS is not required
 }
 
-func newEmail(config map[string]string, guard *egress.Guard, server MailConfig) (*email, error) {
+func newEmail(config map[string]string, guard *egress.Guard, server mailserver.Config) (*email, error) {
 	if !server.Enabled() {
 		return nil, errors.New("this server sends no e-mail: its operator has to set smtp and smtp-from")
 	}
@@ -35,13 +36,13 @@ func newEmail(config map[string]string, guard *egress.Guard, server MailConfig) 
 	if problem != "" {
 		return nil, errors.New("config.to " + problem)
 	}
-	port, err := strconv.ParseUint(server.port, 10, 16)
+	port, err := strconv.ParseUint(server.Port, 10, 16)
 	if err != nil {
 		return nil, err
 	}
-	plain := isLoopback(server.host) || guard.Listed(server.host, uint16(port))
+	plain := isLoopback(server.Host) || guard.Listed(server.Host, uint16(port))
 	// The operator named the server in a setting of its own, which is as good as the allow list.
-	guard, err = guard.Allowing(net.JoinHostPort(server.host, server.port))
+	guard, err = guard.Allowing(net.JoinHostPort(server.Host, server.Port))
 	if err != nil {
 		return nil, fmt.Errorf("the mail server of the setting smtp cannot be called: %w", err)
 	}
@@ -79,7 +80,7 @@ func (e *email) Send(ctx context.Context, m Message) (int, error) {
 
 func (e *email) compose(m Message) (*mail.Msg, error) {
 	message := mail.NewMsg()
-	if err := message.From(e.server.from); err != nil {
+	if err := message.From(e.server.From); err != nil {
 		return nil, err
 	}
 	if err := message.To(e.to...); err != nil {
@@ -89,18 +90,18 @@ func (e *email) compose(m Message) (*mail.Msg, error) {
 	message.SetDateWithValue(m.At)
 	message.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no answer from absence notices
 	message.SetGenHeader("X-Palisade-Event", m.EventID)
-	from := e.server.from
+	from := e.server.From
 	message.SetMessageIDWithValue(m.EventID + "@" + strings.TrimRight(from[strings.LastIndexByte(from, '@')+1:], "> "))
 	message.SetBodyString(mail.TypeTextPlain, m.Text)
 	return message, nil
 }
 
 func (e *email) client(ctx context.Context) (*mail.Client, error) {
-	port, err := strconv.Atoi(e.server.port)
+	port, err := strconv.Atoi(e.server.Port)
 	if err != nil {
 		return nil, err
 	}
-	config := &tls.Config{ServerName: e.server.host, MinVersion: tls.VersionTLS12}
+	config := &tls.Config{ServerName: e.server.Host, MinVersion: tls.VersionTLS12}
 	options := []mail.Option{
 		mail.WithPort(port),
 		mail.WithTimeout(sendTimeout),
@@ -108,19 +109,19 @@ func (e *email) client(ctx context.Context) (*mail.Client, error) {
 		mail.WithDialContextFunc(e.dial(ctx, config)),
 	}
 	switch {
-	case e.server.implicitTLS:
+	case e.server.ImplicitTLS:
 		options = append(options, mail.WithSSL())
 	case e.plain:
 		options = append(options, mail.WithTLSPolicy(mail.TLSOpportunistic))
 	default:
 		options = append(options, mail.WithTLSPolicy(mail.TLSMandatory))
 	}
-	if e.server.user != "" {
+	if e.server.User != "" {
 		// The library sends a password in the clear to this machine only.
-		options = append(options, mail.WithUsername(e.server.user), mail.WithPassword(e.server.password),
+		options = append(options, mail.WithUsername(e.server.User), mail.WithPassword(e.server.Password),
 			mail.WithOpportunisticSMTPAuth(mail.SMTPAuthSCRAMSHA256, mail.SMTPAuthSCRAMSHA1, mail.SMTPAuthCramMD5, mail.SMTPAuthPlain, mail.SMTPAuthLogin))
 	}
-	return mail.NewClient(e.server.host, options...)
+	return mail.NewClient(e.server.Host, options...)
 }
 
 // dial connects through the guard, for as long as the whole sending may take: the library gives each command a time of
@@ -128,7 +129,7 @@ func (e *email) client(ctx context.Context) (*mail.Client, error) {
 func (e *email) dial(sending context.Context, config *tls.Config) mail.DialContextFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := e.guard.Connect(sending, network, address, mailTimeout)
-		if err != nil || !e.server.implicitTLS {
+		if err != nil || !e.server.ImplicitTLS {
 			return conn, err
 		}
 		secured := tls.Client(conn, config)

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -19,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/mailserver"
 )
 
 // serverCertificate is that of the mail server of tests; TestMain makes it trusted.
@@ -69,7 +72,7 @@ type mailServer struct {
 
 func startMailServer(t *testing.T, s *mailServer) *mailServer {
 	t.Helper()
-	listener, err := net.Listen("tcp", firstOf(s.address, "127.0.0.1:0"))
+	listener, err := net.Listen("tcp", cmp.Or(s.address, "127.0.0.1:0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +161,7 @@ func (s *mailServer) note(what func()) {
 
 func sendMail(t *testing.T, allow, server string, c config) error {
 	t.Helper()
-	mail, err := ParseMail(server, "Palisade <palisade@acme.test>")
+	mail, err := mailserver.Parse(server, "Palisade <palisade@acme.test>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +219,7 @@ func TestMailWithoutTLS(t *testing.T) {
 // TestMailToOtherMachinesNeedsTLS: such a server cannot run in a test, but what is asked of it can be seen.
 func TestMailToOtherMachinesNeedsTLS(t *testing.T) {
 	for allow, plain := range map[string]bool{"": false, "mail.internal": true, "mail.internal:25": false} {
-		mail, err := ParseMail("smtp://mail.internal", "palisade@acme.test")
+		mail, err := mailserver.Parse("smtp://mail.internal", "palisade@acme.test")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +233,7 @@ func TestMailToOtherMachinesNeedsTLS(t *testing.T) {
 		}
 	}
 	server := startMailServer(t, &mailServer{})
-	mail, err := ParseMail("smtp://"+server.address, "palisade@acme.test")
+	mail, err := mailserver.Parse("smtp://"+server.address, "palisade@acme.test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,30 +288,5 @@ func TestMailCountsAsSentWhenItWasTaken(t *testing.T) {
 	server := startMailServer(t, &mailServer{answers: map[string]string{"RSET": "500 what", "QUIT": "500 what"}})
 	if err := sendMail(t, "", "smtp://"+server.address, twoPeople); err != nil || len(server.mails) != 1 {
 		t.Errorf("got %v, %d mails", err, len(server.mails))
-	}
-}
-
-func TestParseMail(t *testing.T) {
-	c, err := ParseMail("smtps://acme:hunter22@[::1]", "palisade@acme.test")
-	if err != nil || c.String() != "[::1]:465" || !c.Enabled() || !c.implicitTLS {
-		t.Errorf("got %v, %v", c, err)
-	}
-	if text := fmt.Sprintf("%v %+v %#v %s", c, c, c, c); strings.Contains(text, "hunter22") {
-		t.Errorf("a password is printed: %s", text)
-	}
-	if c, err := ParseMail("smtp://mail.internal", "palisade@acme.test"); err != nil || c.port != "587" {
-		t.Errorf("got %v, %v", c, err)
-	}
-	if c, err := ParseMail("", ""); err != nil || c.Enabled() {
-		t.Errorf("no server: got %v, %v", c, err)
-	}
-	for _, bad := range [][2]string{
-		{"mail.internal:25", "a@b.test"}, {"smtp://", "a@b.test"}, {"smtp://h/x", "a@b.test"}, {"smtp://h?x", "a@b.test"},
-		{"smtp://h:0", "a@b.test"}, {"smtp://hunter22@h", "a@b.test"}, {"smtp://:hunter22@h", "a@b.test"}, {"http://h", "a@b.test"},
-		{"smtp://u:hunter22%@h", "a@b.test"}, {"smtp://h", ""}, {"smtp://h", "nobody"},
-	} {
-		if _, err := ParseMail(bad[0], bad[1]); err == nil || strings.Contains(err.Error(), "hunter22") {
-			t.Errorf("%v: got %v", bad, err)
-		}
 	}
 }

@@ -16,8 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/palisade/palisade/services/internal/egress"
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/palisade/palisade/services/internal/egress"
+	"github.com/palisade/palisade/services/internal/mailserver"
 )
 
 var sample = Message{
@@ -55,7 +57,7 @@ func newReceiver(t *testing.T) *receiver {
 
 func open(t *testing.T, kind string, c config) Sender {
 	t.Helper()
-	s, err := Open(kind, c, newGuard(t, "127.0.0.1"), MailConfig{})
+	s, err := Open(kind, c, newGuard(t, "127.0.0.1"), mailserver.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

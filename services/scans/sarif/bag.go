@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
 // bag is a property bag (SARIF 3.8): free-form, so a value of any type in it is accepted and read as far as it makes sense.
@@ -105,11 +107,11 @@ func (b *bag) securitySeverity() string {
 	case err != nil, !(score > 0), score > 10:
 		return ""
 	case score >= 9:
-		return SeverityCritical
+		return vocabulary.SeverityCritical
 	case score >= 7:
-		return SeverityHigh
+		return vocabulary.SeverityHigh
 	case score >= 4:
-		return SeverityMedium
+		return vocabulary.SeverityMedium
 	}
-	return SeverityLow
+	return vocabulary.SeverityLow
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
@@ -207,7 +208,7 @@ func TestProducts(t *testing.T) {
 			t.Errorf("%s is %s, secrets %v", name, r.Product, r.Secrets)
 		}
 	}
-	o := read(t, driver("anything", `{"ruleId":"r","message":{"text":"m"}}`), sarif.WithProduct(sarif.ProductSecrets))
+	o := read(t, driver("anything", `{"ruleId":"r","message":{"text":"m"}}`), sarif.WithProduct(vocabulary.Secrets))
 	if r := o.report.Runs[0]; r.Product != "secrets" || !r.Secrets || only(t, o).Product != "secrets" {
 		t.Errorf("the caller's product does not win: %+v", r)
 	}

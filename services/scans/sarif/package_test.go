@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
@@ -32,7 +33,7 @@ func TestPackages(t *testing.T) {
 		{"any sca", "r", "pkg:npm/%40a/b@1.2.3 has a hole, fixed in 1.2.4", "x", "", sarif.Package{Name: "@a/b", Version: "1.2.3", FixedVersion: "1.2.4", Ecosystem: "npm"}},
 	} {
 		doc := fmt.Sprintf(`{"ruleId":%q,"message":{"text":%q},"locations":[{"physicalLocation":{"artifactLocation":{"uri":%q}}}]%s}`, c.rule, c.message, c.uri, c.more)
-		r := only(t, read(t, driver(c.tool, doc), sarif.WithProduct(sarif.ProductSCA)))
+		r := only(t, read(t, driver(c.tool, doc), sarif.WithProduct(vocabulary.SCA)))
 		if c.rule == "CVE-2020-1" { // too short for a CVE
 			c.want.AdvisoryID = ""
 		}

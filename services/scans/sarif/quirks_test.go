@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
@@ -82,14 +83,14 @@ func TestQuirkLevelOnlyOnTheRule(t *testing.T) {
 		}
 		counts[r.Severity]++
 	}
-	if counts[sarif.SeverityHigh] == 0 || counts[sarif.SeverityMedium] == 0 {
+	if counts[vocabulary.SeverityHigh] == 0 || counts[vocabulary.SeverityMedium] == 0 {
 		t.Errorf("severities are %v, want high and medium ones", counts)
 	}
 }
 
 func TestQuirkNoLevelAnywhere(t *testing.T) {
 	r := only(t, read(t, run(fmt.Sprintf(gitleaks, fmt.Sprintf(gitleaksResult, commit, "app/.env")))))
-	if r.Severity != sarif.SeverityMedium {
+	if r.Severity != vocabulary.SeverityMedium {
 		t.Errorf("severity is %s, want medium", r.Severity)
 	}
 }
@@ -141,7 +142,7 @@ func TestQuirkCWEInRelationships(t *testing.T) {
 	if !slices.Equal(r.Rule.CWENames, []string{"CWE-190: Integer Overflow or Wraparound"}) {
 		t.Errorf("CWEs are %q", r.Rule.CWENames)
 	}
-	if r.Rule.Confidence != sarif.ConfidenceMedium || r.Rule.Category != "security" || !slices.Equal(r.Rule.Tags, []string{"security", "HIGH"}) {
+	if r.Rule.Confidence != vocabulary.ConfidenceMedium || r.Rule.Category != "security" || !slices.Equal(r.Rule.Tags, []string{"security", "HIGH"}) {
 		t.Errorf("rule is %+v", r.Rule)
 	}
 }
@@ -312,7 +313,7 @@ func TestQuirkSecretInSnippetAndMessage(t *testing.T) {
 	doc := run(fmt.Sprintf(gitleaks, fmt.Sprintf(gitleaksResult, commit, "app/.env")))
 	o := read(t, doc)
 	r := only(t, o)
-	if !o.report.Runs[0].Secrets || o.report.Runs[0].Product != sarif.ProductSecrets || r.Product != sarif.ProductSecrets {
+	if !o.report.Runs[0].Secrets || o.report.Runs[0].Product != vocabulary.Secrets || r.Product != vocabulary.Secrets {
 		t.Errorf("the run is not one of secrets: %+v", o.report.Runs[0])
 	}
 	if all := fmt.Sprintf("%+v", *r); strings.Contains(all, "AKIAIOSFODNN7EXAMPLE") {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
@@ -103,7 +104,7 @@ func TestRealReportsAreCompletelyAccountedFor(t *testing.T) {
 				t.Errorf("%d results and %d skips, want %d and none", len(o.results), len(o.skips), c.results)
 			}
 			first := o.report.Runs[0]
-			if first.Tool != c.tool || first.Rejected != "" || first.Product != sarif.ProductSAST {
+			if first.Tool != c.tool || first.Rejected != "" || first.Product != vocabulary.SAST {
 				t.Errorf("run is %+v of %q, rejected %q", first.Tool, first.Product, first.Rejected)
 			}
 			for i, r := range o.results {

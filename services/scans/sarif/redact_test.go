@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
@@ -76,7 +77,7 @@ func TestSecretRulesOfOtherTools(t *testing.T) {
 	} {
 		id, _, _ := strings.Cut(c.rule[len(`{"id":"`):], `"`)
 		o := read(t, run(`"tool":{"driver":{"name":"`+c.tool+`","rules":[`+c.rule+`]}},"results":[`+strings.Replace(leaky("key=abc123def", "m", ""), "generic", id, 1)+`]`))
-		if r := only(t, o); (r.Snippet == sarif.Redacted) != c.redacted || r.Product != sarif.ProductSAST {
+		if r := only(t, o); (r.Snippet == sarif.Redacted) != c.redacted || r.Product != vocabulary.SAST {
 			t.Errorf("%s %s: snippet %q of product %s", c.tool, c.rule, r.Snippet, r.Product)
 		}
 	}

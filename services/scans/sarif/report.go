@@ -33,8 +33,8 @@ type options struct {
 // over what the report says (SARIF 3.14.14).
 func WithCheckoutRoot(root string) Option { return func(o *options) { o.checkoutRoot = root } }
 
-// WithProduct sets the product of all runs ([ProductSAST], [ProductSCA] or [ProductSecrets]) instead of deriving it from the
-// tool. ProductSecrets turns redaction on. An empty product changes nothing.
+// WithProduct sets the product of all runs ([vocabulary.SAST], [vocabulary.SCA] or [vocabulary.Secrets]) instead of deriving it from the
+// tool. vocabulary.Secrets turns redaction on. An empty product changes nothing.
 func WithProduct(product string) Option { return func(o *options) { o.product = product } }
 
 // WithRedactionKey makes redacted snippets tell two secrets apart, by a keyed hash (HMAC-SHA256) of the secret: a plain hash of

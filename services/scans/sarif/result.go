@@ -5,6 +5,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
 // Result is one finding of a tool. Its texts are valid UTF-8 without NUL.
@@ -91,7 +93,7 @@ func (run *Run) convert(raw jsontext.Value, index int, rep *Report) (*Result, *S
 	res.region(location.Region)
 	res.suppression(w.Suppressions)
 	run.texts(res, w, location, rep)
-	if res.Product == ProductSCA {
+	if res.Product == vocabulary.SCA {
 		res.Package = packageOf(w, rule, res.Message, res.Path)
 	}
 	return res, nil
@@ -106,7 +108,7 @@ func (run *Run) texts(res *Result, w *wireResult, location wirePhysicalLocation,
 	if snippet == "" {
 		snippet = around
 	}
-	if !run.Secrets && res.Product != ProductSecrets && !res.Rule.sensitive {
+	if !run.Secrets && res.Product != vocabulary.Secrets && !res.Rule.sensitive {
 		res.Snippet = cut(clean(snippet), rep.limits.MaxSnippetBytes)
 		res.trim(rep.limits)
 		return
@@ -160,7 +162,9 @@ func (run *Run) productFor(rule *Rule, o options) string {
 	return run.Product
 }
 
-func (run *Run) rulesSayProduct(o options) bool { return run.Product == ProductSCA && o.product == "" }
+func (run *Run) rulesSayProduct(o options) bool {
+	return run.Product == vocabulary.SCA && o.product == ""
+}
 
 // rule finds the rule of a result and its id as written. nil if the result names none.
 func (run *Run) rule(w *wireResult) (*Rule, string) {

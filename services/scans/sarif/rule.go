@@ -1,6 +1,10 @@
 package sarif
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/palisade/palisade/services/findings/vocabulary"
+)
 
 // Rule is what a report says about one rule of a tool. Its lists are never nil and may be shared: do not change them.
 type Rule struct {
@@ -52,7 +56,7 @@ const (
 // stubRule stands for an id that no rule of the run has.
 func stubRule(id string) *Rule {
 	return &Rule{
-		ID: id, Name: id, Severity: SeverityMedium, Category: defaultCategory, Stub: true,
+		ID: id, Name: id, Severity: vocabulary.SeverityMedium, Category: defaultCategory, Stub: true,
 		Subcategories: []string{}, VulnerabilityClasses: []string{}, CWENames: []string{}, OWASPNames: []string{}, Tags: []string{},
 		sensitive: sensitiveRule(id, nil),
 	}
@@ -104,7 +108,7 @@ func (rule *Rule) severities(w *wireRule) {
 	case rule.defaultLevel != "":
 		rule.Severity = rule.defaultLevel
 	default:
-		rule.Severity = SeverityMedium
+		rule.Severity = vocabulary.SeverityMedium
 	}
 }
 

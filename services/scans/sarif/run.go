@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
 // Tool says what made a run.
@@ -40,7 +42,7 @@ type Run struct {
 	Warnings []string
 	// Secrets says that the tool looks for secrets, so that snippets are redacted.
 	Secrets bool
-	// Product is one of [ProductSAST], [ProductSCA] and [ProductSecrets].
+	// Product is one of [vocabulary.SAST], [vocabulary.SCA] and [vocabulary.Secrets].
 	Product string
 	// Products are all that results of the run may be of: Product, or every one where rules may say otherwise.
 	Products []string
@@ -234,9 +236,9 @@ func (run *Run) finish(o options) {
 	}
 	run.Products = []string{run.Product}
 	if run.rulesSayProduct(o) {
-		run.Products = []string{ProductSAST, ProductSCA, ProductSecrets}
+		run.Products = []string{vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets}
 	}
-	run.Secrets = run.Product == ProductSecrets || productOf(run.Tool.Slug) == ProductSecrets
+	run.Secrets = run.Product == vocabulary.Secrets || productOf(run.Tool.Slug) == vocabulary.Secrets
 	run.paths = newPathResolver(run, o.checkoutRoot)
 	run.judge()
 	switch {

@@ -1,20 +1,9 @@
 package sarif
 
-import "strings"
+import (
+	"strings"
 
-// The severities of a finding, as the API names them.
-const (
-	SeverityLow      = "low"
-	SeverityMedium   = "medium"
-	SeverityHigh     = "high"
-	SeverityCritical = "critical"
-)
-
-// The confidences of a rule, as the API names them.
-const (
-	ConfidenceLow    = "low"
-	ConfidenceMedium = "medium"
-	ConfidenceHigh   = "high"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
 // levelNone is the level of what is not a problem.
@@ -24,11 +13,11 @@ const levelNone = "none"
 func fromLevel(level string) string {
 	switch strings.ToLower(strings.TrimSpace(level)) {
 	case "error":
-		return SeverityHigh
+		return vocabulary.SeverityHigh
 	case "warning":
-		return SeverityMedium
+		return vocabulary.SeverityMedium
 	case "note":
-		return SeverityLow
+		return vocabulary.SeverityLow
 	case levelNone:
 		return levelNone
 	}
@@ -48,7 +37,7 @@ func (run *Run) severityOf(w *wireResult, rule *Rule) string {
 		return s
 	}
 	if undecided {
-		return SeverityLow
+		return vocabulary.SeverityLow
 	}
 	if s := run.overrideFor(w, rule); s != "" {
 		return s
@@ -56,7 +45,7 @@ func (run *Run) severityOf(w *wireResult, rule *Rule) string {
 	if rule.defaultLevel != "" {
 		return rule.defaultLevel
 	}
-	return SeverityMedium
+	return vocabulary.SeverityMedium
 }
 
 // isUndecided tells the kinds for which the tool could not decide, and a person has to, from those that passed or failed.
@@ -74,11 +63,11 @@ func confidence(words ...string) string {
 	for _, word := range words {
 		switch strings.ToLower(strings.TrimSpace(word)) {
 		case "very-high", "very high", "high":
-			return ConfidenceHigh
+			return vocabulary.ConfidenceHigh
 		case "medium", "moderate":
-			return ConfidenceMedium
+			return vocabulary.ConfidenceMedium
 		case "low", "very-low", "very low":
-			return ConfidenceLow
+			return vocabulary.ConfidenceLow
 		}
 	}
 	return ""

@@ -1,12 +1,9 @@
 package sarif
 
-import "strings"
+import (
+	"strings"
 
-// The products that findings belong to, as the API names them.
-const (
-	ProductSAST    = "sast"
-	ProductSCA     = "sca"
-	ProductSecrets = "secrets"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
 // aliases are the names that one tool goes by under different licences and versions.
@@ -40,15 +37,15 @@ var scaTools = []string{
 func productOf(slug string) string {
 	for _, name := range secretsTools {
 		if strings.Contains(slug, name) {
-			return ProductSecrets
+			return vocabulary.Secrets
 		}
 	}
 	for _, name := range scaTools {
 		if strings.Contains(slug, name) {
-			return ProductSCA
+			return vocabulary.SCA
 		}
 	}
-	return ProductSAST
+	return vocabulary.SAST
 }
 
 // ruleProduct tells what a rule of a tool that does several jobs is for (Trivy tags its rules so); "" if the rule does not say.
@@ -56,11 +53,11 @@ func ruleProduct(tags []string) string {
 	for _, tag := range tags {
 		switch strings.ToLower(tag) {
 		case "secret", "secrets":
-			return ProductSecrets
+			return vocabulary.Secrets
 		case "misconfiguration":
-			return ProductSAST
+			return vocabulary.SAST
 		case "vulnerability":
-			return ProductSCA
+			return vocabulary.SCA
 		}
 	}
 	return ""
@@ -77,5 +74,5 @@ func sensitiveRule(id string, tags []string) bool {
 			return true
 		}
 	}
-	return ruleProduct(tags) == ProductSecrets
+	return ruleProduct(tags) == vocabulary.Secrets
 }

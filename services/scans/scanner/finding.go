@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
@@ -124,7 +125,7 @@ func (w *wireFinding) sensitive(f *storev1.ScannerFinding, o Options) bool {
 		return true
 	}
 	m := ParseMetadata(w.Metadata)
-	return m.Product == ProductSecrets || sarif.Sensitive(f.GetCheckId(), m.Tags)
+	return m.Product == vocabulary.Secrets || sarif.Sensitive(f.GetCheckId(), m.Tags)
 }
 
 // redact removes secrets. Code of the file is left out whole: where in it the secret is, only the tool knows. The message is

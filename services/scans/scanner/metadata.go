@@ -6,13 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-)
 
-// The products of findings.
-const (
-	ProductSAST    = "sast"
-	ProductSCA     = "sca"
-	ProductSecrets = "secrets"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
 // Metadata is what a rule's metadata says that has a meaning here. The server plants some of it in the rules that it hands
@@ -103,7 +98,7 @@ func list(value any) (words []string) {
 
 func product(w string) string {
 	switch w = strings.ToLower(w); w {
-	case ProductSAST, ProductSCA, ProductSecrets:
+	case vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets:
 		return w
 	}
 	return ""

@@ -15,14 +15,14 @@ import (
 	"github.com/palisade/palisade/ent"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
-	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/scm"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/workflows/step"
 	"github.com/palisade/palisade/services/workflows/steps"
 )
@@ -46,8 +46,8 @@ type world struct {
 // each runs a test on both databases; hosts on this machine may be called.
 func each(t *testing.T, test func(t *testing.T, w world)) {
 	t.Helper()
-	apitest.EachDatabase(t, func(t *testing.T, on func(*services.Config)) {
-		s := apitest.Start(t, func(c *services.Config) { on(c); c.EgressAllow = "127.0.0.1" })
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })
 		keyring, err := secret.Open(s.Config.KeyPath(), false)
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func each(t *testing.T, test func(t *testing.T, w world)) {
 		w := world{Server: s, dataDir: t.TempDir()}
 		w.kinds = steps.Registry(steps.Needs{
 			Store: s.Store, Egress: guard(t), Dir: w.dataDir,
-			Repository: scm.NewConnections(s.Store, keyring, guard(t), s.URL).Repository,
+			Repository: connect.New(s.Store, keyring, guard(t)).Repository,
 		})
 		test(t, w)
 	})

@@ -1,0 +1,197 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/agext/levenshtein"
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+)
+
+const (
+	configFlag = "config"
+	configEnv  = EnvPrefix + "CONFIG"
+)
+
+// clientEnv are variables with our prefix that are not keys of Config: the configuration file, the client commands and
+// the test suites read them, and they may be set where a server starts.
+var clientEnv = []string{configEnv, EnvPrefix + "URL", EnvPrefix + "TOKEN", EnvPrefix + "WEBHOOK_SECRET", EnvPrefix + "TEST_POSTGRES", EnvPrefix + "TEST_EVENTS", EnvPrefix + "TEST_UPGRADE_FROM"}
+
+// serviceLinkEnv matches the variables that Kubernetes (and Docker links before it) puts into every container when a
+// service is called "palisade" or "palisade-…": PALISADE_SERVICE_HOST, PALISADE_PORT_8080_TCP_ADDR. They are not ours.
+var serviceLinkEnv = regexp.MustCompile(`^PALISADE_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// Error lists everything that is wrong with a configuration, so that one start shows all of it.
+type Error struct {
+	Problems []string // one sentence each, starting with the name of the key; free of secrets
+}
+
+// Error writes one problem on the line, several as a list.
+func (e *Error) Error() string {
+	if len(e.Problems) == 1 {
+		return "configuration: " + e.Problems[0]
+	}
+	return fmt.Sprintf("configuration: %d problems\n  - %s", len(e.Problems), strings.Join(e.Problems, "\n  - "))
+}
+
+func configError(problems []string) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return &Error{Problems: problems}
+}
+
+// flagValue is one key as a command-line flag. It parses at once, so that a wrong flag is reported like any other usage
+// error, and holds the text for Load.
+type flagValue struct {
+	config *Config
+	field  Field
+}
+
+func (v *flagValue) Set(text string) error { return v.config.set(v.field, text) }
+func (v *flagValue) Type() string          { return v.field.Type }
+
+// String is what help texts print as the default, which no secret has.
+func (v *flagValue) String() string {
+	if v.config == nil || v.field.Secret {
+		return ""
+	}
+	return v.config.get(v.field)
+}
+
+// AddFlags adds --config and a flag for each of the named keys, or for all keys when none is named. A command that
+// works on the store alone names the few keys that concern it; the others still count from the environment and the file.
+func AddFlags(fs *pflag.FlagSet, names ...string) {
+	fs.String(configFlag, "", "YAML `file` with any of the keys of docs/configuration.md (env "+configEnv+")")
+	defaults := Default()
+	for _, f := range Fields() {
+		if len(names) > 0 && !slices.Contains(names, f.Name) {
+			continue
+		}
+		flag := fs.VarPF(&flagValue{config: &defaults, field: f}, f.Name, "", f.Doc+" (env "+f.Env+")")
+		if f.Type == "bool" {
+			flag.NoOptDefVal = "true"
+		}
+	}
+}
+
+// Load reads the settings: a flag of fs that was given wins over the variable in environ ("NAME=value", as
+// [os.Environ] returns them), that over the file named by --config or PALISADE_CONFIG, that over the default. An empty
+// variable counts as not set. Unknown keys and variables are errors: a misspelt security setting must not start a
+// server without it. The error is a [*Error]; the values are not validated beyond their type, see
+// [Config.Validate].
+func Load(fs *pflag.FlagSet, environ []string) (Config, error) {
+	env := palisadeEnv(environ)
+	path := env[configEnv]
+	if flag := fs.Lookup(configFlag); flag != nil && flag.Changed {
+		path = flag.Value.String()
+	}
+	c := Default()
+	problems := c.loadFile(path)
+	problems = append(problems, c.loadEnv(env)...)
+	for _, f := range Fields() {
+		flag := fs.Lookup(f.Name)
+		if flag == nil || !flag.Changed {
+			continue
+		}
+		if v, ours := flag.Value.(*flagValue); ours {
+			if err := c.set(f, v.config.get(f)); err != nil {
+				problems = append(problems, fmt.Sprintf("--%s: %v", f.Name, err))
+			}
+		}
+	}
+	return c, configError(problems)
+}
+
+func (c *Config) loadFile(path string) (problems []string) {
+	if path == "" {
+		return nil
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return []string{path + ": is a directory, want a YAML file"}
+	}
+	k := koanf.New(".")
+	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
+		return []string{fmt.Sprintf("file %s: %v", path, err)}
+	}
+	fields := fieldsBy(func(f Field) string { return f.Name })
+	raw := k.Raw()
+	for _, key := range sortedKeys(raw) {
+		f, known := fields[key]
+		if !known {
+			problems = append(problems, fmt.Sprintf("%s in %s is no known key; the nearest is %s", key, path, nearest(key, sortedKeys(fields))))
+			continue
+		}
+		switch value := raw[key].(type) {
+		case nil: // "key:" without a value leaves the default
+		case string, bool, int, int64, uint64, float64:
+			if err := c.set(f, fmt.Sprint(value)); err != nil {
+				problems = append(problems, fmt.Sprintf("%s in %s: %v", key, path, err))
+			}
+		default:
+			problems = append(problems, fmt.Sprintf("%s in %s: got a list or a section, want one %s", key, path, f.Type))
+		}
+	}
+	return problems
+}
+
+func (c *Config) loadEnv(env map[string]string) (problems []string) {
+	fields := fieldsBy(func(f Field) string { return f.Env })
+	names := append(sortedKeys(fields), clientEnv...)
+	for _, name := range sortedKeys(env) {
+		f, known := fields[name]
+		switch {
+		case !known && slices.Contains(clientEnv, name):
+		case !known && serviceLinkEnv.MatchString(name):
+		case !known:
+			problems = append(problems, fmt.Sprintf("%s is no known environment variable; the nearest is %s", name, nearest(name, names)))
+		case env[name] == "":
+		default:
+			if err := c.set(f, env[name]); err != nil {
+				problems = append(problems, fmt.Sprintf("%s: %v", name, err))
+			}
+		}
+	}
+	return problems
+}
+
+func palisadeEnv(environ []string) map[string]string {
+	env := map[string]string{}
+	for _, entry := range environ {
+		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, EnvPrefix) {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+func fieldsBy(key func(Field) string) map[string]Field {
+	fields := map[string]Field{}
+	for _, f := range Fields() {
+		fields[key(f)] = f
+	}
+	return fields
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// nearest returns the candidate with the smallest edit distance to name.
+func nearest(name string, candidates []string) string {
+	return slices.MinFunc(candidates, func(a, b string) int {
+		return levenshtein.Distance(name, a, nil) - levenshtein.Distance(name, b, nil)
+	})
+}

@@ -1,0 +1,44 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// The roles of a node.
+const (
+	// RoleAPI serves requests.
+	RoleAPI = "api"
+	// RoleWorker does background jobs. A node without it only adds them to the queue.
+	RoleWorker = "worker"
+)
+
+var roles = []string{RoleAPI, RoleWorker}
+
+// roleNames are those in the configuration.
+func (c Config) roleNames() []string {
+	names := strings.Split(c.Roles, ",")
+	for i, name := range names {
+		names[i] = strings.TrimSpace(name)
+	}
+	return names
+}
+
+// Has tells whether the node has a role.
+func (c Config) Has(role string) bool { return slices.Contains(c.roleNames(), role) }
+
+func (c Config) validateRoles(p *problemList) {
+	const want = "want api, worker or both, separated by a comma: api serves requests, worker does background jobs"
+	if strings.Trim(c.Roles, ", ") == "" {
+		p.add("roles", "names no role, and such a node would do nothing; %s", want)
+		return
+	}
+	for _, name := range c.roleNames() {
+		switch {
+		case name == "":
+			p.add("roles", "got %q, in which a name between commas is missing; %s", c.Roles, want)
+		case !slices.Contains(roles, name):
+			p.add("roles", "got %q, which is no role; %s", name, want)
+		}
+	}
+}

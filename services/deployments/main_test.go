@@ -1,0 +1,16 @@
+package deployments_test
+
+import (
+	"testing"
+
+	"github.com/palisade/palisade/services/deployments"
+	"github.com/palisade/palisade/services/findings"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/notifications"
+	"github.com/palisade/palisade/services/scans"
+)
+
+// TestMain names the domains that these tests call.
+func TestMain(m *testing.M) {
+	apitest.Main(m, deployments.Register, scans.Register, findings.Register, notifications.Register)
+}

@@ -1,0 +1,13 @@
+package issuefilter_test
+
+import (
+	"testing"
+
+	"github.com/palisade/palisade/services/findings"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// TestMain names the domains that these tests call.
+func TestMain(m *testing.M) {
+	apitest.Main(m, findings.Register)
+}

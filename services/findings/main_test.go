@@ -1,0 +1,21 @@
+package findings_test
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/palisade/palisade/services/findings"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/notifications"
+	"github.com/palisade/palisade/services/scans"
+)
+
+// TestMain names the domains that these tests call, and asks for fewer examples than rapid's hundred: each is a tenant with
+// hundreds of findings on two databases.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "12"); err != nil {
+		panic(err)
+	}
+	flag.Parse()
+	apitest.Main(m, scans.Register, findings.Register, notifications.Register)
+}

@@ -1,0 +1,191 @@
+//go:build unix
+
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palisade/palisade/services"
+	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+func init() { *server.ReportsCheckInterval = 200 * time.Millisecond }
+
+// A process of PostgreSQL is killed, and all others with it: what fails is refused with 503, what was acknowledged is there.
+func TestKilledBackend(t *testing.T) {
+	database := pgtest.NewCluster(t)
+	o := newOutage(t, database)
+	end := o.load()
+	for range 3 {
+		failed := o.writes(o.failed)
+		pgtest.KillBackend(t, database, store.SessionName)
+		o.wait("changes are refused", func() bool { return o.writes(o.failed) > failed }) // it takes a moment until all others have ended, too
+		good := o.writes(o.good)
+		o.wait("changes are made again", func() bool { return o.writes(o.good) > good+20 })
+	}
+	o.waitReady()
+	end()
+	o.afterCrashes()
+}
+
+// oneOf is a URL that leads to whichever of the servers takes changes.
+func oneOf(t *testing.T, urls ...string) string {
+	t.Helper()
+	var hosts, ports []string
+	var out *url.URL
+	for _, text := range urls {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts, ports, out = append(hosts, u.Hostname()), append(ports, u.Port()), u
+	}
+	out.Host = ""
+	query := out.Query()
+	query.Set("host", strings.Join(hosts, ","))
+	query.Set("port", strings.Join(ports, ","))
+	query.Set("target_session_attrs", "read-write")
+	out.RawQuery = query.Encode()
+	return out.String()
+}
+
+// The primary stops, its standby is promoted, and the old one comes back as a standby: a node that knows both goes on with the new one.
+func TestFailover(t *testing.T) {
+	primary := pgtest.NewCluster(t)
+	standby := pgtest.NewStandby(t, primary)
+	o := newOutage(t, oneOf(t, primary, standby.URL))
+	end := o.load()
+	o.wait("changes are made", func() bool { return o.writes(o.good) > 20 })
+	standby.StopPrimary()
+	o.wait("changes are refused", func() bool { return o.writes(o.failed) > 5 })
+	o.wait("the node is not ready", func() bool { ok, _ := o.ready(); return !ok })
+	standby.StartPrimaryAsStandby(primary)
+	cfg := apitest.EmptyConfig(t)
+	cfg.Database = primary
+	if c := checkOf(t, cfg, writesCheck); c.OK || !strings.Contains(c.Detail, "standby") || !strings.Contains(c.Fix, "target_session_attrs=read-write") {
+		t.Errorf("doctor on a standby says %+v", c)
+	}
+	standby.Promote()
+	o.waitReady()
+	good := o.writes(o.good)
+	o.wait("changes are made again", func() bool { return o.writes(o.good) > good+20 })
+	end()
+	o.afterCrashes()
+}
+
+// A node whose one address leads to the old primary, which is a standby now, refuses changes and is not ready; when the address leads to
+// the new one, no connection to the old one is used any more.
+func TestConnectionsToADemotedServerAreReplaced(t *testing.T) {
+	primary := pgtest.NewCluster(t)
+	standby := pgtest.NewStandby(t, primary)
+	through, to := newSwitch(t, primary)
+	o := newOutage(t, through)
+	standby.StopPrimary()
+	standby.StartPrimaryAsStandby(primary)
+	standby.Promote()
+	var reason string
+	o.wait("the node is not ready", func() (is bool) { is, reason = o.ready(); return !is && strings.Contains(reason, "read only") })
+	for name, call := range o.calls() { // a standby has the findings, but not the tables that are not logged
+		if seen := call(0); seen != "" && seen != "503" {
+			t.Errorf("%s on a standby: %s", name, seen)
+		}
+	}
+	to(standby.URL) // open connections stay where they are
+	o.waitReady()
+	end := o.load()
+	o.wait("changes are made", func() bool { return o.writes(o.good) > 20 })
+	end()
+	if o.writes(o.failed) > 0 {
+		t.Errorf("%d changes were refused by a node that says that it is ready", o.writes(o.failed))
+	}
+}
+
+// A replica that is promoted shows what is older every day: reports are refused, and only they.
+func TestPromotedReportsReplica(t *testing.T) {
+	primary := pgtest.NewCluster(t)
+	standby := pgtest.NewStandby(t, primary)
+	cfg := apitest.EmptyConfig(t)
+	cfg.Database, cfg.BootstrapToken, cfg.KeyFile = primary, outageToken, filepath.Join(t.TempDir(), "palisade.key")
+	first, _ := apitest.StartConfigured(t, cfg)
+	uploadTo(t, first, outageToken, "a.go")
+	time.Sleep(time.Second) // the standby follows
+	cfg.ReportsDatabase = standby.URL
+	s, out := apitest.StartConfigured(t, cfg)
+	o := &outage{t: t, s: s, out: out}
+	report := func() string { return reportOf(o) }
+	o.wait("reports are read from a standby", func() bool { return report() == "" })
+	if c := checkOf(t, cfg, "reports database"); !c.OK {
+		t.Errorf("doctor says %+v", c)
+	}
+	standby.Promote()
+	o.wait("reports are refused", func() bool { return report() == "503" })
+	if answer := o.body(http.MethodPost, reportPath, reportRequest()); !strings.Contains(answer, "is no replica of the database any more") {
+		t.Errorf("the refusal says %s", answer)
+	}
+	if code, body := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/readyz", ""); code != http.StatusOK {
+		t.Errorf("/readyz: %d %s", code, body)
+	}
+	if c := checkOf(t, cfg, "reports database"); c.OK || !strings.Contains(c.Detail, "promoted") {
+		t.Errorf("doctor says %+v", c)
+	}
+	if !strings.Contains(out.String(), "was promoted") {
+		t.Errorf("the log does not say it:\n%s", out)
+	}
+	later, _ := apitest.StartConfigured(t, cfg) // a start is no different
+	if seen := reportOf(&outage{t: t, s: later}); seen != "503" {
+		t.Errorf("after a start: %s", seen)
+	}
+}
+
+// A copy on a server of its own, which something else keeps up to date, serves reports when its role only reads.
+func TestReportsFromACopy(t *testing.T) {
+	database, elsewhere := pgtest.NewDatabase(t), pgtest.NewCluster(t)
+	cfg := apitest.EmptyConfig(t)
+	cfg.Database, cfg.BootstrapToken, cfg.KeyFile = database, outageToken, filepath.Join(t.TempDir(), "palisade.key")
+	first, _ := apitest.StartConfigured(t, cfg)
+	uploadTo(t, first, outageToken, "a.go")
+	pgtest.Dump(t, database, elsewhere)
+	cfg.ReportsDatabase = elsewhere
+	s, out := apitest.StartConfigured(t, cfg)
+	o := &outage{t: t, s: s, out: out}
+	if seen := reportOf(o); seen != "503" {
+		t.Errorf("from a copy that may be changed: %s", seen)
+	}
+	if c := checkOf(t, cfg, "reports database"); c.OK || !strings.Contains(c.Detail, "ALTER ROLE") {
+		t.Errorf("doctor says %+v", c)
+	}
+	apitest.OnDatabase(t, elsewhere, "ALTER ROLE palisade SET default_transaction_read_only = on", endSessions)
+	o.wait("reports are read from it", func() bool { return reportOf(o) == "" })
+	if c := checkOf(t, cfg, "reports database"); !c.OK {
+		t.Errorf("doctor says %+v", c)
+	}
+}
+
+const reportPath = "/api/reporting/1/reports/by-project/by-severity"
+
+func reportRequest() string {
+	return fmt.Sprintf(`{"filters":{"timePeriod":{"since":%q}}}`, time.Now().AddDate(0, 0, -7).UTC().Format(time.RFC3339))
+}
+
+func reportOf(o *outage) string { return o.do(http.MethodPost, reportPath, reportRequest()) }
+
+// checkOf is what the doctor says of one thing.
+func checkOf(t *testing.T, cfg config.Config, name string) services.Check {
+	t.Helper()
+	for _, c := range services.Doctor(t.Context(), cfg) {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no check %q", name)
+	return services.Check{}
+}

@@ -1,0 +1,56 @@
+package server
+
+import "testing"
+
+// ticks tells r what each tick allocates, in MiB, and returns the number of the ticks at which a rest was due.
+func ticks(r *rest, allocated *uint64, mebibytes ...float64) []int {
+	var due []int
+	for i, n := range mebibytes {
+		*allocated += uint64(n * (1 << 20))
+		if r.due(*allocated) {
+			due = append(due, i)
+		}
+	}
+	return due
+}
+
+func TestRestIsDueWhenTheStartHasEnded(t *testing.T) {
+	var allocated uint64
+	r := newRest()
+	if got := ticks(r, &allocated, 40, 3, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1); len(got) != 1 || got[0] != 6 {
+		t.Errorf("a start that takes two ticks: rests %v, want one after five quiet ticks", got)
+	}
+	allocated = 40 << 20
+	r = newRest()
+	r.last = allocated
+	if got := ticks(r, &allocated, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1); len(got) != 1 || got[0] != 0 {
+		t.Errorf("a start that has ended: rests %v, want one at once", got)
+	}
+}
+
+func TestRestIsDueAfterWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		mebibytes []float64
+		want      []int
+	}{
+		"no work":           {[]float64{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}, nil},
+		"little work":       {[]float64{10, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}, nil},
+		"an import":         {[]float64{300, 200, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}, []int{6}},
+		"requests go on":    {[]float64{30, 0.1, 0.1, 0.1, 0.1, 2, 0.1, 0.1, 0.1, 0.1, 2, 0.1}, nil},
+		"two loads":         {[]float64{30, 0, 0, 0, 0, 0, 30, 0, 0, 0, 0, 0}, []int{5, 11}},
+		"many small things": {[]float64{0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9}, []int{17}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			allocated := uint64(40 << 20)
+			r := newRest()
+			r.last = allocated
+			if got := ticks(r, &allocated, 0); len(got) != 1 {
+				t.Fatal("the start has not ended")
+			}
+			got := ticks(r, &allocated, c.mebibytes...)
+			if len(got) != len(c.want) || len(got) > 0 && got[0] != c.want[0] || len(got) > 1 && got[1] != c.want[1] {
+				t.Errorf("rests at %v, want %v", got, c.want)
+			}
+		})
+	}
+}

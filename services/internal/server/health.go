@@ -1,0 +1,42 @@
+package server
+
+import (
+	"net/http"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/gateway"
+)
+
+const (
+	// healthMessage is the largest message of a probe, as received and decompressed, in bytes: anybody may send one.
+	healthMessage = 4 << 10
+	// healthStreams are the probes at once on one connection.
+	healthStreams = 16
+)
+
+// openHealth makes the servers of both API ports of a node without the role api: they answer probes, and tell everybody
+// else that this is the wrong node.
+func (s *Server) openHealth(p portParts) {
+	s.drain = func() {} // there are no streams but those of the health service, which end when it stops
+	wrongNode := apierr.Unavailable(nil, "this node serves no API, its roles are %q: send requests to a node with the role api", s.config.Roles)
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.probes.live)
+	mux.HandleFunc("GET /readyz", s.probes.readiness)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { apierr.WriteHTTP(w, wrongNode, "") })
+	s.http = gateway.NewHTTPServer(gateway.ServerConfig{
+		TLS: p.tls, MaxHeaderBytes: int(s.config.MaxHeader), MaxStreams: s.config.MaxStreams, IdleTimeout: s.config.IdleTimeout, Logger: s.log,
+	}, mux)
+
+	options := append(connectionLimits(s.config), grpc.MaxRecvMsgSize(healthMessage), grpc.MaxConcurrentStreams(healthStreams),
+		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return apierr.Map(wrongNode) }))
+	if p.tls != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(p.tls)))
+	}
+	s.grpc = grpc.NewServer(options...)
+	healthv1.RegisterHealthServer(s.grpc, s.probes.health)
+}

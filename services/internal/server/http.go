@@ -1,0 +1,90 @@
+package server
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/fullstorydev/grpchan"
+
+	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/chain"
+	"github.com/palisade/palisade/services/internal/gateway"
+	"github.com/palisade/palisade/services/internal/inprocess"
+	"github.com/palisade/palisade/services/internal/telemetry"
+)
+
+// httpParts is what the HTTP port is made of.
+type httpParts struct {
+	config   config.Config
+	log      *slog.Logger
+	groups   []Service
+	handlers grpchan.HandlerMap
+	links    []chain.Link
+	rules    *access.Rules
+	issuer   *access.Issuer
+	probes   *probes
+	metrics  *telemetry.Metrics
+	tracing  *telemetry.Tracing
+	tls      *tls.Config // nil for plain HTTP
+}
+
+// httpServer makes the server of the HTTP port: the gateway, which calls the same handlers through the same links as the
+// gRPC port, and the few routes that are no RPC.
+func httpServer(parts httpParts) (*http.Server, error) {
+	cfg := parts.config
+	unary, stream := chain.Interceptors(parts.links)
+	conn := inprocess.New(inprocess.Config{Unary: unary, Stream: stream, Logger: parts.log})
+	parts.handlers.ForEach(conn.RegisterService)
+	login, err := newLoginPage()
+	if err != nil {
+		return nil, fmt.Errorf("login page: %w", err)
+	}
+	handler, err := gateway.New(gateway.Config{
+		Conn:     conn,
+		Services: exposed(parts.groups),
+		Rules:    parts.rules.Rule,
+		Routes: map[string]http.Handler{
+			"/healthz":               http.HandlerFunc(parts.probes.live),
+			"/readyz":                http.HandlerFunc(parts.probes.readiness),
+			"/openapi.json":          http.HandlerFunc(serveOpenAPI),
+			"/.well-known/jwks.json": parts.issuer.JWKS(),
+			"/login":                 login,
+		},
+		HSTS:          parts.tls != nil || cfg.BehindProxy,
+		MaxBody:       int64(cfg.MaxBody),
+		MaxUpload:     int64(cfg.MaxUpload),
+		Timeout:       cfg.RequestTimeout,
+		UploadTimeout: cfg.UploadTimeout,
+		UploadPace:    cfg.Pace(),
+		UnknownFields: func(_ string, count int) { parts.metrics.UnknownFields.Add(float64(count)) },
+		Logger:        parts.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("HTTP routes: %w", err)
+	}
+	return gateway.NewHTTPServer(gateway.ServerConfig{
+		TLS:            parts.tls,
+		MaxHeaderBytes: int(cfg.MaxHeader),
+		MaxStreams:     cfg.MaxStreams,
+		IdleTimeout:    cfg.IdleTimeout,
+		Logger:         parts.log,
+	}, parts.tracing.HTTP(handler)), nil
+}
+
+// exposed lists the services of the groups with their routes. Their names are those that they register under.
+func exposed(list []Service) []gateway.Service {
+	var services []gateway.Service
+	for _, group := range list {
+		handlers := grpchan.HandlerMap{}
+		group.RegisterGRPC(handlers)
+		routes := group.RegisterHTTP
+		for _, name := range serviceNames(handlers) {
+			services = append(services, gateway.Service{Name: name, Register: routes})
+			routes = nil // of all services of the group; once is enough
+		}
+	}
+	return services
+}

@@ -1,0 +1,51 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/setting"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// settingIssuer names the row of the store that holds the iss claim of user tokens.
+const settingIssuer = "issuer_url"
+
+// IssuerURL is the iss claim of user tokens: the public URL when one is configured, else what the store remembers. All
+// nodes and the jwt command must agree on it, and their listening addresses may differ.
+func IssuerURL(ctx context.Context, st *store.Store, cfg config.Config) (string, error) {
+	if cfg.PublicURL != "" {
+		return cfg.BaseURL(), nil
+	}
+	row, err := st.Reader.Setting.Query().Where(setting.Name(settingIssuer)).Only(tenant.System(ctx))
+	switch {
+	case ent.IsNotFound(err):
+		return cfg.BaseURL(), nil
+	case err != nil:
+		return "", fmt.Errorf("read the issuer of user tokens: %w", err)
+	}
+	return string(row.Value), nil
+}
+
+// rememberIssuer stores the iss claim. Of several nodes that start at once on an empty store one wins; the others learn
+// its value by reading it again.
+func rememberIssuer(ctx context.Context, st *store.Store, cfg config.Config) (string, error) {
+	url, err := IssuerURL(ctx, st, cfg)
+	if err != nil {
+		return "", err
+	}
+	err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+		create := tx.Setting.Create().SetName(settingIssuer).SetValue([]byte(url)).OnConflictColumns(setting.FieldName)
+		if cfg.PublicURL != "" {
+			return create.UpdateValue().Exec(ctx)
+		}
+		return create.Ignore().Exec(ctx)
+	})
+	if err != nil {
+		return "", fmt.Errorf("store the issuer of user tokens: %w", err)
+	}
+	return IssuerURL(ctx, st, cfg)
+}

@@ -1,0 +1,97 @@
+package server
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+)
+
+//go:embed login.html
+var loginHTML string
+
+// loginPage is the page that an interactive login of a scanner opens (scan protocol, section 2, row 9). A user who
+// may send results gives it a JSON Web Token there, which it sends to ConfirmTokenRequest in a header: it is never part of a URL.
+type loginPage struct {
+	page   *template.Template
+	policy string
+}
+
+// loginRequest is what the page shows.
+type loginRequest struct {
+	// Key is the scanner's; empty for a link that is not complete.
+	Key string
+	// Tail is its end, for people to compare.
+	Tail string
+	// Asks is what asks for a token.
+	Asks string
+}
+
+// tailLength is how many characters of the key people compare.
+const tailLength = 6
+
+// requestKey is the form of keys, as ConfirmTokenRequest takes them.
+var requestKey = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+func newLoginPage() (*loginPage, error) {
+	page, err := template.New("login").Parse(loginHTML)
+	if err != nil {
+		return nil, err
+	}
+	var sample bytes.Buffer
+	if err := page.Execute(&sample, loginRequest{Key: "sample"}); err != nil {
+		return nil, err
+	}
+	return &loginPage{page: page, policy: "default-src 'none'; script-src " + hashOf(sample.Bytes(), "script") +
+		"; style-src " + hashOf(sample.Bytes(), "style") +
+		"; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}, nil
+}
+
+// hashOf allows what is between the tags, and nothing else, in a Content-Security-Policy.
+func hashOf(page []byte, tag string) string {
+	_, rest, _ := bytes.Cut(page, []byte("<"+tag+">"))
+	content, _, _ := bytes.Cut(rest, []byte("</"+tag+">"))
+	sum := sha256.Sum256(content)
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// ServeHTTP writes the page.
+func (p *loginPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	request := newLoginRequest(r.URL.Query())
+	var body bytes.Buffer
+	if err := p.page.Execute(&body, request); err != nil {
+		panic(err) // the template was executed at the start; the gateway answers and logs
+	}
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", p.policy)
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("Content-Length", strconv.Itoa(body.Len()))
+	if request.Key == "" {
+		w.WriteHeader(http.StatusBadRequest)
+	}
+	_, _ = w.Write(body.Bytes()) // the caller may be gone
+}
+
+func newLoginRequest(query url.Values) loginRequest {
+	key := query.Get("cli-token")
+	if !requestKey.MatchString(key) {
+		return loginRequest{}
+	}
+	request := loginRequest{Key: key, Tail: key[len(key)-tailLength:], Asks: "A scanner"}
+	if docker, _ := strconv.ParseBool(query.Get("docker")); docker {
+		request.Asks = "A scanner in a container"
+	}
+	if actions, _ := strconv.ParseBool(query.Get("gha")); actions {
+		request.Asks = "A scanner in a GitHub Actions workflow"
+	}
+	return request
+}

@@ -1,0 +1,375 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/palisade/palisade/ent/auditentry"
+	"github.com/palisade/palisade/ent/tenant"
+	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/server"
+)
+
+func init() {
+	*server.WriteProbeInterval, *server.WriteProbeAgain = 300*time.Millisecond, 100*time.Millisecond
+}
+
+const outageToken = "sgp_outage4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa"
+
+// outage is a server whose database fails, and what callers of both ports see of it.
+type outage struct {
+	t    *testing.T
+	s    *server.Server
+	out  *apitest.Output
+	conn *grpc.ClientConn
+
+	good, failed map[string]*atomic.Int64 // by the kind of call
+	bad          sync.Map                 // what no caller may see
+	stop         chan struct{}
+	group        sync.WaitGroup
+}
+
+func newOutage(t *testing.T, database string) *outage {
+	t.Helper()
+	cfg := apitest.EmptyConfig(t)
+	cfg.Database, cfg.BootstrapToken, cfg.RateLimit, cfg.KeyFile = database, outageToken, 0, filepath.Join(t.TempDir(), "palisade.key")
+	s, out := apitest.StartConfigured(t, cfg)
+	uploadTo(t, s, outageToken, "a.go")
+	o := &outage{t: t, s: s, out: out, conn: dial(t, s.Addresses().GRPC), good: map[string]*atomic.Int64{}, failed: map[string]*atomic.Int64{}}
+	for name := range o.calls() {
+		o.good[name], o.failed[name] = &atomic.Int64{}, &atomic.Int64{}
+	}
+	return o
+}
+
+// calls read and write over both ports. Each returns "" for a success, "503" for a refusal that says when to come back, or what it saw.
+func (o *outage) calls() map[string]func(n int64) string {
+	projects := projectsv1.NewProjectsServiceClient(o.conn)
+	call := func(fn func(ctx context.Context) error) string {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		return seenGRPC(fn(metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+outageToken)))
+	}
+	const path = "/api/v1/deployments/default/projects/acme/a.go"
+	return map[string]func(int64) string{
+		"read over HTTP": func(int64) string { return o.do(http.MethodGet, "/api/v1/deployments/default/findings", "") },
+		"write over HTTP": func(n int64) string {
+			return o.do(http.MethodPatch, path, fmt.Sprintf(`{"tags":["h%d"]}`, n))
+		},
+		"read over gRPC": func(int64) string {
+			return call(func(ctx context.Context) error {
+				_, err := projects.ListProjects(ctx, &projectsv1.ListProjectsRequest{DeploymentSlug: "default"})
+				return err
+			})
+		},
+		"write over gRPC": func(n int64) string {
+			return call(func(ctx context.Context) error {
+				_, err := projects.UpdateProject(ctx, &projectsv1.UpdateProjectRequest{
+					DeploymentSlug: "default", ProjectName: "acme/a.go", Tags: []string{"g" + strconv.FormatInt(n, 10)},
+				})
+				return err
+			})
+		},
+	}
+}
+
+func (o *outage) do(method, path, body string) string {
+	request, err := http.NewRequestWithContext(context.Background(), method, "http://"+o.s.Addresses().HTTP+path, strings.NewReader(body))
+	if err != nil {
+		return err.Error()
+	}
+	request.Header.Set("Authorization", "Bearer "+outageToken)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	wait, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+	switch {
+	case err != nil:
+		return err.Error()
+	case response.StatusCode == http.StatusOK:
+		return ""
+	case response.StatusCode == http.StatusServiceUnavailable && wait > 0:
+		return "503"
+	}
+	return fmt.Sprintf("%d, Retry-After %d: %s", response.StatusCode, wait, text)
+}
+
+func seenGRPC(err error) string {
+	st, _ := status.FromError(err)
+	if st.Code() == codes.OK {
+		return ""
+	}
+	for _, d := range st.Details() {
+		if retry, ok := d.(*errdetails.RetryInfo); ok && st.Code() == codes.Unavailable && retry.GetRetryDelay().AsDuration() > 0 {
+			return "503"
+		}
+	}
+	return err.Error()
+}
+
+// load calls in loops until its end is called.
+func (o *outage) load() (end func()) {
+	o.stop = make(chan struct{})
+	for name, call := range o.calls() {
+		o.group.Go(func() {
+			for n := int64(0); ; n++ {
+				select {
+				case <-o.stop:
+					return
+				case <-time.After(2 * time.Millisecond):
+				}
+				switch seen := call(n); seen {
+				case "":
+					o.good[name].Add(1)
+				case "503":
+					o.failed[name].Add(1)
+				default:
+					o.bad.Store(name+": "+seen, true)
+				}
+			}
+		})
+	}
+	return func() {
+		o.t.Helper()
+		close(o.stop)
+		o.group.Wait()
+		for name := range o.good {
+			o.t.Logf("%s: %d good, %d refused", name, o.good[name].Load(), o.failed[name].Load())
+		}
+		o.bad.Range(func(seen, _ any) bool { o.t.Errorf("a caller saw: %s", seen); return true })
+	}
+}
+
+func (o *outage) wait(what string, ok func() bool) {
+	o.t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	o.t.Fatalf("not in a minute: %s\n%s", what, o.out)
+}
+
+// ready asks both ports whether they want requests, and why not.
+func (o *outage) ready() (ok bool, reason string) {
+	o.t.Helper()
+	code, body := get(o.t, http.DefaultClient, "http://"+o.s.Addresses().HTTP+"/readyz", "")
+	var states []bool
+	for _, service := range []string{"", projectsv1.ProjectsService_ServiceDesc.ServiceName} {
+		answer, err := healthv1.NewHealthClient(o.conn).Check(o.t.Context(), &healthv1.HealthCheckRequest{Service: service})
+		states = append(states, err == nil && answer.GetStatus() == healthv1.HealthCheckResponse_SERVING)
+	}
+	if (code == http.StatusOK) != states[0] || states[0] != states[1] {
+		return false, fmt.Sprintf("HTTP says %d, gRPC %v", code, states)
+	}
+	return code == http.StatusOK, body
+}
+
+func (o *outage) waitReady() {
+	o.t.Helper()
+	o.wait("the node is ready again", func() bool { ok, _ := o.ready(); return ok })
+}
+
+// entries counts those of the trail that tell of changes of a project.
+func (o *outage) entries(code codes.Code) int {
+	o.t.Helper()
+	n, err := o.s.Store().Reader.AuditEntry.Query().Where(auditentry.Code(code.String()), auditentry.Method(projectsv1.ProjectsService_UpdateProject_FullMethodName)).
+		Count(tenant.System(o.t.Context()))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return n
+}
+
+// refusedOfKnown are the changes that were refused after their caller was known. The others leave no entry: nobody knows whose it would be.
+func (o *outage) refusedOfKnown() (n int) {
+	for line := range strings.SplitSeq(o.out.String(), "\n") {
+		if strings.Contains(line, "code=Unavailable") && strings.Contains(line, " principal=") && strings.Contains(line, projectsv1.ProjectsService_UpdateProject_FullMethodName) {
+			n++
+		}
+	}
+	return n
+}
+
+func (o *outage) writes(of map[string]*atomic.Int64) int {
+	return int(of["write over HTTP"].Load() + of["write over gRPC"].Load())
+}
+
+// A database that takes no changes refuses them with 503, answers what is read, takes its node out of service and in again, and gets
+// the entries of what was refused when it takes them.
+func TestReadOnlyDatabase(t *testing.T) {
+	for _, kind := range []string{"sqlite", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			var o *outage
+			var set func(readOnly bool)
+			if kind == "sqlite" {
+				o = newOutage(t, "")
+				set = func(readOnly bool) {
+					_, writer := o.s.Store().DB()
+					if _, err := writer.ExecContext(t.Context(), fmt.Sprintf("PRAGMA query_only = %t", readOnly)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			} else {
+				database := pgtest.NewDatabase(t)
+				o = newOutage(t, database)
+				set = func(readOnly bool) {
+					apitest.OnDatabase(t, database, "SET default_transaction_read_only = off", "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = "+
+						strconv.FormatBool(readOnly)+"', current_database()); END $$")
+					if readOnly { // sessions keep what they began with; those that are read only are replaced by the server itself
+						apitest.OnDatabase(t, database, endSessions)
+					}
+				}
+			}
+			o.waitReady()
+			end := o.load()
+			o.wait("changes are made", func() bool { return o.writes(o.good) > 20 })
+			set(true)
+			o.wait("changes are refused", func() bool { return o.writes(o.failed) > 20 })
+			var reason string
+			o.wait("the node is not ready", func() (is bool) { is, reason = o.ready(); return !is && strings.Contains(reason, "read only") })
+			if want := "the database takes no changes: it is read only\n"; reason != want {
+				t.Errorf("/readyz says %q, want %q", reason, want)
+			}
+			made, read := o.writes(o.good), o.good["read over HTTP"].Load()
+			o.wait("what is read is answered", func() bool { return o.good["read over HTTP"].Load() > read+20 })
+			if n := o.writes(o.good) - made; n != 0 {
+				t.Errorf("%d changes were acknowledged by a database that takes none", n)
+			}
+			set(false)
+			o.waitReady()
+			o.wait("changes are made again", func() bool { return o.writes(o.good) > made+20 })
+			end()
+			// An entry for each, in the database: those of what was refused came later.
+			o.wait("the refused changes have their entries", func() bool { return o.entries(codes.Unavailable) >= min(o.refusedOfKnown(), 900) })
+			if n := o.entries(codes.OK); n < o.writes(o.good) {
+				t.Errorf("%d changes were acknowledged, %d have entries", o.writes(o.good), n)
+			}
+			for _, want := range []string{"this node is not ready until it does", "the database takes changes again"} {
+				if !strings.Contains(o.out.String(), want) {
+					t.Errorf("the log does not say %q", want)
+				}
+			}
+		})
+	}
+}
+
+// endSessions ends all sessions of a database but the one that asks for it.
+const endSessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+// An administrator ends all sessions, again and again, in the middle of requests: what fails is refused with 503, what was acknowledged is there.
+func TestEndedSessions(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	o := newOutage(t, database)
+	end := o.load()
+	for range 60 {
+		apitest.OnDatabase(t, database, endSessions)
+		time.Sleep(50 * time.Millisecond)
+	}
+	o.waitReady()
+	end()
+	o.afterCrashes()
+}
+
+// afterCrashes requires that calls failed and others did not, and that each acknowledged change has its entry.
+func (o *outage) afterCrashes() {
+	o.t.Helper()
+	if o.writes(o.failed) == 0 || o.writes(o.good) == 0 {
+		o.t.Errorf("%d changes failed, %d did not: nothing is shown", o.writes(o.failed), o.writes(o.good))
+	}
+	if n := o.entries(codes.OK); n < o.writes(o.good) {
+		o.t.Errorf("%d changes were acknowledged, %d have entries", o.writes(o.good), n)
+	}
+	for _, line := range slices.Compact(strings.Split(o.out.String(), "\n")) {
+		if strings.Contains(line, "code=Internal") {
+			o.t.Errorf("the log says %s", line)
+		}
+	}
+}
+
+// body is what a call answers, whatever its status.
+func (o *outage) body(method, path, body string) string {
+	o.t.Helper()
+	request, err := http.NewRequestWithContext(o.t.Context(), method, "http://"+o.s.Addresses().HTTP+path, strings.NewReader(body))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+outageToken)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// newSwitch returns an address that leads to a database, and what lets connections that are made from then on lead to another.
+func newSwitch(t *testing.T, database string) (through string, to func(database string)) {
+	t.Helper()
+	parse := func(text string) *url.URL {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	var target atomic.Pointer[url.URL]
+	target.Store(parse(database))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = from.Close() }()
+				server, err := net.Dial("tcp", target.Load().Host)
+				if err != nil {
+					return
+				}
+				defer func() { _ = server.Close() }()
+				go func() {
+					_, _ = io.Copy(server, from) // until one of the two ends it
+					_ = server.Close()
+				}()
+				_, _ = io.Copy(from, server)
+			}()
+		}
+	}()
+	changed := *parse(database)
+	changed.Host = listener.Addr().String()
+	return changed.String(), func(database string) { target.Store(parse(database)) }
+}

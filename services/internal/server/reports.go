@@ -1,0 +1,200 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/fullstorydev/grpchan"
+	"golang.org/x/sync/singleflight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/setting"
+	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/telemetry"
+)
+
+// sealedCheck is the setting that no two installations have the same value of: what is sealed when the key is first used.
+const sealedCheck = "key_check"
+
+// reportsCheckInterval is for how long the answer counts that the replica is one; tests shorten it.
+var reportsCheckInterval = 15 * time.Second
+
+// reportsTimeout bounds how long a start or a report waits to learn whether the replica answers.
+const reportsTimeout = 5 * time.Second
+
+// Reports is what reports are read from: the replica in the configuration, else the main database. A replica that is
+// down takes nothing but reports with it.
+type Reports struct {
+	store, main *store.Store
+	log         *slog.Logger
+	checked     atomic.Int64 // when the replica was found to be one of main, in microseconds; 0: not yet, or it was lost since
+	warned      atomic.Bool  // the log says that it is not fit
+	checking    singleflight.Group
+}
+
+// Store is the database that reports are read from.
+func (r *Reports) Store() *store.Store { return r.store }
+
+// CheckReplica asks whether a database is a replica of main that is fit for reports.
+func CheckReplica(ctx context.Context, replica, main *store.Store) error {
+	return (&Reports{store: replica, main: main}).check(ctx)
+}
+
+// openReports opens the database that reports are read from. A replica that does not answer is checked when it does; one that
+// is the wrong one is an error.
+func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *telemetry.Metrics) (*Reports, error) {
+	if s.config.ReportsDatabase == "" {
+		return &Reports{store: main, main: main}, nil
+	}
+	replica, err := main.OpenReplica(ctx, store.Options{Database: s.config.ReportsDatabase, MaxOpen: s.config.DBMaxOpen})
+	if err != nil {
+		return nil, fmt.Errorf("reports-database: %w", err)
+	}
+	s.onClose("reports database", func(context.Context) error { return replica.Close() })
+	r := &Reports{store: replica, main: main, log: s.log}
+	err = r.check(ctx)
+	switch {
+	case err == nil:
+		r.checked.Store(store.Now())
+	case errors.Is(err, store.ErrNoReplica): // it was one, or will be: no reason to serve nothing at all
+		r.unfit(err)
+	case Unreachable(err):
+		r.warn(err)
+	default:
+		return nil, fmt.Errorf("reports-database: %w", err)
+	}
+	reader, _ := replica.DB()
+	metrics.WatchPools(map[string]*sql.DB{"reports": reader})
+	return r, nil
+}
+
+// Behind lets the calls of a service group reach its handlers only while the replica answers.
+func (r *Reports) Behind(group Service) Service {
+	if r.store == r.main {
+		return group
+	}
+	register := group.RegisterGRPC
+	group.RegisterGRPC = func(s grpc.ServiceRegistrar) { register(grpchan.WithUnaryInterceptors(s, r.intercept)) }
+	return group
+}
+
+func (r *Reports) intercept(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if err := r.reach(ctx); err != nil {
+		return nil, err
+	}
+	answer, err := handler(ctx, request)
+	if err == nil || !Unreachable(err) && status.Code(apierr.Map(err)) != codes.Internal {
+		return answer, err
+	}
+	// What a driver says of a connection that broke may be anything: ask again.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportsTimeout)
+	defer cancel()
+	if r.store.Ping(ctx) == nil {
+		return answer, err
+	}
+	if r.checked.Swap(0) != 0 {
+		r.warn(err)
+	}
+	return nil, reportsDown(err)
+}
+
+func (r *Reports) warn(err error) {
+	r.log.Warn("the reports database cannot be reached: reports are refused until it answers, all else goes on",
+		"location", r.store.Location(), "error", err)
+}
+
+func (r *Reports) unfit(err error) {
+	if !r.warned.Swap(true) {
+		r.log.Error("the reports database is not fit for reports: they are refused, all else goes on", "error", err)
+	}
+}
+
+// reach checks the replica unless that was done a moment ago: it may be promoted at any time. Calls that come meanwhile wait for the
+// same check.
+func (r *Reports) reach(ctx context.Context) error {
+	if at := r.checked.Load(); at != 0 && store.Now()-at < reportsCheckInterval.Microseconds() {
+		return nil
+	}
+	_, err, _ := r.checking.Do("", func() (any, error) { return nil, r.check(context.WithoutCancel(ctx)) })
+	switch {
+	case err == nil:
+		if r.warned.Store(false); r.checked.Swap(store.Now()) == 0 {
+			r.log.Info("the reports database answers: reports are read from it", "location", r.store.Location())
+		}
+		return nil
+	case Unreachable(err):
+		if r.checked.Swap(0) != 0 {
+			r.warn(err)
+		}
+		return reportsDown(err)
+	}
+	r.checked.Store(0)
+	r.unfit(err)
+	if errors.Is(err, store.ErrNoReplica) {
+		return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) is no replica of the database any more, "+
+			"and the administrator of the server has to name one")
+	}
+	return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) is not fit for it, and the log of the server says why")
+}
+
+// check asks the replica whether it is one of the main database.
+func (r *Reports) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reportsTimeout)
+	defer cancel()
+	if err := r.store.CheckReplica(ctx); err != nil {
+		return err
+	}
+	// Ids are the same in every installation: reports from the database of another would show one tenant's numbers to the other.
+	here, err := readSealedCheck(ctx, r.main)
+	if err != nil {
+		return err
+	}
+	there, err := readSealedCheck(ctx, r.store)
+	switch {
+	case err != nil:
+		return err
+	case len(there) == 0:
+		return store.ErrReplicaBehind
+	case !bytes.Equal(here, there):
+		return errors.New(r.store.Location() + " is the database of another installation, not a replica of " +
+			r.main.Location() + ": name a replica of it, or remove the key to read reports from database itself")
+	}
+	return nil
+}
+
+// Unreachable tells a database that does not answer, and may do so later, from one that refuses us or is the wrong one.
+func Unreachable(err error) bool {
+	// The user, the password or the name of the database is wrong, or they do not fit each other.
+	if state := apierr.SQLState(err); strings.HasPrefix(state, "28") || strings.HasPrefix(state, "3D") || state == apierr.StateNoPrivilege {
+		return false
+	}
+	code := status.Code(apierr.Map(err))
+	return code == codes.Unavailable || code == codes.DeadlineExceeded
+}
+
+func reportsDown(cause error) error {
+	return apierr.Unavailable(cause, "reports cannot be read now: their database (reports-database) does not answer; try again")
+}
+
+func readSealedCheck(ctx context.Context, st *store.Store) ([]byte, error) {
+	row, err := st.Reader.Setting.Query().Where(setting.Name(sealedCheck)).Only(tenant.System(ctx))
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the mark of the installation: %w", err)
+	}
+	return row.Value, nil
+}

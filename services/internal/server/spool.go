@@ -1,0 +1,19 @@
+package server
+
+import (
+	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/spool"
+	"github.com/palisade/palisade/services/internal/telemetry"
+)
+
+// openSpool opens the directory of what is too large for the memory, for all that works with it.
+func openSpool(cfg config.Config, metrics *telemetry.Metrics) (*spool.Spool, error) {
+	node, deployment := cfg.SpoolQuotas()
+	limits := spool.Limits{Node: int64(node), Deployment: int64(deployment), Disk: cfg.Disk()}
+	files, err := spool.Open(cfg.SpoolDir(), limits, metrics.RateLimited.Inc)
+	if err != nil {
+		return nil, err
+	}
+	metrics.WatchDisk(files.Used, limits.Disk.Free)
+	return files, nil
+}

@@ -1,0 +1,378 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/fullstorydev/grpchan"
+
+	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/certs"
+	"github.com/palisade/palisade/services/internal/chain"
+	"github.com/palisade/palisade/services/internal/intake"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/telemetry"
+)
+
+// Start starts a server of these domains and returns when it serves on all its ports. ctx is for starting only: the server
+// runs until Stop. When something is missing or wrong, nothing keeps running and the error says what to do.
+func Start(ctx context.Context, cfg config.Config, stderr io.Writer, domains []Domain) (_ *Server, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	lines := telemetry.NewLogBuffer(stderr)
+	log, err := telemetry.NewLogger(lines, cfg.LogFormat, cfg.LogLevel)
+	if err != nil {
+		return nil, err
+	}
+	relaxGC()
+	s := &Server{config: cfg, log: log, lines: lines, stop: make(chan struct{}), done: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.closeAll(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err := s.open(ctx, stderr, domains); err != nil {
+		return nil, err
+	}
+	s.run()
+	return s, nil
+}
+
+// open makes all parts in the order in which they need each other.
+func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (err error) {
+	if err := s.bind(ctx); err != nil {
+		return err
+	}
+	build := config.BuildVersion()
+	metrics := telemetry.NewMetrics(s.log, build.Version, build.Revision, build.Go)
+	tracing, err := telemetry.StartTracing(ctx, s.log, build.Version)
+	if err != nil {
+		return err
+	}
+	s.onClose("tracing", tracing.Shutdown)
+	tlsConfig, err := loadTLS(s.config, s.log)
+	if err != nil {
+		return err
+	}
+	st, err := s.openMigrated(ctx)
+	if err != nil {
+		return err
+	}
+	s.warnOfPermissions()
+	s.warnOfBuild(ctx, st)
+	metrics.WatchPools(st.Pools())
+	if st.Postgres() {
+		metrics.WatchTransactions(st.Waiting)
+		s.keepSession(st)
+	}
+	s.probes = newProbes(st.Ping, s.config.Disk().State)
+	who, err := s.openAccess(ctx, st, stderr)
+	if err != nil {
+		return err
+	}
+	s.onClose("audit trail", who.trail.Settle)
+	deps, err := s.makeDeps(st, who, metrics)
+	if err != nil {
+		return err
+	}
+	parts := makeDomains(domains, deps)
+	if err := s.openQueue(deps, background(parts)); err != nil {
+		return err
+	}
+	ports := portParts{store: st, who: who, metrics: metrics, tracing: tracing, tls: tlsConfig}
+	if s.config.Has(config.RoleAPI) {
+		if deps.Reports, err = s.openReports(ctx, st, metrics); err != nil {
+			return err
+		}
+		groups, err := services(ctx, parts)
+		if err != nil {
+			return err
+		}
+		if err := s.openAPI(groups, ports); err != nil {
+			return err
+		}
+	} else {
+		s.openHealth(ports)
+	}
+	s.openMetricsPort(metrics)
+	if err := s.startJobs(ctx); err != nil {
+		return err
+	}
+	s.probes.serving(s.services)
+	s.checkPages(st)
+	s.watchWrites(st)
+	s.banner(st, build, tracing)
+	return nil
+}
+
+// portParts is what the API ports are made of, whatever they serve.
+type portParts struct {
+	store   *store.Store
+	who     *identities
+	metrics *telemetry.Metrics
+	tracing *telemetry.Tracing
+	tls     *tls.Config // nil for plain text
+}
+
+// openAPI makes the servers of both API ports of a node that serves requests.
+func (s *Server) openAPI(groups []Service, p portParts) error {
+	handlers := collect(s.config, groups, s.probes)
+	rules, links, err := s.makeChain(handlers, p.store, p.who, p.metrics)
+	if err != nil {
+		return err
+	}
+	p.metrics.GRPC.InitializeMetrics(handlers)
+	s.services = serviceNames(handlers)
+	s.grpc = grpcServer(s.config, handlers, links, p.tracing, p.tls)
+	s.http, err = httpServer(httpParts{
+		config: s.config, log: s.log, groups: groups, handlers: handlers, links: links, rules: rules,
+		issuer: p.who.issuer, probes: s.probes, metrics: p.metrics, tracing: p.tracing, tls: p.tls,
+	})
+	return err
+}
+
+// makeDeps makes what domains are made of, but for the queue, which begins with their work.
+func (s *Server) makeDeps(st *store.Store, who *identities, metrics *telemetry.Metrics) (*Deps, error) {
+	guard, err := openGuard(s.config, s.log)
+	if err != nil {
+		return nil, err
+	}
+	files, err := openSpool(s.config, metrics)
+	if err != nil {
+		return nil, err
+	}
+	return &Deps{
+		Config: s.config, Log: s.log, Store: st, Keyring: who.keyring, Trail: who.trail, Tokens: access.NewTokens(st), Metrics: metrics,
+		Egress: guard, Model: openModel(s.config, guard, metrics), Calls: &s.calls, Spool: files,
+	}, nil
+}
+
+// openQueue makes the queue with the background work of the domains.
+func (s *Server) openQueue(d *Deps, work []jobs.Work) (err error) {
+	if s.jobs, err = jobs.New(d.Store, s.log, work...); err != nil {
+		return err
+	}
+	s.jobs.Audited(d.Trail)
+	d.Jobs = s.jobs
+	d.Metrics.WatchQueue(s.jobs.Depth)
+	return nil
+}
+
+// bind takes the ports. From here on the addresses in the configuration are those that are true, so that URLs made of
+// them work.
+func (s *Server) bind(ctx context.Context) (err error) {
+	if s.listeners, err = listen(ctx, s.config); err != nil {
+		return err
+	}
+	s.onClose("listeners", func(context.Context) error { return s.listeners.close() })
+	s.addresses = s.listeners.addresses()
+	s.config.HTTP, s.config.GRPC, s.config.Metrics = s.addresses.HTTP, s.addresses.GRPC, s.addresses.Metrics
+	return nil
+}
+
+// startJobs begins to work on the queue, if that is a role of this node; another may only add to it.
+func (s *Server) startJobs(ctx context.Context) error {
+	if !s.config.Has(config.RoleWorker) {
+		return nil
+	}
+	if err := s.jobs.Start(ctx); err != nil {
+		return err
+	}
+	s.onClose("background jobs", s.jobs.Stop) // before the database; shutdown has stopped them unless the start fails
+	return nil
+}
+
+// loadTLS returns nil when no certificate is configured.
+func loadTLS(cfg config.Config, log *slog.Logger) (*tls.Config, error) {
+	if cfg.TLSCert == "" {
+		return nil, nil
+	}
+	reloader, err := certs.Load(cfg.TLSCert, cfg.TLSKey, log)
+	if err != nil {
+		return nil, err
+	}
+	return reloader.Config(), nil
+}
+
+func (s *Server) openMigrated(ctx context.Context) (*store.Store, error) {
+	st, err := OpenStore(ctx, s.config)
+	if err != nil {
+		return nil, err
+	}
+	s.store = st
+	s.onClose("database", func(context.Context) error { return st.Close() })
+	backup, err := st.MigrateOnStart(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if backup != "" {
+		s.log.Info("the database schema was brought up to date", "backup", backup)
+	}
+	return st, nil
+}
+
+// sessionInterval is how long it takes until a server that lost its session on PostgreSQL has another; tests shorten it.
+var sessionInterval = time.Minute
+
+// keepSession lets a copy of the database see that this server runs.
+func (s *Server) keepSession(st *store.Store) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	every := sessionInterval
+	go func() {
+		defer close(done)
+		st.KeepSession(ctx, every)
+	}()
+	s.onClose("session", func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
+}
+
+// identities are the parts that know who calls, and keep what he did.
+type identities struct {
+	keyring       *secret.Keyring
+	trail         *audit.Trail
+	issuer        *access.Issuer
+	authenticator *access.Authenticator
+}
+
+func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writer) (*identities, error) {
+	cfg := s.config
+	keyring, err := secret.OpenFor(ctx, st, cfg.KeyPath())
+	if err != nil {
+		return nil, err
+	}
+	url, err := rememberIssuer(ctx, st, cfg)
+	if err != nil {
+		return nil, err
+	}
+	issuer := access.NewIssuer(st, keyring, url)
+	if err := issuer.EnsureKey(ctx); err != nil {
+		return nil, err
+	}
+	trail, err := audit.Open(ctx, st, keyring, s.log)
+	if err != nil {
+		return nil, err
+	}
+	oidc, err := openOIDC(cfg, st, trail, s.log)
+	if err != nil {
+		return nil, err
+	}
+	first, err := access.Bootstrap(ctx, st, access.BootstrapOptions{Slug: cfg.Deployment, Name: cfg.DeploymentLabel(), Token: cfg.BootstrapToken})
+	if err != nil {
+		return nil, apierr.Plain(err)
+	}
+	if first != nil {
+		s.log.Info("first start: a deployment, an administrator and an API token were created",
+			"deployment", first.Deployment.Slug, "administrator", first.Email, "token_hint", first.TokenHint)
+		// At once: if the start fails further on, the token exists and will never be shown again.
+		if err := printFirstToken(stderr, cfg.BaseURL(), first.TokenValue); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.warnOfSignIn(ctx, st); err != nil {
+		return nil, err
+	}
+	authenticator := access.NewAuthenticator(st, issuer, oidc, s.log)
+	s.onClose("authenticator", authenticator.Close)
+	return &identities{keyring: keyring, trail: trail, issuer: issuer, authenticator: authenticator}, nil
+}
+
+// printFirstToken shows the first API token with a call that works as it stands. A token that the operator chose is
+// empty here: he knows it, and this output ends up in logs.
+func printFirstToken(w io.Writer, url, token string) error {
+	if token == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, `
+  This is the first API token. It is shown only now; keep it:
+
+    %[2]s
+
+  Try it:
+
+    curl -H 'Authorization: Bearer %[2]s' %[1]s/api/v1/deployments
+
+`, url, token)
+	if err != nil {
+		return fmt.Errorf("print the first API token (it is stored; make another with: palisade token create): %w", err)
+	}
+	return nil
+}
+
+func (s *Server) makeChain(
+	handlers grpchan.HandlerMap, st *store.Store, who *identities, metrics *telemetry.Metrics,
+) (*access.Rules, []chain.Link, error) {
+	rules, err := access.LoadRules(handlers.GetServiceInfo())
+	if err != nil {
+		return nil, nil, err
+	}
+	validator, err := chain.NewValidator(rules.Methods())
+	if err != nil {
+		return nil, nil, err
+	}
+	draining, drain := context.WithCancel(context.Background())
+	s.drain = drain
+	s.onClose("streams", func(context.Context) error { drain(); return nil })
+	links, err := chain.New(chain.Deps{
+		Log: s.log, Metrics: metrics, Rules: rules, Authenticator: who.authenticator, Store: st, Trail: who.trail, Validator: validator,
+		RateLimit: s.config.RateLimit, DeploymentRateLimit: s.config.RateLimitDeployment / float64(max(1, s.config.RateLimitNodes)),
+		Uploads: chain.UploadLimits{
+			AtOnce: s.config.Uploads, PerDeployment: s.config.UploadsPerDeployment, Queue: s.config.UploadQueue, Pace: s.config.Pace(),
+		},
+		RequestTimeout: s.config.RequestTimeout, UploadTimeout: s.config.UploadTimeout,
+		Draining: draining, Calls: &s.calls,
+		Corrupt: func(err error) { s.probes.damaged(context.Background(), s.log, err.Error()) },
+		Intake:  intake.New(s.config.ReceiveBudget(), runtime.GOMAXPROCS(0)-1), MaxMessage: int64(s.config.MaxBody),
+	})
+	return rules, links, err
+}
+
+func (s *Server) openMetricsPort(metrics *telemetry.Metrics) {
+	s.metrics = metricsServer(s.config, s.log, metrics, s.probes)
+	s.onClose("metrics", func(ctx context.Context) error {
+		if err := s.metrics.Shutdown(ctx); err != nil {
+			return s.metrics.Close() // a scrape or profile that is still running is not worth waiting for
+		}
+		return nil
+	})
+}
+
+func serviceNames(handlers grpchan.HandlerMap) []string {
+	var names []string
+	for name := range handlers.GetServiceInfo() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// banner says what runs where.
+func (s *Server) banner(st *store.Store, build config.Build, tracing *telemetry.Tracing) {
+	kind := "sqlite"
+	if st.Postgres() {
+		kind = "postgres"
+	}
+	s.log.Info("palisade is serving",
+		"version", build.Version, "url", s.config.BaseURL(), "http", s.addresses.HTTP, "grpc", s.addresses.GRPC,
+		"metrics", "http://"+s.addresses.Metrics+"/metrics", "tls", s.config.TLSCert != "",
+		"database", kind, "location", st.Location(), "tracing", tracing.Enabled(), "roles", s.config.Roles)
+	if kind == "sqlite" && !s.config.Has(config.RoleWorker) {
+		s.log.Warn("nobody does background jobs: a SQLite file has one node, and this one has not the role worker", "roles", s.config.Roles)
+	}
+}

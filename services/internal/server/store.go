@@ -1,0 +1,31 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/dbcopy"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// OpenStore opens the database of a configuration, unless a copy into it has not come to its end: rows are missing, and
+// what is written to it keeps the copy from going on.
+func OpenStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
+	if cfg.Database == "" {
+		if err := dbcopy.Unfinished(cfg.Data); err != nil {
+			return nil, err
+		}
+	}
+	st, err := store.Open(ctx, store.Options{Database: cfg.Database, DataDir: cfg.Data, MaxOpen: cfg.DBMaxOpen})
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	if st.Postgres() {
+		if err := dbcopy.UnfinishedPostgres(ctx, st); err != nil {
+			return nil, errors.Join(err, st.Close())
+		}
+	}
+	return st, nil
+}

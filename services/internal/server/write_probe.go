@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// Times of the write probe; tests shorten the first two.
+var (
+	// writeProbeInterval is how often a node asks whether its database takes changes.
+	writeProbeInterval = 5 * time.Second
+	// writeProbeAgain is how often it asks while the database does not.
+	writeProbeAgain = time.Second
+	// writeProbeTimeout bounds one question. A change that waits longer for its turn waits behind the work of others.
+	writeProbeTimeout = 3 * time.Second
+)
+
+// errProbed takes a probe back when it has worked.
+var errProbed = errors.New("the database takes changes")
+
+// ProbeWrite makes a change and takes it back.
+func ProbeWrite(ctx context.Context, st *store.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, writeProbeTimeout)
+	defer cancel()
+	err := st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+		// A name of its own: no node waits for the probe of another.
+		if err := tx.Setting.Create().SetName("write_probe_" + rand.Text()).SetValue([]byte{0}).Exec(ctx); err != nil {
+			return err
+		}
+		return errProbed
+	})
+	if errors.Is(err, errProbed) {
+		return nil
+	}
+	return err
+}
+
+// Refusal says in public words why a database takes no changes; "" where nothing is known, because others keep it busy.
+func Refusal(err error) string {
+	mapped := apierr.Map(err)
+	switch code := status.Code(mapped); {
+	case code == codes.DeadlineExceeded, code == codes.Canceled, apierr.IsBusy(err):
+		return ""
+	case apierr.IsReadOnly(err):
+		return "the database takes no changes: it is read only"
+	case apierr.Is(mapped, errorsv1.Reason_REASON_STORAGE_FULL):
+		return "the database takes no changes: the disk is full"
+	case code == codes.Unavailable:
+		return "the database cannot be reached"
+	}
+	return "the database refuses changes; the log says why"
+}
+
+// watchWrites asks now and then whether the database takes changes, and takes the node out of service while it does not. Being busy
+// says nothing: behind a long import the node stays as it was.
+func (p *probes) watchWrites(ctx context.Context, log *slog.Logger, probe func(context.Context) error) {
+	wait := time.NewTimer(writeProbeInterval)
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wait.C:
+		}
+		switch err := probe(ctx); {
+		case err == nil:
+			if p.writable() {
+				log.InfoContext(ctx, "the database takes changes again: this node is ready")
+			}
+		case ctx.Err() == nil:
+			if reason := Refusal(err); reason != "" && p.refused(reason) {
+				log.ErrorContext(ctx, "the database takes no changes: this node is not ready until it does", "error", err)
+			}
+		}
+		if p.refusing.Load() == nil {
+			wait.Reset(writeProbeInterval)
+		} else {
+			wait.Reset(writeProbeAgain)
+		}
+	}
+}
+
+// watchWrites begins to ask, and ends it with the server.
+func (s *Server) watchWrites(st *store.Store) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.probes.watchWrites(ctx, s.log, func(ctx context.Context) error { return ProbeWrite(ctx, st) })
+	}()
+	s.onClose("write probe", func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
+}

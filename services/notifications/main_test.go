@@ -1,0 +1,18 @@
+package notifications_test
+
+import (
+	"testing"
+
+	"github.com/palisade/palisade/services/findings"
+	"github.com/palisade/palisade/services/identity"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/notifications"
+	"github.com/palisade/palisade/services/platform"
+	"github.com/palisade/palisade/services/scans"
+	"github.com/palisade/palisade/services/workflows"
+)
+
+// TestMain names the domains that these tests call.
+func TestMain(m *testing.M) {
+	apitest.Main(m, platform.Register, scans.Register, findings.Register, identity.Register, notifications.Register, workflows.Register)
+}

@@ -1,0 +1,34 @@
+package notifications
+
+import (
+	"context"
+
+	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/mailserver"
+	"github.com/palisade/palisade/services/internal/server"
+)
+
+// Register adds the domain to a server.
+func Register(d *server.Deps) server.Parts {
+	mail, err := mailserver.Parse(d.Config.SMTP, d.Config.SMTPFrom)
+	if err != nil {
+		panic("mail server: " + err.Error()) // Config.Validate has let it through
+	}
+	senders := NewSenders(d.Store, d.Keyring, d.Egress, mail)
+	return server.Parts{
+		Background: []jobs.Work{Background(senders, d.Log)},
+		Services: func(context.Context) ([]server.Service, error) {
+			return []server.Service{
+				server.Group[notificationsv1.NotificationRulesServiceServer](notificationsv1.RegisterNotificationRulesServiceServer, NewNotificationRules(senders, d.Jobs),
+					notificationsv1.RegisterNotificationRulesServiceHandlerClient, notificationsv1.NewNotificationRulesServiceClient),
+				server.Group[notificationsv1.NotificationWebhooksServiceServer](notificationsv1.RegisterNotificationWebhooksServiceServer, NewNotificationWebhooks(senders),
+					notificationsv1.RegisterNotificationWebhooksServiceHandlerClient, notificationsv1.NewNotificationWebhooksServiceClient),
+				server.Group[notificationsv1.NotificationsServiceServer](notificationsv1.RegisterNotificationsServiceServer, NewNotifications(d.Store),
+					notificationsv1.RegisterNotificationsServiceHandlerClient, notificationsv1.NewNotificationsServiceClient),
+				server.Group[notificationsv1.DeliveriesServiceServer](notificationsv1.RegisterDeliveriesServiceServer, NewDeliveries(d.Store, d.Jobs),
+					notificationsv1.RegisterDeliveriesServiceHandlerClient, notificationsv1.NewDeliveriesServiceClient),
+			}, nil
+		},
+	}
+}

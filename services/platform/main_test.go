@@ -1,0 +1,17 @@
+package platform_test
+
+import (
+	"testing"
+
+	"github.com/palisade/palisade/services/deployments"
+	"github.com/palisade/palisade/services/findings"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/notifications"
+	"github.com/palisade/palisade/services/platform"
+	"github.com/palisade/palisade/services/scans"
+)
+
+// TestMain names the domains that these tests call.
+func TestMain(m *testing.M) {
+	apitest.Main(m, platform.Register, deployments.Register, scans.Register, findings.Register, notifications.Register)
+}

@@ -1,0 +1,116 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/rulealias"
+	"github.com/palisade/palisade/services/findings/blob"
+	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// UpgradeBatch is how many findings are upgraded in one transaction.
+const UpgradeBatch = 500
+
+// upgradeIdentities upgrades what is left of the scan's project, in the transaction of the scan: one look at an index
+// tells.
+func (s *session) upgradeIdentities(ctx context.Context) error {
+	without, err := s.tx.Project.Query().Where(project.ID(s.project.ID), hasFindingsWithoutEvidence).Exist(ctx)
+	if err != nil {
+		return err
+	}
+	if !without {
+		return nil
+	}
+	return upgradeProject(ctx, s.store, s.tx, s.deploymentID, s.project.ID)
+}
+
+// hasFindingsWithoutEvidence chooses projects. SQLite is told the index: where one project has most of all findings it would read the
+// table for any other, with the one writer in its hand.
+func hasFindingsWithoutEvidence(s *entsql.Selector) {
+	s.Where(entsql.P(func(b *entsql.Builder) {
+		b.WriteString("EXISTS (SELECT 1 FROM findings AS entry")
+		if b.Dialect() == dialect.SQLite {
+			b.WriteString(" INDEXED BY findings_by_evidence")
+		}
+		b.WriteString(" WHERE entry.deployment_id = " + s.C(project.FieldDeploymentID) + " AND entry.project_id = " + s.C(project.FieldID) +
+			" AND entry.match_key IS NULL AND entry.merged_into IS NULL)")
+	}))
+}
+
+// upgradeProject upgrades all findings of a project that the transaction holds.
+func upgradeProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID, projectID int64) error {
+	for {
+		ids, err := tx.Finding.Query().Where(finding.DeploymentID(deploymentID), finding.ProjectID(projectID), Outdated).
+			Order(ent.Asc(finding.FieldID)).Limit(UpgradeBatch).IDs(ctx)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		if err := UpgradeFindings(ctx, st, tx, deploymentID, ids); err != nil {
+			return err
+		}
+	}
+}
+
+// Outdated are findings without evidence, or with that of another version.
+func Outdated(s *entsql.Selector) {
+	column := s.C(finding.FieldEvidence)
+	s.Where(entsql.Or(entsql.IsNull(column), entsql.P(func(b *entsql.Builder) {
+		b.WriteString("SUBSTR(").WriteString(column).WriteString(", 1, 1) <> ").Arg([]byte{identity.Version})
+	})))
+}
+
+// UpgradeFindings makes the evidence of findings of one deployment anew. The transaction holds their projects.
+func UpgradeFindings(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, ids []int64) error {
+	rows, err := tx.Finding.Query().Where(finding.DeploymentID(deploymentID)).Modify(store.FoundByIDs(ids)).
+		Select(finding.FieldID, finding.FieldTool, finding.FieldRuleID, finding.FieldContent).All(ctx)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	var rules []int64
+	for _, row := range rows {
+		rules = append(rules, row.RuleID)
+	}
+	slices.Sort(rules)
+	names, err := ruleNamesOf(ctx, tx, slices.Compact(rules))
+	if err != nil {
+		return err
+	}
+	aliases, err := tx.RuleAlias.Query().Where(rulealias.DeploymentID(deploymentID)).All(ctx)
+	if err != nil {
+		return err
+	}
+	present := make(map[ruleKey]string, len(aliases))
+	for _, alias := range aliases {
+		present[ruleKey{alias.Tool, alias.Name}] = alias.Canonical
+	}
+	values := make([]string, 0, len(rows))
+	var args []any
+	for n, row := range rows {
+		content, err := blob.Decode(row.Content)
+		if err != nil {
+			return fmt.Errorf("content of finding %d: %w", row.ID, err)
+		}
+		name := names[row.RuleID]
+		if now, renamed := present[ruleKey{row.Tool, name}]; renamed {
+			name = now
+		}
+		evidence := identity.EvidenceOf(identityText(name, content))
+		value := "(?, ?, ?)"
+		if n == 0 && st.Postgres() {
+			value = "(CAST(? AS bigint), CAST(? AS bytea), CAST(? AS bigint))"
+		}
+		values, args = append(values, value), append(args, row.ID, evidence.Encode(), evidence.Key())
+	}
+	return st.Exec(ctx, tx, "UPDATE findings SET evidence = fresh.column2, match_key = fresh.column3 FROM (VALUES "+
+		strings.Join(values, ", ")+") AS fresh WHERE findings.id = fresh.column1 AND +findings.deployment_id = ?", append(args, deploymentID)...)
+}

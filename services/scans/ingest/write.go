@@ -1,0 +1,317 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/palisade/palisade/ent"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
+	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+)
+
+// writer is the step that writes the results that bring news.
+type writer struct {
+	*session
+	*Summary
+	newProject bool
+	batch      []*Result
+	// statements are used again and again.
+	statements map[statementKey]string
+	// recognised are findings that this scan makes, but that other refs have in another form. Their events follow those of
+	// their creation.
+	recognised []recognised
+}
+
+func (s *session) write(ctx context.Context, read *Reading, m *matched) (*Summary, error) {
+	w := &writer{session: s, Summary: &Summary{Counts: map[Outcome]int{}}, newProject: m.newProject}
+	if err := w.writeFindings(ctx, read, m); err != nil {
+		return nil, fmt.Errorf("write findings: %w", err)
+	}
+	if err := w.recordCreated(ctx); err != nil {
+		return nil, fmt.Errorf("record created findings: %w", err)
+	}
+	return w.Summary, nil
+}
+
+func (w *writer) writeFindings(ctx context.Context, read *Reading, m *matched) error {
+	open, of := false, map[*group]*matches{}
+	for _, g := range m.groups {
+		of[g.group] = g
+		for product, n := range g.settled.of {
+			if n > 0 {
+				w.Counts[Outcome{Product: products[product], What: "unchanged"}] += n
+			}
+		}
+		open = open || g.settled.total() < g.traces.size
+	}
+	if !open {
+		return nil
+	}
+	if err := w.announce(ctx, m.unknown()); err != nil {
+		return err
+	}
+	next := map[*group]int{}
+	err := read.journal.each(func(g *group) (int, bool) {
+		result := next[g]
+		next[g]++
+		return result, !of[g].settled.has(result)
+	}, func(i *Result) error {
+		i.matches, i.evidence = of[i.of], i.of.traces.at(i.result).Evidence
+		if w.batch = append(w.batch, i); len(w.batch) < batchSize {
+			return nil
+		}
+		return w.flush(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	return read.spillError()
+}
+
+// flush compares the batch with what is stored, and writes what is new or changed.
+func (w *writer) flush(ctx context.Context) error {
+	if len(w.batch) == 0 {
+		return nil
+	}
+	w.work.Yield(ctx)
+	batch := w.batch
+	w.batch = w.batch[:0:0]
+	if err := w.nameNew(ctx, batch); err != nil {
+		return err
+	}
+	stored, err := w.storedFindings(ctx, batch)
+	if err != nil {
+		return err
+	}
+	var fresh []*Result
+	var changed []change
+	for _, i := range batch {
+		old := stored[i.knownID()]
+		if old == nil {
+			if i.foreignID() != 0 || len(i.matches.considered[i.result]) > 0 {
+				if err := i.load(); err != nil {
+					return err
+				}
+			}
+			fresh = append(fresh, i)
+			w.Counts[Outcome{Product: i.Product, What: "created"}]++
+			continue
+		}
+		c := i.compare(old)
+		w.Counts[Outcome{Product: i.Product, What: c.what}]++
+		if c.written() {
+			if err := i.load(); err != nil {
+				return err
+			}
+			changed = append(changed, c)
+		}
+	}
+	if err := w.writeChanged(ctx, changed); err != nil {
+		return err
+	}
+	return w.writeFresh(ctx, fresh)
+}
+
+// knownID is the id of the finding of this ref that the result was joined to; 0: it is a new one.
+func (i *Result) knownID() int64 { return i.matches.joined[i.result] }
+
+// rung is the evidence by which the result was recognised, here or on another ref, where it is not exact; else empty.
+func (i *Result) rung() string {
+	if foreign := i.matches.named[i.result]; foreign != nil && !identity.Exact(foreign.rung) {
+		return foreign.rung
+	}
+	return i.matches.rungs[i.result]
+}
+
+// change is a stored finding about which a scan brings news.
+type change struct {
+	*Result
+	old *ent.Finding
+	// what is the outcome; event is the kind of the event, empty for none.
+	what, event string
+	// state is true if the event is one of its state.
+	state bool
+	// silent: something is stored that is no news.
+	silent bool
+}
+
+func (c change) written() bool { return c.what != "unchanged" || c.silent }
+
+// compare says what a scan means for a stored finding.
+func (i *Result) compare(old *ent.Finding) change {
+	c := change{Result: i, old: old, what: "updated"}
+	// What was stored before there was a column, or a rule had its name, is written, but no news.
+	c.silent = old.FilePath == nil && i.path != "" || old.Evidence == nil || !bytes.Equal(*old.Evidence, i.evidence.Encode())
+	state := i.state()
+	switch {
+	case !lifecycle.Seen(old.State):
+		c.what, c.event, c.state = "reopened", "reopened", true
+	case old.State != state && state == lifecycle.Muted:
+		c.event, c.state = "muted", true
+	case old.State != state:
+		c.event, c.state = "unmuted", true
+	case i.rung() != "": // its own event says so
+	case old.ContentHash != i.contentHash:
+		c.event = "updated"
+	default:
+		c.what = "unchanged"
+	}
+	return c
+}
+
+// event makes the event of a change.
+func (w *writer) event(c change, kind, to, reason string) *ent.FindingEventCreate {
+	return w.tx.FindingEvent.Create().SetDeploymentID(w.deploymentID).SetFindingID(c.old.ID).SetKind(kind).
+		SetFromStatus(c.old.Status).SetToStatus(to).SetReason(reason).
+		SetActorKind("scan").SetActorID(w.scan.ID).SetScanID(w.scan.ID).SetAt(w.now)
+}
+
+// writeChanged writes the findings that this scan changes, and what happened to them.
+func (w *writer) writeChanged(ctx context.Context, changed []change) error {
+	if len(changed) == 0 {
+		return nil
+	}
+	before, err := w.contents(ctx, idsOf(changed))
+	if err != nil {
+		return err
+	}
+	closed, err := w.closings(ctx, changed)
+	if err != nil {
+		return err
+	}
+	var rows []*ent.Finding
+	var events []*ent.FindingEventCreate
+	var matches []*ent.FindingMatchCreate
+	for _, c := range changed {
+		old := before[c.old.ID]
+		if err := c.keep(old); err != nil {
+			return err
+		}
+		rows = append(rows, w.update(c))
+		if c.rung() != "" {
+			match, reason, err := w.recogniseOld(c, old)
+			if err != nil {
+				return err
+			}
+			matches = append(matches, match)
+			events = append(events, w.event(c, "matched", c.old.Status, reason))
+		}
+		if c.event != "" {
+			events = append(events, w.event(c, c.event, lifecycle.Status(c.Result.state(), c.old.TriageState), c.reason(closed)))
+		}
+	}
+	if err := w.insertFindings(ctx, rows, "", updateExisting); err != nil {
+		return err
+	}
+	if len(matches) > 0 {
+		if err := w.tx.FindingMatch.CreateBulk(matches...).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	for len(events) > 0 {
+		part := events[:min(len(events), batchSize)]
+		events = events[len(part):]
+		if err := w.tx.FindingEvent.CreateBulk(part...).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func idsOf(changed []change) []int64 {
+	ids := make([]int64, len(changed))
+	for n, c := range changed {
+		ids[n] = c.old.ID
+	}
+	return ids
+}
+
+// writeFresh makes the findings that are new on this ref. Decisions that people took about the same ones on other refs come with
+// them, unless the scan only compares with a base.
+func (w *writer) writeFresh(ctx context.Context, fresh []*Result) error {
+	if len(fresh) == 0 {
+		return nil
+	}
+	decisions, err := w.decisionsFor(ctx, fresh)
+	if err != nil {
+		return err
+	}
+	elsewhere, err := w.foreignContents(ctx, fresh)
+	if err != nil {
+		return err
+	}
+	rows := make([]*ent.Finding, len(fresh))
+	for n, i := range fresh {
+		if content := elsewhere[i.foreignID()]; content != nil {
+			if err := i.keepID(content); err != nil {
+				return err
+			}
+		}
+		rows[n] = w.create(i, decisions[i.fingerprint])
+	}
+	var before, behind string
+	if w.store.Postgres() {
+		before, behind = recordsCreated, createdRecords
+	}
+	if err := w.insertFindings(ctx, rows, before, behind); err != nil {
+		return err
+	}
+	return w.recogniseFresh(ctx, fresh, elsewhere)
+}
+
+// create makes a finding.
+func (w *writer) create(i *Result, decided *ent.Finding) *ent.Finding {
+	row := w.row(i, i.fingerprint, w.scan.ID, w.now)
+	row.State, row.RelevantSince, row.StateUpdatedAt = i.state(), w.now, w.now
+	if decided != nil {
+		row.TriageState, row.TriagedAt = decided.TriageState, decided.TriagedAt
+		row.TriageReason, row.TriageComment = decided.TriageReason, decided.TriageComment
+	}
+	row.Status = lifecycle.Status(row.State, row.TriageState)
+	return row
+}
+
+// update makes the row of a stored finding as this scan leaves it. It is written as an upsert: one statement for many.
+func (w *writer) update(c change) *ent.Finding {
+	old := c.old
+	row := w.row(c.Result, old.Fingerprint, old.FirstSeenScanID, old.CreatedAt)
+	row.State, row.RelevantSince, row.StateUpdatedAt = c.Result.state(), old.RelevantSince, old.StateUpdatedAt
+	row.Status = lifecycle.Status(row.State, old.TriageState)
+	if old.State != row.State {
+		row.StateUpdatedAt = w.now
+	}
+	if c.what == "reopened" {
+		row.RelevantSince = w.now
+	}
+	return row
+}
+
+// row sets what a scan knows about a finding that a scan, this one or an earlier one, saw first. The result has to stay as it is.
+func (w *writer) row(i *Result, fingerprint string, firstSeenScanID, createdAt int64) *ent.Finding {
+	content := blob.Stamp(i.encoded, &storev1.FindingFacts{
+		ProjectId: w.project.ID, RuleId: i.ruleID, FirstSeenScanId: firstSeenScanID, CreatedAt: createdAt, Ref: w.scan.Ref, Severity: i.Severity,
+	})
+	evidence, key := i.evidence.Encode(), i.evidence.Key()
+	row := &ent.Finding{
+		DeploymentID: w.deploymentID, ProjectID: w.project.ID, RuleID: i.ruleID, FirstSeenScanID: firstSeenScanID, Ref: w.scan.Ref,
+		Tool: i.Group.Tool, AnalysisCategory: i.Group.Category, Fingerprint: fingerprint, Evidence: &evidence, MatchKey: &key,
+		IssueType: i.Product, Severity: i.Severity, TriageState: lifecycle.Untriaged, CreatedAt: createdAt,
+		ContentHash: i.contentHash, Content: content, FilePath: orNone(&i.path),
+		Exposure: orNone(&i.Exposure), Transitivity: orNone(&i.Transitivity), EpssProbability: orNone(&i.EPSSProbability),
+		Package: orNone(&i.Package), Advisory: orNone(&i.Advisory), ValidationState: orNone(&i.ValidationState),
+		PolicyMode: orNone(&i.PolicyMode),
+	}
+	if i.Historical {
+		row.Historical = &i.Historical
+	}
+	if i.Malicious {
+		row.Malicious = &i.Malicious
+	}
+	return row
+}

@@ -1,0 +1,178 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/findingevent"
+
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/verdict"
+	"github.com/palisade/palisade/services/internal/store"
+)
+
+// storedFindings reads the findings of this ref that results of the batch were joined to.
+func (w *writer) storedFindings(ctx context.Context, batch []*Result) (map[int64]*ent.Finding, error) {
+	var ids []int64
+	for _, i := range batch {
+		if id := i.knownID(); id != 0 {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := w.tx.Finding.Query().Where(finding.DeploymentID(w.deploymentID)).Modify(store.FoundByIDs(ids)).
+		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldState, finding.FieldTriageState, finding.FieldStatus,
+			finding.FieldContentHash, finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRelevantSince,
+			finding.FieldStateUpdatedAt, finding.FieldFilePath, finding.FieldEvidence).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stored := make(map[int64]*ent.Finding, len(rows))
+	for _, row := range rows {
+		stored[row.ID] = row
+	}
+	if len(stored) != len(ids) {
+		return nil, fmt.Errorf("%d results were joined to %d findings", len(ids), len(stored))
+	}
+	return stored, nil
+}
+
+// contents reads the contents of findings.
+func (w *writer) contents(ctx context.Context, ids []int64) (map[int64]*storev1.FindingContent, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := w.tx.Finding.Query().Where(finding.DeploymentID(w.deploymentID)).Modify(store.FoundByIDs(ids)).
+		Select(finding.FieldID, finding.FieldContent).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	contents := make(map[int64]*storev1.FindingContent, len(rows))
+	for _, row := range rows {
+		content, err := blob.Decode(row.Content)
+		if err != nil {
+			return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
+		}
+		contents[row.ID] = content
+	}
+	return contents, nil
+}
+
+// foreignID is the id of the finding of another ref that a new one is the same as; 0: there is none.
+func (i *Result) foreignID() int64 {
+	if foreign := i.matches.named[i.result]; foreign != nil {
+		return foreign.id
+	}
+	return 0
+}
+
+// foreignContents reads the contents of findings of other refs that new ones are the same as, where they say more than the
+// report itself.
+func (w *writer) foreignContents(ctx context.Context, fresh []*Result) (map[int64]*storev1.FindingContent, error) {
+	var ids []int64
+	for _, i := range fresh {
+		if id := i.foreignID(); id != 0 && (i.rung() != "" || i.fingerprint != i.birthName) {
+			ids = append(ids, id)
+		}
+	}
+	return w.contents(ctx, ids)
+}
+
+// keep takes over what others than scans have added to the stored content, and the id under which the finding is known. Neither
+// is part of the hash.
+func (i *Result) keep(old *storev1.FindingContent) error {
+	verdict.Keep(old, i.Content)
+	return i.keepID(old)
+}
+
+func (i *Result) keepID(old *storev1.FindingContent) (err error) {
+	if !i.ownID && old.GetMatchBasedId() != "" {
+		i.Content.MatchBasedId = old.GetMatchBasedId()
+	}
+	i.encoded, err = proto.MarshalOptions{Deterministic: true}.Marshal(i.Content)
+	return err
+}
+
+// decisionsFor reads the latest decision about each finding that is new on this ref but known on another one, by name. A
+// provisional one, which automation took, does not come along; and nothing is decided about what a comparison with a base finds.
+func (w *writer) decisionsFor(ctx context.Context, fresh []*Result) (map[string]*ent.Finding, error) {
+	var prints []string
+	for _, i := range fresh {
+		if w.scan.IsFullScan && i.elsewhere {
+			prints = append(prints, i.fingerprint)
+		}
+	}
+	if len(prints) == 0 {
+		return nil, nil
+	}
+	rows, err := w.tx.Finding.Query().
+		Where(finding.DeploymentID(w.deploymentID), finding.ProjectID(w.project.ID), finding.FingerprintIn(prints...), finding.MergedIntoIsNil(),
+			finding.TriageStateNotIn(lifecycle.Untriaged, lifecycle.ProvisionallyIgnored)).
+		Select(finding.FieldFingerprint, finding.FieldTriageState, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldTriagedAt).
+		Order(ent.Asc(finding.FieldTriagedAt, finding.FieldID)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	decisions := make(map[string]*ent.Finding, len(rows))
+	for _, row := range rows {
+		decisions[row.Fingerprint] = row
+	}
+	return decisions, nil
+}
+
+// closings reads by which events findings that are seen again had been closed.
+func (w *writer) closings(ctx context.Context, changed []change) (map[int64]*ent.FindingEvent, error) {
+	var ids []int64
+	for _, c := range changed {
+		if c.event == "reopened" {
+			ids = append(ids, c.old.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := w.tx.FindingEvent.Query().
+		Where(findingevent.DeploymentID(w.deploymentID), func(s *entsql.Selector) { s.Where(store.InIDs(s.C(findingevent.FieldFindingID), ids)) },
+			findingevent.KindIn(lifecycle.Fixed, lifecycle.Removed)).
+		Select(findingevent.FieldID, findingevent.FieldFindingID, findingevent.FieldKind, findingevent.FieldScanID, findingevent.FieldAt).
+		Order(ent.Asc(findingevent.FieldID)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last := make(map[int64]*ent.FindingEvent, len(ids))
+	for _, row := range rows {
+		last[row.FindingID] = row
+	}
+	return last, nil
+}
+
+// reason is why the state of a finding changes, in words.
+func (c change) reason(closed map[int64]*ent.FindingEvent) string {
+	switch c.event {
+	case "reopened":
+		at, text := c.old.StateUpdatedAt, "seen again after it was "+c.old.State
+		event := closed[c.old.ID]
+		if event != nil {
+			at = event.At
+		}
+		text += " on " + store.Time(at).Format("2006-01-02")
+		if event != nil && event.ScanID != nil {
+			text += fmt.Sprintf(" in scan %d", *event.ScanID)
+		}
+		return text
+	case "muted":
+		return c.Content.GetSuppressionReason()
+	case "unmuted":
+		return "no longer suppressed in the code"
+	}
+	return ""
+}

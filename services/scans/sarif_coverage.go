@@ -1,0 +1,88 @@
+package scans
+
+import (
+	"maps"
+	"slices"
+
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/scans/ingest"
+	"github.com/palisade/palisade/services/scans/sarif"
+)
+
+// coverages puts together what the runs of each analysis say about rules and files. One run that does not say it leaves it open
+// for all.
+func (s *sarifSource) Coverages() (map[ingest.Analysis]*ingest.Coverage, error) {
+	all := map[ingest.Analysis]*ingest.Coverage{}
+	for key, runs := range s.groups() {
+		c := &ingest.Coverage{ScanCoverage: &storev1.ScanCoverage{RulesKnown: true, FilesKnown: true, Hashes: map[string]string{}}}
+		for _, run := range runs {
+			addRun(c, run, &s.seen[run.Index])
+			c.Products = append(c.Products, run.Products...)
+		}
+		c.Failure = whyNotComplete(runs)
+		if !c.RulesKnown {
+			c.Rules = nil
+		}
+		if !c.FilesKnown {
+			c.Files = nil
+		}
+		all[key] = c
+	}
+	return all, nil
+}
+
+func addRun(c *ingest.Coverage, run *sarif.Run, seen *seenInRun) {
+	rules, known := ranRules(run, seen)
+	c.RulesKnown = c.RulesKnown && known
+	c.Rules = append(c.Rules, rules...)
+	artifacts, complete := run.Artifacts()
+	files, known := lookedAt(artifacts, complete, seen)
+	c.FilesKnown = c.FilesKnown && known
+	c.Files = append(c.Files, files...)
+	for _, artifact := range artifacts {
+		if artifact.Hash != "" {
+			c.Hashes[artifact.Path] = artifact.Hash
+		}
+	}
+	failedFiles, failedRules := run.Failed()
+	c.Skipped = append(c.Skipped, failedFiles...)
+	c.FailedRules = append(c.FailedRules, failedRules...)
+}
+
+// ranRules are the rules that ran, if the run has a catalogue: a rule without a result shows that it lists not only those that
+// found something.
+func ranRules(run *sarif.Run, seen *seenInRun) (rules []string, known bool) {
+	if seen.unnamedRules || !run.RulesComplete() {
+		return nil, false
+	}
+	for _, rule := range run.Rules() {
+		rules = append(rules, rule.ID)
+		known = known || !seen.rules[rule.ID]
+	}
+	return rules, known
+}
+
+// lookedAt are the files that the tool looked at, if the run says so: by their role, or because it lists files without a result,
+// too. Files with results are among them in any case.
+func lookedAt(artifacts []sarif.Artifact, complete bool, seen *seenInRun) (files []string, known bool) {
+	var targets, plain []string
+	for _, artifact := range artifacts {
+		switch {
+		case artifact.Target:
+			targets = append(targets, artifact.Path)
+		case artifact.Plain:
+			plain = append(plain, artifact.Path)
+		}
+	}
+	switch {
+	case !complete:
+		return nil, false
+	case len(targets) > 0:
+		files = targets
+	case seen.unnamedFiles || !slices.ContainsFunc(plain, func(path string) bool { return !seen.files[path] }):
+		return nil, false
+	default:
+		files = plain
+	}
+	return slices.AppendSeq(files, maps.Keys(seen.files)), true
+}

@@ -1,0 +1,116 @@
+// Package connect opens the source-code hosts of deployments with the credentials that are stored for them.
+package connect
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/scmapp"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/internal/egress"
+	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/host"
+)
+
+const (
+	// CallTimeout is for one call of a host.
+	CallTimeout = 15 * time.Second
+	// maxAnswer is in bytes: a page of 100 repositories of GitHub has about 600 KiB.
+	maxAnswer = 8 << 20
+	// maxRedirects: renamed organizations and repositories redirect once.
+	maxRedirects = 3
+)
+
+// Limits bound the calls of hosts.
+var Limits = egress.Limits{Timeout: CallTimeout, MaxResponse: maxAnswer, MaxRedirects: maxRedirects}
+
+// Hosts opens the hosts of connections.
+type Hosts struct {
+	store  *store.Store
+	seals  Seals
+	egress *egress.Guard
+}
+
+// New opens hosts through the guard, with credentials that the keyring sealed.
+func New(st *store.Store, keyring *secret.Keyring, guard *egress.Guard) *Hosts {
+	return &Hosts{store: st, seals: Seals{keyring}, egress: guard}
+}
+
+// Credentials are what a configuration calls its host with: an access token or, without one, an application.
+type Credentials struct {
+	ConfigID, DeploymentID int64
+	Type                   scmv1.ScmType
+	BaseURL, Namespace     string
+	SealedToken            []byte
+	AppID                  *int64
+}
+
+func credentialsOf(row *ent.ScmConfig) Credentials {
+	return Credentials{
+		ConfigID: row.ID, DeploymentID: row.DeploymentID, Type: TypeOf(row.Type), BaseURL: row.BaseURL, Namespace: row.Namespace,
+		SealedToken: row.AccessToken, AppID: row.ScmAppID,
+	}
+}
+
+// Open opens the host of a connection of the context's deployment. Errors are *host.Error, but for a credential that
+// cannot be unsealed. With an application it calls the host.
+func (c *Hosts) Open(ctx context.Context, row *ent.ScmConfig) (host.Host, error) {
+	return c.OpenWith(ctx, credentialsOf(row))
+}
+
+// OpenWith is Open with the credentials of a connection that may be gone.
+func (c *Hosts) OpenWith(ctx context.Context, with Credentials) (host.Host, error) {
+	token, err := c.seals.Open(ConfigTable, AccessToken, with.DeploymentID, with.ConfigID, with.SealedToken)
+	if err != nil {
+		return nil, err
+	}
+	h, err := host.Open(with.Type, with.BaseURL, token, c.egress.Client(Limits))
+	switch {
+	case err != nil:
+		return nil, err
+	case token != "":
+		return h, nil
+	case with.AppID == nil:
+		return nil, ErrNoCredential()
+	}
+	app, err := c.store.Reader.ScmApp.Query().Where(scmapp.ID(*with.AppID)).Only(ctx)
+	if ent.IsNotFound(err) || err == nil && len(app.PrivateKey) == 0 {
+		return nil, ErrNoCredential()
+	}
+	if err != nil {
+		return nil, err
+	}
+	acting, err := c.OpenApp(app)
+	if err != nil {
+		return nil, err
+	}
+	return acting.InstallationIn(ctx, with.Namespace)
+}
+
+func ErrNoCredential() error {
+	return &host.Error{Kind: host.Unauthorized, Text: "no access token is stored for this connection: set accessToken"}
+}
+
+// OpenApp returns a registered application as itself.
+func (c *Hosts) OpenApp(row *ent.ScmApp) (*host.App, error) {
+	key, err := c.seals.Open(AppTable, PrivateKey, row.DeploymentID, row.ID, row.PrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	return host.OpenApp(TypeOf(row.ScmType), row.BaseURL, row.AppID, key, c.egress.Client(Limits)), nil
+}
+
+// TypeOf reads the word of a column.
+func TypeOf(word string) scmv1.ScmType { return scmv1.ScmType(scmv1.ScmType_value[word]) }
+
+// ErrorText is what a host's error says to people; empty for errors of our own.
+func ErrorText(err error) string {
+	var e *host.Error
+	if errors.As(err, &e) {
+		return e.Text
+	}
+	return ""
+}

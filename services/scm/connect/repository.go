@@ -1,0 +1,69 @@
+package connect
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/scmconfig"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/scm/clone"
+	"github.com/palisade/palisade/services/scm/host"
+)
+
+// Repository says where the code of a project is, and with which credential it is read. Errors: ent's for a project that
+// there is not, and a [*clone.Error] for one whose host is not connected or fails. With an application it calls the host.
+func (c *Hosts) Repository(ctx context.Context, projectID int64) (clone.Source, error) {
+	row, err := c.store.Reader.Project.Query().Where(project.ID(projectID)).Only(ctx)
+	if err != nil {
+		return clone.Source{}, err
+	}
+	configs, err := c.store.Reader.ScmConfig.Query().Order(ent.Asc(scmconfig.FieldID)).All(ctx)
+	if err != nil {
+		return clone.Source{}, err
+	}
+	config, _, why := Reached(configs, row)
+	if config == nil {
+		return clone.Source{}, &clone.Error{Text: why, Permanent: true}
+	}
+	token, err := c.gitToken(ctx, credentialsOf(config))
+	if text := ErrorText(err); text != "" {
+		passing := host.Is(err, host.RateLimited) || host.Is(err, host.TimedOut) || host.Is(err, host.Unreachable) || host.Is(err, host.Failed)
+		return clone.Source{}, &clone.Error{Text: text, Permanent: !passing}
+	}
+	return clone.Source{URL: gitURL(row.RepositoryURL), Username: gitUser(TypeOf(config.Type)), Password: token}, err
+}
+
+// gitToken is the stored access token, or a fresh one of the application.
+func (c *Hosts) gitToken(ctx context.Context, with Credentials) (string, error) {
+	token, err := c.seals.Open(ConfigTable, AccessToken, with.DeploymentID, with.ConfigID, with.SealedToken)
+	if err != nil || token != "" {
+		return token, err
+	}
+	opened, err := c.OpenWith(ctx, with)
+	if err != nil {
+		return "", err
+	}
+	return host.Credential(opened), nil
+}
+
+// gitURL is what Git clones: the web URL of the repository with the ending that all hosts know.
+func gitURL(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		address = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	}
+	return strings.TrimSuffix(strings.TrimRight(address, "/"), ".git") + ".git"
+}
+
+// gitUser is the user name that goes with a token as password.
+func gitUser(kind scmv1.ScmType) string {
+	switch kind {
+	case scmv1.ScmType_SCM_TYPE_GITLAB, scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED:
+		return "oauth2"
+	case scmv1.ScmType_SCM_TYPE_BITBUCKET, scmv1.ScmType_SCM_TYPE_BITBUCKET_DATACENTER:
+		return "x-token-auth"
+	}
+	return "x-access-token"
+}

@@ -1,0 +1,13 @@
+package supplychain_test
+
+import (
+	"testing"
+
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/supplychain"
+)
+
+// TestMain names the domains that these tests call.
+func TestMain(m *testing.M) {
+	apitest.Main(m, supplychain.Register)
+}

@@ -1,0 +1,26 @@
+package supplychain
+
+import (
+	"context"
+
+	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/server"
+)
+
+// Register adds the domain to a server.
+func Register(d *server.Deps) server.Parts {
+	return server.Parts{
+		Background: []jobs.Work{Background(d.Store)},
+		Services: func(context.Context) ([]server.Service, error) {
+			return []server.Service{
+				server.Group[supplychainv1.PackageManagerConfigurationsServiceServer](supplychainv1.RegisterPackageManagerConfigurationsServiceServer, NewPackageManagers(d.Store, d.Keyring, d.Egress),
+					supplychainv1.RegisterPackageManagerConfigurationsServiceHandlerClient, supplychainv1.NewPackageManagerConfigurationsServiceClient),
+				server.Group[supplychainv1.SupplyChainServiceServer](supplychainv1.RegisterSupplyChainServiceServer, NewSupplyChain(d.Store),
+					supplychainv1.RegisterSupplyChainServiceHandlerClient, supplychainv1.NewSupplyChainServiceClient),
+				server.Group[supplychainv1.MalwareFirewallServiceServer](supplychainv1.RegisterMalwareFirewallServiceServer, NewMalwareFirewall(d.Store),
+					supplychainv1.RegisterMalwareFirewallServiceHandlerClient, supplychainv1.NewMalwareFirewallServiceClient),
+			}, nil
+		},
+	}
+}
