@@ -91,6 +91,7 @@ type Jobs struct {
 	client *river.Client[*sql.Tx]
 	queues map[string]*turns
 	trail  *audit.Trail // nil: what jobs change is not audited
+	works  bool         // there are workers: a server of few domains may have none
 	// stopping is closed when Stop begins.
 	stopping chan struct{}
 	stop     sync.Once
@@ -104,8 +105,10 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 	var periodic []*river.PeriodicJob
 	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: maxWorkers}}
 	turns := map[string]*turns{river.QueueDefault: newTurns(pollInterval)}
+	works := false
 	for _, w := range work {
 		if w.Register != nil {
+			works = true
 			w.Register(workers)
 		}
 		for _, q := range w.Queues {
@@ -114,7 +117,7 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 		}
 		periodic = append(periodic, w.Periodic...)
 	}
-	j := &Jobs{store: st, log: log, queues: turns, worked: make(chan struct{}), stopping: make(chan struct{})}
+	j := &Jobs{store: st, log: log, works: works, queues: turns, worked: make(chan struct{}), stopping: make(chan struct{})}
 	config := &river.Config{
 		FetchCooldown:     riverPoll,
 		FetchPollInterval: riverPoll,

@@ -8,8 +8,12 @@ import (
 	"github.com/riverqueue/river"
 )
 
-// Start begins to work on jobs and returns; they run until Stop, also when ctx ends. It may be called once.
+// Start begins to work on jobs and returns; they run until Stop, also when ctx ends. It may be called once. Without
+// workers it does nothing.
 func (j *Jobs) Start(ctx context.Context) error {
+	if !j.works {
+		return nil
+	}
 	// River closes subscriptions when the last job has ended and its end is written. Queues are never paused here, so that
 	// nothing else comes.
 	events, cancel := j.client.Subscribe(river.EventKindQueuePaused)
