@@ -1,12 +1,18 @@
 package services_test
 
 import (
+	"context"
 	"database/sql"
+	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+
+	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"

@@ -29,7 +29,7 @@ import (
 // lastUse is written some seconds after a use.
 var lastUse = regexp.MustCompile(`,"lastUsedAt":"[^"]+"`)
 
-const projects = "/api/v1/deployments/acme/projects"
+const projectList = "/api/v1/deployments/acme/projects"
 
 func TestTokens(t *testing.T) {
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestTokens(t *testing.T) {
 			"role":"ORG_ROLE_MEMBER","expiresAt":"2999-01-02T03:04:05Z"}`, 200)
 		golden(t, "token_create", full)
 		value, own := s.newToken(t, s.Token, `{"name":"日本 CI","role":"ORG_ROLE_READONLY"}`)
-		s.Body(t, value, http.MethodGet, projects, "", 200)
+		s.Body(t, value, http.MethodGet, projectList, "", 200)
 
 		list := s.Get(t, path)
 		list = lastUse.ReplaceAllString(list, "")
@@ -60,7 +60,7 @@ func TestTokens(t *testing.T) {
 		apitest.Same(t, response, list)
 
 		s.Body(t, s.Token, http.MethodDelete, own, "", 200)
-		s.Body(t, value, http.MethodGet, projects, "", 401)
+		s.Body(t, value, http.MethodGet, projectList, "", 401)
 		golden(t, "token_delete_again", s.Body(t, s.Token, http.MethodDelete, own, "", 404))
 		created, err := client.CreateToken(ctx, &identityv1.CreateTokenRequest{
 			DeploymentId: s.DeploymentID, Name: "grpc", Role: "ORG_ROLE_ADMIN", ExpiresAt: timestamppb.New(time.Now().Add(time.Hour)),
@@ -223,7 +223,7 @@ func TestTokensAreNoLadder(t *testing.T) {
 		if row := s.Store.Reader.Token.Query().Where(token.Name("theirs")).OnlyX(s.System(t)); row.DeploymentID != other.DeploymentID {
 			t.Errorf("a token of deployment %d", row.DeploymentID)
 		}
-		s.Body(t, s.Token, http.MethodGet, projects, "", 200)
+		s.Body(t, s.Token, http.MethodGet, projectList, "", 200)
 	})
 }
 
@@ -275,10 +275,10 @@ func TestRevocationOnEveryNode(t *testing.T) {
 		})}
 		value, path := s.newToken(t, s.Token, `{"name":"shared","role":"ORG_ROLE_ADMIN"}`)
 		for range 3 {
-			second.Body(t, value, http.MethodGet, projects, "", 200)
+			second.Body(t, value, http.MethodGet, projectList, "", 200)
 		}
 		s.Body(t, s.Token, http.MethodDelete, path, "", 200)
-		second.Body(t, value, http.MethodGet, projects, "", 401)
+		second.Body(t, value, http.MethodGet, projectList, "", 401)
 	})
 }
 
@@ -305,9 +305,9 @@ func TestDescendantsOnEveryNode(t *testing.T) {
 		s.Body(t, jwt, http.MethodDelete, path, "", 200)
 		for _, node := range nodes {
 			for _, value := range []string{first, second, third} {
-				node.Body(t, value, http.MethodGet, projects, "", 401)
+				node.Body(t, value, http.MethodGet, projectList, "", 401)
 			}
-			node.Body(t, apart, http.MethodGet, projects, "", 200)
+			node.Body(t, apart, http.MethodGet, projectList, "", 200)
 		}
 		trail := s.Body(t, s.Token, http.MethodGet, fmt.Sprintf("/api/audit/v1/deployments/%d/entries", s.DeploymentID), "", 200)
 		if n := strings.Count(trail, `\"name\":\"third\"`) + strings.Count(trail, `"name":"third"`); n < 2 {
@@ -327,7 +327,7 @@ func TestDescendantsOnEveryNode(t *testing.T) {
 		if got != `{"deletedCount":2}` {
 			t.Errorf("by purpose: %s", got)
 		}
-		s.Body(t, parent, http.MethodGet, projects, "", 401)
+		s.Body(t, parent, http.MethodGet, projectList, "", 401)
 	})
 }
 

@@ -45,8 +45,8 @@ func WriteCertificate(t testing.TB, cfg config.Config, serial int64, until time.
 	if err != nil {
 		t.Fatal(err)
 	}
-	writePEM(t, cfg.TLSCert, "CERTIFICATE", der)
-	writePEM(t, cfg.TLSKey, "PRIVATE KEY", private)
+	WritePEM(t, cfg.TLSCert, "CERTIFICATE", der)
+	WritePEM(t, cfg.TLSKey, "PRIVATE KEY", private)
 	certificate, err := x509.ParseCertificate(der)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,8 @@ func WriteCertificate(t testing.TB, cfg config.Config, serial int64, until time.
 	return pool
 }
 
-func writePEM(t testing.TB, path, kind string, der []byte) {
+// WritePEM writes a PEM file.
+func WritePEM(t testing.TB, path, kind string, der []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)

@@ -24,3 +24,6 @@ func (s *Server) Config() config.Config { return s.config }
 
 // GiveBack gives back memory at once.
 func (s *Server) GiveBack(ctx context.Context) { s.giveBack(ctx) }
+
+// FlushLog writes the lines of the log that wait.
+func (s *Server) FlushLog() error { return s.lines.Flush() }

@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -71,7 +72,7 @@ func TestFailover(t *testing.T) {
 	standby.StartPrimaryAsStandby(primary)
 	cfg := apitest.EmptyConfig(t)
 	cfg.Database = primary
-	if c := checkOf(t, cfg, writesCheck); c.OK || !strings.Contains(c.Detail, "standby") || !strings.Contains(c.Fix, "target_session_attrs=read-write") {
+	if c := checkOf(t, cfg, "database writes"); c.OK || !strings.Contains(c.Detail, "standby") || !strings.Contains(c.Fix, "target_session_attrs=read-write") {
 		t.Errorf("doctor on a standby says %+v", c)
 	}
 	standby.Promote()

@@ -177,7 +177,7 @@ func (o *outage) wait(what string, ok func() bool) {
 // ready asks both ports whether they want requests, and why not.
 func (o *outage) ready() (ok bool, reason string) {
 	o.t.Helper()
-	code, body := get(o.t, http.DefaultClient, "http://"+o.s.Addresses().HTTP+"/readyz", "")
+	code, body := apitest.Get(o.t, http.DefaultClient, "http://"+o.s.Addresses().HTTP+"/readyz", "")
 	var states []bool
 	for _, service := range []string{"", projectsv1.ProjectsService_ServiceDesc.ServiceName} {
 		answer, err := healthv1.NewHealthClient(o.conn).Check(o.t.Context(), &healthv1.HealthCheckRequest{Service: service})

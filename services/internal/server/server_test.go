@@ -200,7 +200,7 @@ func TestPortTaken(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "grpc: the address "+cfg.GRPC+" is in use") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := MigrationStatuses(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "there is no database") {
+	if _, err := services.MigrationStatuses(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "there is no database") {
 		t.Errorf("the store was touched: %v", err)
 	}
 }

@@ -67,7 +67,7 @@ func TestBadCertificateDoesNotStart(t *testing.T) {
 	if _, err := services.Start(t.Context(), cfg, io.Discard); err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("an expired one: %v", err)
 	}
-	writePEM(t, cfg.TLSCert, "CERTIFICATE", []byte("x"))
+	apitest.WritePEM(t, cfg.TLSCert, "CERTIFICATE", []byte("x"))
 	if _, err := services.Start(t.Context(), cfg, io.Discard); err == nil || !strings.Contains(err.Error(), cfg.TLSCert) {
 		t.Errorf("a broken one: %v", err)
 	}

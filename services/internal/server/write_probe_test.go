@@ -10,6 +10,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/server"
 )
 
 // A database that others keep busy takes changes: the node stays ready behind a long import, and while another process has the file.
