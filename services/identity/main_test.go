@@ -8,11 +8,12 @@ import (
 	"github.com/palisade/palisade/services/identity"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/notifications"
+	"github.com/palisade/palisade/services/platform"
 	"github.com/palisade/palisade/services/projects"
 	"github.com/palisade/palisade/services/scans"
 )
 
 // TestMain names the domains that these tests call.
 func TestMain(m *testing.M) {
-	apitest.Main(m, deployments.Register, projects.Register, scans.Register, findings.Register, identity.Register, notifications.Register)
+	apitest.Main(m, deployments.Register, projects.Register, scans.Register, findings.Register, identity.Register, notifications.Register, platform.Register)
 }

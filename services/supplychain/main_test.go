@@ -4,10 +4,11 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/platform"
 	"github.com/palisade/palisade/services/supplychain"
 )
 
 // TestMain names the domains that these tests call.
 func TestMain(m *testing.M) {
-	apitest.Main(m, supplychain.Register)
+	apitest.Main(m, platform.Register, supplychain.Register)
 }
