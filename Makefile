@@ -62,7 +62,7 @@ check: generate-check lint test fuzz bench-check hostile outdated ## everything 
 outdated: ## report direct modules that have a newer version; never fails
 	@.ci/outdated
 
-lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck; deadcode
+lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck; unparam; deadcode
 	$(BUF) lint
 	$(BUF) format --diff --exit-code --path proto/palisade
 	@if [[ -e $(BASELINE) ]]; then \
@@ -78,6 +78,7 @@ lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck; deadco
 	@for module in $(MODULES); do echo "go -C $$module mod tidy -diff"; $(GO) -C $$module mod tidy -diff; done
 	$(GO) vet ./...
 	$(TOOLS)/staticcheck ./...
+	$(TOOLS)/unparam -tests=false ./cmd/... ./services/...
 	@# From there the workspace shows both modules; what only tests call counts as called.
 	@dead=$$(cd cmd/palisade-bench && $(TOOLS)/deadcode -test -filter '^github.com/palisade/palisade' ./... ../../...); \
 		if [[ -n $$dead ]]; then echo "nothing calls these:"; echo "$$dead"; exit 1; fi

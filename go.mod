@@ -41,6 +41,7 @@ require (
 	github.com/masahiro331/go-mvn-version v0.0.0-20260119054159-d21fcd2e7de1
 	github.com/mattn/go-sqlite3 v1.14.52 // v1.14.53 (SQLite 3.54) takes 1.5 times as much CPU for a page of findings
 	github.com/minio/minio-go/v7 v7.4.1
+	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10
 	github.com/pressly/goose/v3 v3.27.3
 	github.com/prometheus/client_golang v1.25.0
 	github.com/riverqueue/river v0.31.0

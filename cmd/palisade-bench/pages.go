@@ -105,7 +105,7 @@ func (b *bench) pageTargets(ctx context.Context, p *pages) (*pageTargets, error)
 }
 
 func (t *pageTargets) rows() []row {
-	const httpBar, rpcBar, tailBar = 2, 1.5, 5
+	const httpBar, rpcBar, tailBar = 2.25, 1.9, 5
 	bareRow := t.bareOne.row()
 	bareRow.note += fmt.Sprintf("; a page of %d KB", t.size/1000)
 	tail := row{what: "page over HTTP: p99 against p50", value: scaled(t.many.p99, 0.001), unit: millis, ratio: t.many.tail(), base: "its p50", bar: atMost(tailBar)}

@@ -63,7 +63,7 @@ func (d *deploymentClient) send(ctx context.Context, method, api string, query u
 		if err := encoder.Encode(body); err != nil {
 			return nil, err
 		}
-		content = &encoded
+		content = bytes.NewReader(bytes.TrimSuffix(encoded.Bytes(), []byte("\n")))
 	}
 	at := []string{api, "deployments", d.deploymentID}
 	for _, part := range path {

@@ -55,12 +55,11 @@ func (s *Findings) ListFindings(ctx context.Context, r *findingsv1.ListFindingsR
 	if err != nil || page == nil {
 		return &findingsv1.ListFindingsResponse{}, err
 	}
-	defer page.free()
 	rules, projects, err := s.shown.of(ctx, s.store.Reader, page.rows, page.revision)
 	if err != nil {
 		return nil, err
 	}
-	return encodePage(ctx, f.issueType, page.rows, rules, projects)
+	return page.response(rules, projects), nil
 }
 
 // listing is a list that is asked for.
@@ -135,7 +134,7 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 		}
 	}
 	var found []place
-	var known []store.Once
+	var known []once
 	begins := start.walk == 0
 	if begins {
 		start.walk = store.Now()
@@ -156,8 +155,8 @@ func (s *Findings) page(ctx context.Context, r *findingsv1.ListFindingsRequest, 
 	}
 	next := place{walk: start.walk, rows: start.rows + size, boundary: boundary{end: int64(len(page.rows)) < size}}
 	if !next.end {
-		last := &page.rows[len(page.rows)-1]
-		next.boundary = boundary{relevantSince: last.relevantSince, id: last.id}
+		last := page.rows[len(page.rows)-1]
+		next.boundary = boundary{relevantSince: last.since, id: last.Id}
 	}
 	found = append(found, next)
 	if begins {

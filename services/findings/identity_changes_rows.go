@@ -160,9 +160,6 @@ func (e *identityEdit) save(ctx context.Context) error {
 
 // create makes the row of a finding.
 func (e *identityEdit) create(f *ent.Finding) *ent.FindingCreate {
-	content := blob.Correct(f.Content, &storev1.FindingFacts{
-		ProjectId: f.ProjectID, RuleId: f.RuleID, FirstSeenScanId: f.FirstSeenScanID, CreatedAt: f.CreatedAt, Ref: f.Ref, Severity: f.Severity,
-	})
 	row := e.tx.Finding.Create().SetDeploymentID(e.deploymentID).SetProjectID(f.ProjectID).SetRuleID(f.RuleID).
 		SetFirstSeenScanID(f.FirstSeenScanID).SetRef(f.Ref).SetTool(f.Tool).SetAnalysisCategory(f.AnalysisCategory).
 		SetFingerprint(f.Fingerprint).SetNillableMatchKey(f.MatchKey).SetNillableMergedInto(f.MergedInto).SetIssueType(f.IssueType).
@@ -173,7 +170,7 @@ func (e *identityEdit) create(f *ent.Finding) *ent.FindingCreate {
 		SetNillableFilePath(f.FilePath).SetNillableEpssProbability(f.EpssProbability).SetNillableMalicious(f.Malicious).
 		SetNillableClickToFixState(f.ClickToFixState).SetNillableValidationState(f.ValidationState).SetNillableHistorical(f.Historical).
 		SetCreatedAt(f.CreatedAt).SetRelevantSince(f.RelevantSince).SetStateUpdatedAt(f.StateUpdatedAt).
-		SetNillableTriagedAt(f.TriagedAt).SetContentHash(f.ContentHash).SetContent(content)
+		SetNillableTriagedAt(f.TriagedAt).SetContentHash(f.ContentHash).SetContent(f.Content)
 	if f.Evidence != nil {
 		row.SetEvidence(*f.Evidence)
 	}

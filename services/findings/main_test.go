@@ -7,6 +7,7 @@ import (
 	"github.com/palisade/palisade/services/findings"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/notifications"
+	"github.com/palisade/palisade/services/platform"
 	"github.com/palisade/palisade/services/scans"
 )
 
@@ -17,5 +18,5 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	flag.Parse()
-	apitest.Main(m, scans.Register, findings.Register, notifications.Register)
+	apitest.Main(m, scans.Register, findings.Register, notifications.Register, platform.Register)
 }

@@ -37,7 +37,7 @@ type places interface {
 	from(ctx context.Context, of listKey, rows int64) (place, error)
 	// query asks for what begin wants to know about the place behind so many rows, in the statement that reads the page before
 	// it; nil when nothing is to be asked.
-	query(of listKey, rows int64) []store.Once
+	query(of listKey, rows int64) []once
 	// begin remembers places of a new walk, in ascending order. Of each older walk only where it is now stays true, so that
 	// it may go on; one that has ended is forgotten, as are those before the last walksKept. Where there is nothing to forget, and the last place is already as it
 	// says, the walk goes on instead.
@@ -119,7 +119,7 @@ func (m *memory) from(_ context.Context, of listKey, rows int64) (place, error) 
 	return known.at[i].place, nil
 }
 
-func (*memory) query(listKey, int64) []store.Once { return nil }
+func (*memory) query(listKey, int64) []once { return nil }
 
 func (m *memory) begin(_ context.Context, of listKey, _ string, found ...place) error {
 	m.mu.Lock()

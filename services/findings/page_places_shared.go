@@ -58,8 +58,8 @@ var knownQuery = placeColumns + "deployment_id = ? AND list = ? AND rows = ? AND
 	fmt.Sprintf(passedPlaces, "?", "?", walksKept) + " WHERE rows <> ?)"
 
 // query leaves out a place that is about to be forgotten: it is remembered anew.
-func (shared) query(of listKey, rows int64) []store.Once {
-	return []store.Once{{Query: knownQuery, Args: []any{
+func (shared) query(of listKey, rows int64) []once {
+	return []once{{knownQuery, []any{
 		of.deploymentID, of.digest[:], rows, store.Now() - (placesExpire - placesKept).Microseconds(), of.deploymentID, of.digest[:], rows,
 	}}}
 }

@@ -77,13 +77,13 @@ func TestPlacesEqualModel(t *testing.T) {
 }
 
 // ask does what the statement of a page does for places.
-func ask(t *rapid.T, db *sql.DB, queries []store.Once) (known string) {
+func ask(t *rapid.T, db *sql.DB, queries []once) (known string) {
 	for _, q := range queries {
-		text := q.Query
-		for i := range q.Args {
+		text := q.query
+		for i := range q.args {
 			text = strings.Replace(text, "?", "$"+strconv.Itoa(i+1), 1)
 		}
-		if err := db.QueryRow(text, q.Args...).Scan(&known); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if err := db.QueryRow(text, q.args...).Scan(&known); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			t.Fatal(err)
 		}
 	}

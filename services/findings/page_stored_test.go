@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
@@ -66,7 +67,8 @@ func TestListOfStoredFindings(t *testing.T) {
 	})
 }
 
-// storeAsBefore makes contents as an earlier version wrote them: without facts, and with texts instead of packed ones.
+// storeAsBefore makes contents as earlier versions wrote them: with texts instead of packed ones, and columns of the row in front, here
+// wrong ones.
 func storeAsBefore(t *testing.T, s *apitest.Server) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -79,10 +81,6 @@ func storeAsBefore(t *testing.T, s *apitest.Server) {
 			if err != nil {
 				return err
 			}
-			if content.GetFacts() == nil {
-				t.Error("an uploaded finding has no facts")
-			}
-			content.Facts = nil
 			encoded, err := proto.Marshal(content)
 			if err != nil {
 				return err
@@ -90,6 +88,7 @@ func storeAsBefore(t *testing.T, s *apitest.Server) {
 			if len(encoded) < len(row.Content) {
 				t.Error("the content of an uploaded finding is not packed")
 			}
+			encoded = append(protowire.AppendBytes(protowire.AppendTag(nil, 33, protowire.BytesType), []byte{1 << 3, 99, 2 << 3, 99}), encoded...)
 			if err := tx.Finding.UpdateOneID(row.ID).SetContent(encoded).Exec(ctx); err != nil {
 				return err
 			}

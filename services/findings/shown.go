@@ -15,19 +15,20 @@ import (
 	"github.com/palisade/palisade/services/projects/codehost"
 )
 
-// shown is what findings show of their rules and projects, as parts of encoded findings. A part is kept for as long as the
-// catalog of its deployment has the same revision: a changed text shows at once, whichever node changed it.
+// shown is what findings show of their rules and projects. A part is kept for as long as the catalog of its deployment has the same
+// revision: a changed text shows at once, whichever node changed it.
 type shown struct {
 	rules    *lru.Cache[int64, *shownPart]
 	projects *lru.Cache[int64, *shownPart]
 }
 
-// shownPart is a part of an encoded Finding: what its rule, or its project, says. It is shared by requests, and never
-// changed.
+// shownPart is what a rule, or a project, says in its findings. It is shared by requests, and never changed.
 type shownPart struct {
-	revision int64
-	encoded  []byte
-	links    codehost.Repository // of a project
+	revision   int64
+	rule       *findingsv1.FindingRule
+	categories []string // of a rule
+	repository *findingsv1.FindingRepository
+	links      codehost.Repository // of a project
 }
 
 func newShown() *shown {
@@ -44,12 +45,12 @@ func newShown() *shown {
 // parts are those of one page, by the place of the row.
 type parts []*shownPart
 
-func rowsRule(row *listed) int64    { return row.facts.RuleID }
-func rowsProject(row *listed) int64 { return row.facts.ProjectID }
+func rowsRule(row *listed) int64    { return row.ruleID }
+func rowsProject(row *listed) int64 { return row.projectID }
 
 // of returns the parts of a page, with at most one query for the rules and one for the projects. What was deleted
 // meanwhile is shown as empty: clients index into it.
-func (s *shown) of(ctx context.Context, db *ent.Client, rows []listed, revision int64) (rules, projects parts, err error) {
+func (s *shown) of(ctx context.Context, db *ent.Client, rows []*listed, revision int64) (rules, projects parts, err error) {
 	both := make(parts, 2*len(rows))
 	rules, projects = both[:len(rows):len(rows)], both[len(rows):]
 	if missing := rules.fill(s.rules, rows, rowsRule, revision); len(missing) > 0 {
@@ -68,10 +69,10 @@ func (s *shown) of(ctx context.Context, db *ent.Client, rows []listed, revision 
 }
 
 // fill takes from a cache what is current, and returns the ids that must be read, for their parts.
-func (p parts) fill(cache *lru.Cache[int64, *shownPart], rows []listed, id func(*listed) int64, revision int64) (missing map[int64]*shownPart) {
+func (p parts) fill(cache *lru.Cache[int64, *shownPart], rows []*listed, id func(*listed) int64, revision int64) (missing map[int64]*shownPart) {
 	for i := range rows {
-		wanted := id(&rows[i])
-		if i > 0 && id(&rows[i-1]) == wanted {
+		wanted := id(rows[i])
+		if i > 0 && id(rows[i-1]) == wanted {
 			p[i] = p[i-1]
 		} else if part, ok := cache.Get(wanted); ok && part.revision >= revision {
 			p[i] = part
@@ -88,10 +89,10 @@ func (p parts) fill(cache *lru.Cache[int64, *shownPart], rows []listed, id func(
 }
 
 // complete takes what was read.
-func (p parts) complete(rows []listed, id func(*listed) int64, read map[int64]*shownPart) {
+func (p parts) complete(rows []*listed, id func(*listed) int64, read map[int64]*shownPart) {
 	for i := range rows {
 		if p[i] == nil {
-			p[i] = read[id(&rows[i])]
+			p[i] = read[id(rows[i])]
 		}
 	}
 }
@@ -103,30 +104,25 @@ func (s *shown) readRules(ctx context.Context, db *ent.Client, into map[int64]*s
 		return err
 	}
 	for id := range into {
-		if into[id], err = rulePart(&findingsv1.FindingRule{}, revision); err != nil {
-			return err
-		}
+		into[id] = rulePart(&findingsv1.FindingRule{}, revision)
 	}
 	for _, row := range found {
 		content := &findingsv1.FindingRule{}
 		if err := proto.Unmarshal(row.Content, content); err != nil {
 			return err
 		}
-		if into[row.ID], err = rulePart(content, revision); err != nil {
-			return err
-		}
+		into[row.ID] = rulePart(content, revision)
 		s.rules.Add(row.ID, into[row.ID])
 	}
 	return nil
 }
 
-func rulePart(about *findingsv1.FindingRule, revision int64) (*shownPart, error) {
-	part := &findingsv1.Finding{Confidence: about.GetConfidence(), RuleName: about.GetName(), Rule: about}
+func rulePart(about *findingsv1.FindingRule, revision int64) *shownPart {
+	part := &shownPart{revision: revision, rule: about}
 	if about.GetCategory() != "" {
-		part.Categories = []string{about.GetCategory()}
+		part.categories = []string{about.GetCategory()}
 	}
-	encoded, err := proto.Marshal(part)
-	return &shownPart{revision: revision, encoded: encoded}, err
+	return part
 }
 
 func (s *shown) readProjects(ctx context.Context, db *ent.Client, into map[int64]*shownPart, revision int64) error {
@@ -136,20 +132,17 @@ func (s *shown) readProjects(ctx context.Context, db *ent.Client, into map[int64
 		return err
 	}
 	for id := range into {
-		if into[id], err = projectPart(&ent.Project{}, revision); err != nil {
-			return err
-		}
+		into[id] = projectPart(&ent.Project{}, revision)
 	}
 	for _, row := range found {
-		if into[row.ID], err = projectPart(row, revision); err != nil {
-			return err
-		}
+		into[row.ID] = projectPart(row, revision)
 		s.projects.Add(row.ID, into[row.ID])
 	}
 	return nil
 }
 
-func projectPart(row *ent.Project, revision int64) (*shownPart, error) {
-	encoded, err := proto.Marshal(&findingsv1.Finding{Repository: &findingsv1.FindingRepository{Name: row.Name, Url: row.URL}})
-	return &shownPart{revision: revision, encoded: encoded, links: codehost.NewRepository(row.ScmType, row.URL)}, err
+func projectPart(row *ent.Project, revision int64) *shownPart {
+	return &shownPart{
+		revision: revision, repository: &findingsv1.FindingRepository{Name: row.Name, Url: row.URL}, links: codehost.NewRepository(row.ScmType, row.URL),
+	}
 }

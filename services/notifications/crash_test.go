@@ -133,16 +133,14 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		killAndDrain(t, binary, store.Options{DataDir: t.TempDir()})
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		if os.Getenv(eventsVariable) != "" {
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		if o.Database != "" && os.Getenv(eventsVariable) != "" {
 			t.Skip("the full run is for SQLite, on which all nodes are one")
 		}
-		killAndDrain(t, binary, store.Options{DataDir: t.TempDir(), Database: storetest.Postgres(t)})
+		if o.DataDir == "" {
+			o.DataDir = t.TempDir()
+		}
+		killAndDrain(t, binary, o)
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
+	"github.com/palisade/palisade/services/internal/testrun"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
@@ -34,6 +35,9 @@ func TestConfigCanaries(t *testing.T) {
 	for name, database := range map[string]func(*testing.T) string{
 		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return storetest.Postgres(t) },
 	} {
+		if !testrun.On(name) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			log := &configLog{}
 			places := map[string][]byte{}

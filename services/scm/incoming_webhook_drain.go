@@ -222,11 +222,11 @@ func firstOfSubject(now int64) predicate.WebhookEvent {
 // event acts on one event, and stores that it is over in the transaction of what it causes: so neither is there without the
 // other, however often and wherever it is tried.
 func (w *drainWorker) event(ctx context.Context, row *ent.WebhookEvent, lease int64) error {
-	taken := func(ctx context.Context, tx *ent.Tx) *ent.WebhookEventUpdate {
+	taken := func(tx *ent.Tx) *ent.WebhookEventUpdate {
 		return tx.WebhookEvent.Update().Where(webhookevent.ID(row.ID), webhookevent.DueAt(lease))
 	}
 	err := w.tryEvent(ctx, row, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := taken(ctx, tx).ClearDueAt().ClearEvent().Save(ctx)
+		n, err := taken(tx).ClearDueAt().ClearEvent().Save(ctx)
 		if err == nil && n == 0 {
 			err = errTaken
 		}
@@ -240,7 +240,7 @@ func (w *drainWorker) event(ctx context.Context, row *ent.WebhookEvent, lease in
 		w.log.WarnContext(ctx, "an event of a source-code host was given up", "subject", row.Subject, "attempts", row.Attempts+1, "error", err)
 	}
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		update := taken(ctx, tx)
+		update := taken(tx)
 		if !again {
 			return update.ClearDueAt().ClearEvent().SetFailed(true).Exec(ctx)
 		}

@@ -120,13 +120,11 @@ func TestKilledServerFinishesRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		killTwice(t, binary, store.Options{DataDir: t.TempDir()})
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		killTwice(t, binary, store.Options{DataDir: t.TempDir(), Database: storetest.Postgres(t)})
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		if o.DataDir == "" {
+			o.DataDir = t.TempDir()
+		}
+		killTwice(t, binary, o)
 	})
 }
 

@@ -25,10 +25,17 @@ func closeArray(b []byte, start int) []byte {
 	return append(b, ']')
 }
 
-// List appends an array of the items, each written by item. A nil list is [], never null.
+// sample is from how many items of a long list the size of the others is estimated.
+const sample = 32
+
+// List appends an array of the items, each written by item. A nil list is [], never null. Room for a long one is made at
+// once: growing to a page of a few megabytes bit by bit would copy it again and again.
 func List[T any](b []byte, items []T, item func([]byte, T) []byte) []byte {
 	start := len(b)
-	for _, v := range items {
+	for i, v := range items {
+		if i == sample {
+			b = slices.Grow(b, (len(b)-start)/sample*(len(items)-sample)*9/8)
+		}
 		b = item(append(b, ','), v)
 	}
 	return closeArray(b, start)

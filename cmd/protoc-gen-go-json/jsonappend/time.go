@@ -10,8 +10,8 @@ import (
 
 // The range that google/protobuf/timestamp.proto gives, in seconds since 1970.
 const (
-	MinSeconds = -62135596800 // 0001-01-01T00:00:00Z
-	MaxSeconds = 253402300799 // 9999-12-31T23:59:59Z
+	minSeconds = -62135596800 // 0001-01-01T00:00:00Z
+	maxSeconds = 253402300799 // 9999-12-31T23:59:59Z
 )
 
 // The range that google/protobuf/duration.proto gives.
@@ -24,16 +24,12 @@ const (
 // off rather than rounded, so that a time never moves forward. A time outside the years 1 to 9999 becomes
 // the nearest one inside; nil is the Unix epoch, as everywhere in protobuf.
 func Timestamp(b []byte, t *timestamppb.Timestamp) []byte {
-	return Time(b, t.GetSeconds(), t.GetNanos())
-}
-
-// Time is Timestamp of the two numbers that a timestamp is.
-func Time(b []byte, seconds int64, nanos int32) []byte {
+	seconds, nanos := t.GetSeconds(), t.GetNanos()
 	switch {
-	case seconds < MinSeconds:
-		seconds, nanos = MinSeconds, 0
-	case seconds > MaxSeconds:
-		seconds, nanos = MaxSeconds, maxNanos
+	case seconds < minSeconds:
+		seconds, nanos = minSeconds, 0
+	case seconds > maxSeconds:
+		seconds, nanos = maxSeconds, maxNanos
 	}
 	utc := time.Unix(seconds, 0).UTC()
 	year, month, day := utc.Date()
@@ -50,11 +46,6 @@ func Time(b []byte, seconds int64, nanos int32) []byte {
 	b = appendDigits(b, minute, 2)
 	b = append(b, ':')
 	b = appendDigits(b, second, 2)
-	return Fraction(b, nanos)
-}
-
-// Fraction ends the text of a time: its microseconds, the zone and the quote.
-func Fraction(b []byte, nanos int32) []byte {
 	b = append(b, '.')
 	b = appendDigits(b, int(min(max(nanos, 0), maxNanos)/1000), 6)
 	return append(b, 'Z', '"')

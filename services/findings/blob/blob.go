@@ -1,6 +1,5 @@
 // Package blob writes and reads the column in which a finding keeps what is neither filtered nor sorted by: an encoded
-// FindingContent with its hashes packed, and with columns of the finding that lists then read together with the rest, since a
-// column of its own costs a list more than its bytes do.
+// FindingContent with its hashes packed.
 package blob
 
 import (
@@ -19,7 +18,7 @@ func Encode(content *storev1.FindingContent) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pack(make([]byte, 0, len(encoded)), encoded, 0), nil
+	return Pack(encoded), nil
 }
 
 // Decode reads a stored content, of this version or of one that packed nothing. Where a text is there both packed and as it is, which nobody
@@ -29,7 +28,12 @@ func Decode(stored []byte) (*storev1.FindingContent, error) {
 	if err := proto.Unmarshal(stored, content); err != nil {
 		return nil, err
 	}
-	for _, of := range []struct {
+	return content, unpack(content, func(packed []byte) string { return string(appendUnpacked(nil, packed)) })
+}
+
+// unpack sets the texts that are packed.
+func unpack(content *storev1.FindingContent, text func(packed []byte) string) error {
+	for _, of := range [...]struct {
 		packed *[]byte
 		text   *string
 	}{
@@ -43,11 +47,11 @@ func Decode(stored []byte) (*storev1.FindingContent, error) {
 			continue
 		}
 		if !valid(*of.packed) {
-			return nil, errPacked
+			return errPacked
 		}
-		*of.text, *of.packed = string(appendUnpacked(nil, *of.packed)), nil
+		*of.text, *of.packed = text(*of.packed), nil
 	}
-	return content, nil
+	return nil
 }
 
 var errPacked = errors.New("a packed text is shorter than it says")
@@ -58,16 +62,12 @@ var texts = [...]protowire.Number{4, 5, 9, 25, 26}
 
 const firstPacked protowire.Number = 34 // packed_syntactic_id
 
-// TextOf returns the number of the text that a field of FindingContent holds packed; ok is false for all other fields.
-func TextOf(number protowire.Number) (text protowire.Number, ok bool) {
-	if number < firstPacked || int(number-firstPacked) >= len(texts) {
-		return 0, false
-	}
-	return texts[number-firstPacked], true
-}
+// retired is the number of a field that earlier versions wrote and nobody reads.
+const retired protowire.Number = 33
 
-// pack appends an encoded FindingContent with its hashes packed and without one field.
-func pack(b, content []byte, without protowire.Number) []byte {
+// Pack returns an encoded FindingContent as it is stored.
+func Pack(content []byte) []byte {
+	b := make([]byte, 0, len(content))
 	for len(content) > 0 {
 		number, wireType, n := protowire.ConsumeTag(content)
 		size := 0
@@ -79,7 +79,7 @@ func pack(b, content []byte, without protowire.Number) []byte {
 		}
 		field, value := content[:n+size], content[n:n+size]
 		content = content[n+size:]
-		if number == without {
+		if number == retired {
 			continue
 		}
 		if i := slices.Index(texts[:], number); i >= 0 && wireType == protowire.BytesType {

@@ -33,14 +33,8 @@ func appendPacked(b, text []byte, digits int) []byte {
 
 func valid(packed []byte) bool { return len(packed) > 0 && len(packed) > int(packed[0]) }
 
-// AppendText appends the text that the encoded value of a packed field holds, its length before it. Errors: the value is cut off.
-func AppendText(b []byte, wireType protowire.Type, value []byte) ([]byte, error) {
-	packed, n := protowire.ConsumeBytes(value)
-	if wireType != protowire.BytesType || n < 0 || !valid(packed) {
-		return nil, errPacked
-	}
-	return appendUnpacked(protowire.AppendVarint(b, uint64(len(packed)-1+int(packed[0]))), packed), nil
-}
+// unpackedSize is how long the text in a valid packed field is.
+func unpackedSize(packed []byte) int { return len(packed) - 1 + int(packed[0]) }
 
 func appendUnpacked(b, packed []byte) []byte {
 	end := 1 + int(packed[0])

@@ -57,7 +57,7 @@ func (d Decision) Apply(ctx context.Context, st *store.Store, tx *ent.Tx, issueT
 		return nil, err
 	}
 	if lifecycle.Spreads(d.State) {
-		if all, triaged, err = twins(ctx, st, tx, d.DeploymentID, issueType, chosen); err != nil {
+		if all, triaged, err = twins(ctx, tx, d.DeploymentID, issueType, chosen); err != nil {
 			return nil, err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // twins returns the chosen findings and the same ones on other refs of their projects: all, and those that a list may
 // show. A removed finding shares decisions too, since it may come back.
-func twins(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, issueType string, chosen []int64) (all, shown []int64, err error) {
+func twins(ctx context.Context, tx *ent.Tx, deploymentID int64, issueType string, chosen []int64) (all, shown []int64, err error) {
 	query := tx.Finding.Query().Where(finding.IssueType(issueType))
 	query.Modify(twinsOneByOne(deploymentID, chosen))
 	var rows []struct {

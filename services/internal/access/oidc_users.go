@@ -93,7 +93,7 @@ func (p *OIDC) takeIn(ctx context.Context, who *identity, known predicate.User) 
 			return err
 		}
 		for _, e := range entries {
-			if err := p.enter(ctx, tx, row, who, e); err != nil {
+			if err := p.enter(ctx, tx, row, e); err != nil {
 				return err
 			}
 		}
@@ -201,7 +201,7 @@ func (p *OIDC) create(ctx context.Context, tx *ent.Tx, who *identity) (*ent.User
 }
 
 // enter makes a new user a member.
-func (p *OIDC) enter(ctx context.Context, tx *ent.Tx, row *ent.User, who *identity, e entry) error {
+func (p *OIDC) enter(ctx context.Context, tx *ent.Tx, row *ent.User, e entry) error {
 	ctx = p.recorded(tenant.NewContext(ctx, e.deployment.ID), row.ID, row.Email)
 	if e.invited {
 		if _, err := TakeInvitation(ctx, tx, e.deployment.ID, row.Email); err != nil {

@@ -119,7 +119,7 @@ func (v *verification) walk(ctx context.Context) error {
 	for {
 		rows, err := v.next(ctx, verifyPage)
 		if err != nil && ctx.Err() == nil {
-			rows, err = v.readable(ctx, err)
+			err = v.readable(ctx, err)
 		}
 		if err != nil {
 			return err
@@ -144,15 +144,15 @@ func (v *verification) next(ctx context.Context, limit int) ([]*ent.AuditEntry, 
 }
 
 // readable deals with a page that cannot be read, by looking for the entry that someone made unreadable (broken JSON).
-func (v *verification) readable(ctx context.Context, cause error) ([]*ent.AuditEntry, error) {
+func (v *verification) readable(ctx context.Context, cause error) error {
 	for {
 		rows, err := v.next(ctx, 1)
 		if err == nil {
 			if len(rows) == 0 {
-				return nil, cause // it was not an entry
+				return cause // it was not an entry
 			}
 			if err := v.entry(rows[0]); err != nil || !v.whole() {
-				return nil, err
+				return err
 			}
 			continue
 		}
@@ -160,10 +160,10 @@ func (v *verification) readable(ctx context.Context, cause error) ([]*ent.AuditE
 		scanErr := v.trail.store.Reader.AuditEntry.Query().Where(chained, auditentry.SequenceGT(v.report.Sequence)).
 			Order(ent.Asc(auditentry.FieldSequence)).Limit(1).Select(auditentry.FieldSequence).Scan(ctx, &sequences)
 		if scanErr != nil || len(sequences) == 0 || ctx.Err() != nil {
-			return nil, cause
+			return cause
 		}
 		v.broken(sequences[0], "entry #%d was edited: it cannot be read any more (%v)", sequences[0], err)
-		return nil, nil
+		return nil
 	}
 }
 

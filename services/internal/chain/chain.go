@@ -14,7 +14,6 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/inprocess"
 	"github.com/palisade/palisade/services/internal/intake"
-	"github.com/palisade/palisade/services/internal/reply"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 	"github.com/palisade/palisade/services/internal/traffic"
@@ -117,10 +116,9 @@ func Interceptors(links []Link) (unary []grpc.UnaryServerInterceptor, stream []g
 }
 
 // ServerOptions installs the links in the gRPC server, inside the stats handler that makes the spans; nil when tracing
-// is off. The codec of the server must know *reply.Wire.
+// is off.
 func ServerOptions(spans stats.Handler, links []Link) []grpc.ServerOption {
 	unary, stream := Interceptors(links)
-	unary = append([]grpc.UnaryServerInterceptor{reply.Unary}, unary...)
 	options := []grpc.ServerOption{grpc.UnaryInterceptor(inprocess.ChainUnary(unary)), grpc.ChainStreamInterceptor(stream...)}
 	if spans != nil {
 		options = append(options, grpc.StatsHandler(spans))

@@ -20,7 +20,6 @@ import (
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
 	"github.com/palisade/palisade/services/internal/intake"
 	"github.com/palisade/palisade/services/internal/quota"
-	"github.com/palisade/palisade/services/internal/reply"
 	"github.com/palisade/palisade/services/internal/unread"
 )
 
@@ -40,8 +39,6 @@ type call struct {
 	notModified bool
 	// buffer holds the body of the answer; nil when it is not to be used again.
 	buffer *[]byte
-	// encoded is what the answer was in before it became JSON.
-	encoded reply.Memory
 }
 
 type callKey struct{}
@@ -79,7 +76,7 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 			_ = control.SetWriteDeadline(time.Now().Add(timeout + writeGrace))
 		}
 		c := &call{route: rt, ifNoneMatch: r.Header.Get("If-None-Match")}
-		ctx := reply.NewContext(quota.NewContext(context.WithValue(r.Context(), callKey{}, c), &c.quota), &c.encoded)
+		ctx := quota.NewContext(context.WithValue(r.Context(), callKey{}, c), &c.quota)
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		r = r.WithContext(ctx)

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -17,7 +15,6 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
-	"github.com/palisade/palisade/services/internal/gateway/wirejson"
 	"github.com/palisade/palisade/services/internal/intake"
 )
 
@@ -29,7 +26,6 @@ type appender interface {
 // marshaler is the one marshaler of the gateway, whatever content types a request names.
 type marshaler struct {
 	unknown func(fullMethod string, count int)
-	sizes   sync.Map // protoreflect.FullName → *latest
 }
 
 var _ runtime.Marshaler = (*marshaler)(nil)
@@ -50,7 +46,6 @@ func (m *marshaler) Marshal(value any) ([]byte, error) {
 	var buffer *[]byte
 	if to, ok := value.(answer); ok {
 		value, buffer = to.message, to.call.buffer
-		defer to.call.encoded.Free(to.message)
 	}
 	message, ok := value.(proto.Message)
 	if !ok {
@@ -66,69 +61,11 @@ func (m *marshaler) Marshal(value any) ([]byte, error) {
 		err = json.Compact(&compact, encoded)
 		return compact.Bytes(), err
 	}
-	var b []byte
-	if buffer != nil {
-		b = (*buffer)[:0]
+	if buffer == nil {
+		return own.AppendJSON(nil), nil
 	}
-	b, err := m.appendSized(b, own, message)
-	if buffer != nil {
-		*buffer = b
-	}
-	return b, err
-}
-
-// appendSized makes room for the whole answer before it writes: growing to a page of a few megabytes bit by bit would copy it again
-// and again. What is sent as it is stored takes about as many bytes of JSON for each of its own as the latest answer of its
-// type; others are about as long as that one.
-func (m *marshaler) appendSized(b []byte, own appender, message proto.Message) ([]byte, error) {
-	latest, wire := m.latestOf(message.ProtoReflect().Descriptor().FullName()), int64(len(message.ProtoReflect().GetUnknown()))
-	switch {
-	case wire > 0:
-		guess := wire * min(latest.growth.Load(), mostGrowth) / 1000
-		b = slices.Grow(b, int(guess+guess/16+512))
-	case cap(b) == 0:
-		b = make([]byte, 0, latest.length.Load()+512)
-	}
-	b, err := appendMessage(b, own, message)
-	if wire > 0 {
-		latest.growth.Store(int64(len(b)) * 1000 / wire)
-	} else {
-		latest.length.Store(int64(len(b)))
-	}
-	return b, err
-}
-
-// mostGrowth bounds the room for an answer by its bytes as stored: a short one may have been much longer in JSON.
-const mostGrowth = 8000
-
-// latest is what is remembered of the latest answer of a type.
-type latest struct {
-	length atomic.Int64 // in bytes
-	growth atomic.Int64 // bytes of JSON for a thousand as stored
-}
-
-// appendMessage writes a message, or one that holds its fields as they are sent: what a list has stored as protobuf needs
-// not become messages first.
-func appendMessage(b []byte, own appender, message proto.Message) ([]byte, error) {
-	wire := message.ProtoReflect().GetUnknown()
-	if len(wire) == 0 {
-		return own.AppendJSON(b), nil
-	}
-	if proto.Size(message) > len(wire) {
-		var err error
-		if wire, err = proto.Marshal(message); err != nil {
-			return nil, err
-		}
-	}
-	return wirejson.Append(b, message.ProtoReflect().Descriptor(), wire)
-}
-
-func (m *marshaler) latestOf(name protoreflect.FullName) *latest {
-	if known, ok := m.sizes.Load(name); ok {
-		return known.(*latest)
-	}
-	known, _ := m.sizes.LoadOrStore(name, new(latest))
-	return known.(*latest)
+	*buffer = own.AppendJSON((*buffer)[:0])
+	return *buffer, nil
 }
 
 // Unmarshal reads a body without a call; the generated code does not use it.

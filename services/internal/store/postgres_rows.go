@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
@@ -37,11 +36,11 @@ func onPgx(ctx context.Context, db *sql.DB, query func(*pgx.Conn) error) (ok boo
 	return true, err
 }
 
-func (p *packer) receivePgx(ctx context.Context, conn *pgx.Conn, statement string, args []any) error {
-	rows, err := conn.Query(ctx, statement, args...)
+func (r *receiver) receivePgx(ctx context.Context, conn *pgx.Conn, query string, args []any) error {
+	rows, err := conn.Query(ctx, query, args...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	return receive[pgtype.DriverBytes](p, rows)
+	return r.receive(rows)
 }

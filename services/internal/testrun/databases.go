@@ -14,7 +14,13 @@ const (
 
 // only is the one database of this run, or "" for both. `make test` runs most packages twice: with the race detector on
 // SQLite, and without it on PostgreSQL.
-var only = os.Getenv("PALISADE_TEST_DATABASE")
+var only = os.Getenv("TESTRUN_DATABASE")
+
+func init() {
+	if only != "" && only != SQLite && only != Postgres {
+		panic("TESTRUN_DATABASE is " + only + ", want " + SQLite + " or " + Postgres)
+	}
+}
 
 // On reports whether tests that run on both databases are to run on this one.
 func On(database string) bool { return only == "" || only == database }

@@ -9,9 +9,9 @@ import (
 )
 
 // Program returns the path of the server's program, for tests of real processes. `make test` builds it once for all
-// packages and names it in PALISADE_TEST_PROGRAM; without that, it is built into a directory.
+// packages and names it in TESTRUN_PROGRAM; without that, it is built into a directory.
 func Program(ctx context.Context, dir string) (path string, err error) {
-	if given := os.Getenv("PALISADE_TEST_PROGRAM"); given != "" {
+	if given := os.Getenv("TESTRUN_PROGRAM"); given != "" {
 		return given, nil
 	}
 	path = filepath.Join(dir, "palisade")

@@ -1,10 +1,10 @@
-// Package testrun tells tests what the run that they are part of asks for.
+// Package testrun tells tests what the run that they are part of asks for, by variables that servers do not take for theirs.
 package testrun
 
 import "os"
 
 // large is set by `make test-large`, for sizes that take minutes. Every other run shows the same with less.
-var large = os.Getenv("PALISADE_TEST_LARGE") != ""
+var large = os.Getenv("TESTRUN_LARGE") != ""
 
 // Size returns the second size when the large tests run, otherwise the first. A test calls it in its own body, where
 // `make test-large` looks for it.

@@ -79,7 +79,7 @@ func Validate(channel string, config map[string]string, guard *egress.Guard) err
 		case len(value) > maxValue:
 			problems = append(problems, fmt.Sprintf("config.%s must have at most %d bytes, got %d", k.Name, maxValue, len(value)))
 		case value != "":
-			if text := checkValue(channel, k.Name, value, guard); text != "" {
+			if text := checkValue(k.Name, value, guard); text != "" {
 				problems = append(problems, "config."+k.Name+" "+text)
 			}
 		}
@@ -133,7 +133,7 @@ func checkWebhookForm(config map[string]string) string {
 }
 
 // checkValue says what is wrong with one value, to follow its name, or nothing.
-func checkValue(channel, name, value string, guard *egress.Guard) string {
+func checkValue(name, value string, guard *egress.Guard) string {
 	switch name {
 	case "url", "endpoint":
 		if err := guard.CheckURL(value); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/palisade/palisade/ent"
-	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
@@ -294,15 +293,12 @@ func (w *writer) update(c change) *ent.Finding {
 
 // row sets what a scan knows about a finding that a scan, this one or an earlier one, saw first. The result has to stay as it is.
 func (w *writer) row(i *Result, fingerprint string, firstSeenScanID, createdAt int64) *ent.Finding {
-	content := blob.Stamp(i.encoded, &storev1.FindingFacts{
-		ProjectId: w.project.ID, RuleId: i.ruleID, FirstSeenScanId: firstSeenScanID, CreatedAt: createdAt, Ref: w.scan.Ref, Severity: i.Severity,
-	})
 	evidence, key := i.evidence.Encode(), i.evidence.Key()
 	row := &ent.Finding{
 		DeploymentID: w.deploymentID, ProjectID: w.project.ID, RuleID: i.ruleID, FirstSeenScanID: firstSeenScanID, Ref: w.scan.Ref,
 		Tool: i.Group.Tool, AnalysisCategory: i.Group.Category, Fingerprint: fingerprint, Evidence: &evidence, MatchKey: &key,
 		IssueType: i.Product, Severity: i.Severity, TriageState: lifecycle.Untriaged, CreatedAt: createdAt,
-		ContentHash: i.contentHash, Content: content, FilePath: orNone(&i.path),
+		ContentHash: i.contentHash, Content: blob.Pack(i.encoded), FilePath: orNone(&i.path),
 		Exposure: orNone(&i.Exposure), Transitivity: orNone(&i.Transitivity), EpssProbability: orNone(&i.EPSSProbability),
 		Package: orNone(&i.Package), Advisory: orNone(&i.Advisory), ValidationState: orNone(&i.ValidationState),
 		PolicyMode: orNone(&i.PolicyMode),

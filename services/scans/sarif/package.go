@@ -60,9 +60,9 @@ func packageOf(w *wireResult, rule *Rule, message, file string) *Package {
 
 // fromText fills what is still empty from the message.
 func (p *Package) fromText(message string) {
-	set(&p.Name, submatch(trivyPackage, message, 1))
-	set(&p.Version, submatch(trivyInstalled, message, 1))
-	set(&p.FixedVersion, submatch(trivyFixed, message, 1))
+	set(&p.Name, submatch(trivyPackage, message))
+	set(&p.Version, submatch(trivyInstalled, message))
+	set(&p.FixedVersion, submatch(trivyFixed, message))
 	if m := grypeMessage.FindStringSubmatch(message); m != nil {
 		set(&p.Ecosystem, ecosystem(m[1]))
 		set(&p.Name, m[2])
@@ -72,8 +72,8 @@ func (p *Package) fromText(message string) {
 		set(&p.Name, m[1])
 		set(&p.Version, m[2])
 	}
-	set(&p.Name, submatch(snykMessage, message, 1))
-	set(&p.FixedVersion, submatch(fixedIn, message, 1))
+	set(&p.Name, submatch(snykMessage, message))
+	set(&p.FixedVersion, submatch(fixedIn, message))
 }
 
 // fromPURL fills what is still empty from a package URL: pkg:type/namespace/name@version.
@@ -162,9 +162,10 @@ func set(field *string, value string) {
 	}
 }
 
-func submatch(pattern *regexp.Regexp, text string, group int) string {
+// submatch is the first group of a pattern.
+func submatch(pattern *regexp.Regexp, text string) string {
 	if m := pattern.FindStringSubmatch(text); m != nil {
-		return m[group]
+		return m[1]
 	}
 	return ""
 }

@@ -85,7 +85,7 @@ func (p *parser) readInput(n *node) *input {
 		in.schema["description"] = in.field.Description
 	}
 	if !isNull(f["enum"]) {
-		p.readEnum(in, values, f["enum"], word, what)
+		p.readEnum(values, f["enum"], word, what)
 	}
 	p.readUI(in, f["ui"], what)
 	if !isNull(f["default"]) {
@@ -94,7 +94,7 @@ func (p *parser) readInput(n *node) *input {
 	return in
 }
 
-func (p *parser) readEnum(in *input, values map[string]any, n *node, word, what string) {
+func (p *parser) readEnum(values map[string]any, n *node, word, what string) {
 	if word == "boolean" || word == "object" {
 		p.problem(n.Line, "", "%senum does not go with the type %s", what, word)
 		return

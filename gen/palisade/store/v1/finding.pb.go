@@ -92,9 +92,6 @@ type FindingContent struct {
 	IsBlocking bool `protobuf:"varint,31,opt,name=is_blocking,json=isBlocking,proto3" json:"is_blocking,omitempty"`
 	// Git blob that holds a secret of the history.
 	HistoricalBlob string `protobuf:"bytes,32,opt,name=historical_blob,json=historicalBlob,proto3" json:"historical_blob,omitempty"`
-	// Columns of the row that only the writer of this content changes: a list need not read them. Absent in rows that were
-	// written by versions that did not know them.
-	Facts *FindingFacts `protobuf:"bytes,33,opt,name=facts,proto3" json:"facts,omitempty"`
 	// The text of that name where it begins with hexadecimal digits: how many bytes they are, these bytes, and the rest of the
 	// text. Stored contents have these in place of the texts; package blob reads and writes them.
 	PackedSyntacticId []byte `protobuf:"bytes,34,opt,name=packed_syntactic_id,json=packedSyntacticId,proto3" json:"packed_syntactic_id,omitempty"`
@@ -362,13 +359,6 @@ func (x *FindingContent) GetHistoricalBlob() string {
 		return x.HistoricalBlob
 	}
 	return ""
-}
-
-func (x *FindingContent) GetFacts() *FindingFacts {
-	if x != nil {
-		return x.Facts
-	}
-	return nil
 }
 
 func (x *FindingContent) GetPackedSyntacticId() []byte {
@@ -806,102 +796,11 @@ func (x *FindingBefore) GetRuleId() int64 {
 	return 0
 }
 
-// Columns of a finding, repeated inside of its content.
-type FindingFacts struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The project.
-	ProjectId int64 `protobuf:"varint,1,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
-	// The rule.
-	RuleId int64 `protobuf:"varint,2,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
-	// The scan that saw it first on this ref.
-	FirstSeenScanId int64 `protobuf:"varint,3,opt,name=first_seen_scan_id,json=firstSeenScanId,proto3" json:"first_seen_scan_id,omitempty"`
-	// When that was, in microseconds since 1970.
-	CreatedAt int64 `protobuf:"varint,4,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// Full ref.
-	Ref string `protobuf:"bytes,5,opt,name=ref,proto3" json:"ref,omitempty"`
-	// low, medium, high or critical.
-	Severity      string `protobuf:"bytes,6,opt,name=severity,proto3" json:"severity,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FindingFacts) Reset() {
-	*x = FindingFacts{}
-	mi := &file_palisade_store_v1_finding_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FindingFacts) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FindingFacts) ProtoMessage() {}
-
-func (x *FindingFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_store_v1_finding_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FindingFacts.ProtoReflect.Descriptor instead.
-func (*FindingFacts) Descriptor() ([]byte, []int) {
-	return file_palisade_store_v1_finding_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *FindingFacts) GetProjectId() int64 {
-	if x != nil {
-		return x.ProjectId
-	}
-	return 0
-}
-
-func (x *FindingFacts) GetRuleId() int64 {
-	if x != nil {
-		return x.RuleId
-	}
-	return 0
-}
-
-func (x *FindingFacts) GetFirstSeenScanId() int64 {
-	if x != nil {
-		return x.FirstSeenScanId
-	}
-	return 0
-}
-
-func (x *FindingFacts) GetCreatedAt() int64 {
-	if x != nil {
-		return x.CreatedAt
-	}
-	return 0
-}
-
-func (x *FindingFacts) GetRef() string {
-	if x != nil {
-		return x.Ref
-	}
-	return ""
-}
-
-func (x *FindingFacts) GetSeverity() string {
-	if x != nil {
-		return x.Severity
-	}
-	return ""
-}
-
 var File_palisade_store_v1_finding_proto protoreflect.FileDescriptor
 
 const file_palisade_store_v1_finding_proto_rawDesc = "" +
 	"\n" +
-	"\x1fpalisade/store/v1/finding.proto\x12\x11palisade.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#palisade/findings/v1/findings.proto\"\xe2\x0e\n" +
+	"\x1fpalisade/store/v1/finding.proto\x12\x11palisade.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#palisade/findings/v1/findings.proto\"\xb8\x0e\n" +
 	"\x0eFindingContent\x12A\n" +
 	"\blocation\x18\x01 \x01(\v2%.palisade.findings.v1.FindingLocationR\blocation\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +
@@ -939,13 +838,12 @@ const file_palisade_store_v1_finding_proto_rawDesc = "" +
 	"engineKind\x12\x1f\n" +
 	"\vis_blocking\x18\x1f \x01(\bR\n" +
 	"isBlocking\x12'\n" +
-	"\x0fhistorical_blob\x18  \x01(\tR\x0ehistoricalBlob\x125\n" +
-	"\x05facts\x18! \x01(\v2\x1f.palisade.store.v1.FindingFactsR\x05facts\x12.\n" +
+	"\x0fhistorical_blob\x18  \x01(\tR\x0ehistoricalBlob\x12.\n" +
 	"\x13packed_syntactic_id\x18\" \x01(\fR\x11packedSyntacticId\x121\n" +
 	"\x15packed_match_based_id\x18# \x01(\fR\x12packedMatchBasedId\x12#\n" +
 	"\rpacked_commit\x18$ \x01(\fR\fpackedCommit\x12.\n" +
 	"\x13packed_pattern_hash\x18% \x01(\fR\x11packedPatternHash\x12(\n" +
-	"\x10packed_code_hash\x18& \x01(\fR\x0epackedCodeHash\"\x86\x03\n" +
+	"\x10packed_code_hash\x18& \x01(\fR\x0epackedCodeHashJ\x04\b!\x10\"R\x05facts\"\x86\x03\n" +
 	"\fFindingMatch\x12)\n" +
 	"\x10identity_version\x18\x01 \x01(\x05R\x0fidentityVersion\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12=\n" +
@@ -993,16 +891,7 @@ const file_palisade_store_v1_finding_proto_rawDesc = "" +
 	"_match_keyB\x0e\n" +
 	"\f_merged_intoB\f\n" +
 	"\n" +
-	"_file_path\"\xc0\x01\n" +
-	"\fFindingFacts\x12\x1d\n" +
-	"\n" +
-	"project_id\x18\x01 \x01(\x03R\tprojectId\x12\x17\n" +
-	"\arule_id\x18\x02 \x01(\x03R\x06ruleId\x12+\n" +
-	"\x12first_seen_scan_id\x18\x03 \x01(\x03R\x0ffirstSeenScanId\x12\x1d\n" +
-	"\n" +
-	"created_at\x18\x04 \x01(\x03R\tcreatedAt\x12\x10\n" +
-	"\x03ref\x18\x05 \x01(\tR\x03ref\x12\x1a\n" +
-	"\bseverity\x18\x06 \x01(\tR\bseverityB\xc7\x01\n" +
+	"_file_pathB\xc7\x01\n" +
 	"\x15com.palisade.store.v1B\fFindingProtoP\x01Z:github.com/palisade/palisade/gen/palisade/store/v1;storev1\xa2\x02\x03PSX\xaa\x02\x11Palisade.Store.V1\xca\x02\x11Palisade\\Store\\V1\xe2\x02\x1dPalisade\\Store\\V1\\GPBMetadata\xea\x02\x13Palisade::Store::V1b\x06proto3"
 
 var (
@@ -1017,48 +906,46 @@ func file_palisade_store_v1_finding_proto_rawDescGZIP() []byte {
 	return file_palisade_store_v1_finding_proto_rawDescData
 }
 
-var file_palisade_store_v1_finding_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_palisade_store_v1_finding_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_palisade_store_v1_finding_proto_goTypes = []any{
 	(*FindingContent)(nil),        // 0: palisade.store.v1.FindingContent
 	(*FindingMatch)(nil),          // 1: palisade.store.v1.FindingMatch
 	(*FindingMatchCandidate)(nil), // 2: palisade.store.v1.FindingMatchCandidate
 	(*IdentityBefore)(nil),        // 3: palisade.store.v1.IdentityBefore
 	(*FindingBefore)(nil),         // 4: palisade.store.v1.FindingBefore
-	(*FindingFacts)(nil),          // 5: palisade.store.v1.FindingFacts
-	(*v1.FindingLocation)(nil),    // 6: palisade.findings.v1.FindingLocation
-	(*v1.Assistant)(nil),          // 7: palisade.findings.v1.Assistant
-	(*v1.ClickToFixPr)(nil),       // 8: palisade.findings.v1.ClickToFixPr
-	(*v1.ClickToFixFailure)(nil),  // 9: palisade.findings.v1.ClickToFixFailure
-	(*v1.ReviewComment)(nil),      // 10: palisade.findings.v1.ReviewComment
-	(*v1.ExternalTicket)(nil),     // 11: palisade.findings.v1.ExternalTicket
-	(*v1.EpssScore)(nil),          // 12: palisade.findings.v1.EpssScore
-	(*v1.FixRecommendation)(nil),  // 13: palisade.findings.v1.FixRecommendation
-	(*v1.FoundDependency)(nil),    // 14: palisade.findings.v1.FoundDependency
-	(*v1.Usage)(nil),              // 15: palisade.findings.v1.Usage
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*v1.FindingLocation)(nil),    // 5: palisade.findings.v1.FindingLocation
+	(*v1.Assistant)(nil),          // 6: palisade.findings.v1.Assistant
+	(*v1.ClickToFixPr)(nil),       // 7: palisade.findings.v1.ClickToFixPr
+	(*v1.ClickToFixFailure)(nil),  // 8: palisade.findings.v1.ClickToFixFailure
+	(*v1.ReviewComment)(nil),      // 9: palisade.findings.v1.ReviewComment
+	(*v1.ExternalTicket)(nil),     // 10: palisade.findings.v1.ExternalTicket
+	(*v1.EpssScore)(nil),          // 11: palisade.findings.v1.EpssScore
+	(*v1.FixRecommendation)(nil),  // 12: palisade.findings.v1.FixRecommendation
+	(*v1.FoundDependency)(nil),    // 13: palisade.findings.v1.FoundDependency
+	(*v1.Usage)(nil),              // 14: palisade.findings.v1.Usage
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 }
 var file_palisade_store_v1_finding_proto_depIdxs = []int32{
-	6,  // 0: palisade.store.v1.FindingContent.location:type_name -> palisade.findings.v1.FindingLocation
-	7,  // 1: palisade.store.v1.FindingContent.assistant:type_name -> palisade.findings.v1.Assistant
-	8,  // 2: palisade.store.v1.FindingContent.click_to_fix_prs:type_name -> palisade.findings.v1.ClickToFixPr
-	9,  // 3: palisade.store.v1.FindingContent.click_to_fix_failures:type_name -> palisade.findings.v1.ClickToFixFailure
-	10, // 4: palisade.store.v1.FindingContent.review_comments:type_name -> palisade.findings.v1.ReviewComment
-	11, // 5: palisade.store.v1.FindingContent.external_ticket:type_name -> palisade.findings.v1.ExternalTicket
-	12, // 6: palisade.store.v1.FindingContent.epss_score:type_name -> palisade.findings.v1.EpssScore
-	13, // 7: palisade.store.v1.FindingContent.fix_recommendations:type_name -> palisade.findings.v1.FixRecommendation
-	14, // 8: palisade.store.v1.FindingContent.found_dependency:type_name -> palisade.findings.v1.FoundDependency
-	15, // 9: palisade.store.v1.FindingContent.usage:type_name -> palisade.findings.v1.Usage
-	16, // 10: palisade.store.v1.FindingContent.historical_commit_at:type_name -> google.protobuf.Timestamp
-	5,  // 11: palisade.store.v1.FindingContent.facts:type_name -> palisade.store.v1.FindingFacts
-	6,  // 12: palisade.store.v1.FindingMatch.before:type_name -> palisade.findings.v1.FindingLocation
-	6,  // 13: palisade.store.v1.FindingMatch.after:type_name -> palisade.findings.v1.FindingLocation
-	2,  // 14: palisade.store.v1.FindingMatch.considered:type_name -> palisade.store.v1.FindingMatchCandidate
-	4,  // 15: palisade.store.v1.IdentityBefore.findings:type_name -> palisade.store.v1.FindingBefore
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	5,  // 0: palisade.store.v1.FindingContent.location:type_name -> palisade.findings.v1.FindingLocation
+	6,  // 1: palisade.store.v1.FindingContent.assistant:type_name -> palisade.findings.v1.Assistant
+	7,  // 2: palisade.store.v1.FindingContent.click_to_fix_prs:type_name -> palisade.findings.v1.ClickToFixPr
+	8,  // 3: palisade.store.v1.FindingContent.click_to_fix_failures:type_name -> palisade.findings.v1.ClickToFixFailure
+	9,  // 4: palisade.store.v1.FindingContent.review_comments:type_name -> palisade.findings.v1.ReviewComment
+	10, // 5: palisade.store.v1.FindingContent.external_ticket:type_name -> palisade.findings.v1.ExternalTicket
+	11, // 6: palisade.store.v1.FindingContent.epss_score:type_name -> palisade.findings.v1.EpssScore
+	12, // 7: palisade.store.v1.FindingContent.fix_recommendations:type_name -> palisade.findings.v1.FixRecommendation
+	13, // 8: palisade.store.v1.FindingContent.found_dependency:type_name -> palisade.findings.v1.FoundDependency
+	14, // 9: palisade.store.v1.FindingContent.usage:type_name -> palisade.findings.v1.Usage
+	15, // 10: palisade.store.v1.FindingContent.historical_commit_at:type_name -> google.protobuf.Timestamp
+	5,  // 11: palisade.store.v1.FindingMatch.before:type_name -> palisade.findings.v1.FindingLocation
+	5,  // 12: palisade.store.v1.FindingMatch.after:type_name -> palisade.findings.v1.FindingLocation
+	2,  // 13: palisade.store.v1.FindingMatch.considered:type_name -> palisade.store.v1.FindingMatchCandidate
+	4,  // 14: palisade.store.v1.IdentityBefore.findings:type_name -> palisade.store.v1.FindingBefore
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_palisade_store_v1_finding_proto_init() }
@@ -1073,7 +960,7 @@ func file_palisade_store_v1_finding_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_store_v1_finding_proto_rawDesc), len(file_palisade_store_v1_finding_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

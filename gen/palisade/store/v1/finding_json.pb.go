@@ -92,10 +92,6 @@ func (x *FindingContent) AppendJSON(b []byte) []byte {
 	b = jsonappend.Bool(b, x.IsBlocking)
 	b = append(b, `,"historicalBlob":`...)
 	b = jsonappend.String(b, x.HistoricalBlob)
-	if x.Facts != nil {
-		b = append(b, `,"facts":`...)
-		b = x.Facts.AppendJSON(b)
-	}
 	b = append(b, `,"packedSyntacticId":`...)
 	b = jsonappend.Bytes(b, x.PackedSyntacticId)
 	b = append(b, `,"packedMatchBasedId":`...)
@@ -216,26 +212,5 @@ func (x *FindingBefore) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.Severity)
 	b = append(b, `,"ruleId":`...)
 	b = jsonappend.QuotedInt64(b, x.RuleId)
-	return jsonappend.CloseObject(b, start)
-}
-
-// AppendJSON appends x to b as one JSON object; a nil x is {}.
-func (x *FindingFacts) AppendJSON(b []byte) []byte {
-	if x == nil {
-		return append(b, "{}"...)
-	}
-	start := len(b)
-	b = append(b, `,"projectId":`...)
-	b = jsonappend.QuotedInt64(b, x.ProjectId)
-	b = append(b, `,"ruleId":`...)
-	b = jsonappend.QuotedInt64(b, x.RuleId)
-	b = append(b, `,"firstSeenScanId":`...)
-	b = jsonappend.QuotedInt64(b, x.FirstSeenScanId)
-	b = append(b, `,"createdAt":`...)
-	b = jsonappend.QuotedInt64(b, x.CreatedAt)
-	b = append(b, `,"ref":`...)
-	b = jsonappend.String(b, x.Ref)
-	b = append(b, `,"severity":`...)
-	b = jsonappend.String(b, x.Severity)
 	return jsonappend.CloseObject(b, start)
 }

@@ -1,0 +1,206 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/palisade/palisade/ent/finding"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/blob"
+)
+
+// number and text are columns as lists scan them; null is the zero value. They cost less than pointers and the types of package sql.
+type (
+	number int64
+	text   string
+)
+
+// Scan takes a number or a boolean.
+func (n *number) Scan(value any) error {
+	switch v := value.(type) {
+	case nil:
+		*n = 0
+	case int64:
+		*n = number(v)
+	case bool:
+		*n = 0
+		if v {
+			*n = 1
+		}
+	default:
+		return fmt.Errorf("a number is read as %T", value)
+	}
+	return nil
+}
+
+// Scan takes a text.
+func (t *text) Scan(value any) error {
+	switch v := value.(type) {
+	case nil:
+		*t = ""
+	case string:
+		*t = text(v)
+	case []byte:
+		*t = text(v)
+	default:
+		return fmt.Errorf("a text is read as %T", value)
+	}
+	return nil
+}
+
+// raw are bytes of the driver, which are valid until the next row.
+type raw []byte
+
+// Scan takes bytes.
+func (b *raw) Scan(value any) error {
+	v, ok := value.([]byte)
+	if !ok {
+		return fmt.Errorf("bytes are read as %T", value)
+	}
+	*b = v
+	return nil
+}
+
+// row is what a list reads of a finding.
+type row struct {
+	id, projectID, ruleID, firstSeenScanID, createdAt, relevantSince, stateUpdatedAt, triagedAt, malicious number
+	ref, severity, state, triageState, status                                                              string
+	triageReason, triageComment, policyMode, exposure                                                      text
+	content                                                                                                raw
+}
+
+// rowColumns are the columns of a row, in the order of places.
+var rowColumns = finding.Table + "." + strings.Join([]string{
+	finding.FieldID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRelevantSince,
+	finding.FieldStateUpdatedAt, finding.FieldTriagedAt, finding.FieldMalicious, finding.FieldRef, finding.FieldSeverity, finding.FieldState,
+	finding.FieldTriageState, finding.FieldStatus, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldPolicyMode,
+	finding.FieldExposure, finding.FieldContent,
+}, ", "+finding.Table+".")
+
+func (r *row) places() []any {
+	return []any{
+		&r.id, &r.projectID, &r.ruleID, &r.firstSeenScanID, &r.createdAt, &r.relevantSince,
+		&r.stateUpdatedAt, &r.triagedAt, &r.malicious, &r.ref, &r.severity, &r.state,
+		&r.triageState, &r.status, &r.triageReason, &r.triageComment, &r.policyMode,
+		&r.exposure, &r.content,
+	}
+}
+
+// listed is a finding of a page with the messages inside of it that all have, and what is known of it beside.
+type listed struct {
+	findingsv1.Finding
+	location                                            findingsv1.FindingLocation
+	createdAt, relevantSince, stateUpdatedAt, triagedAt timestamppb.Timestamp
+	projectID, ruleID, since                            int64
+	commit                                              string
+}
+
+// pageRows is one page of a list.
+type pageRows struct {
+	issueType string
+	size      int // the most rows that it may have
+	rows      []*listed
+	free      []listed // made together: each for itself would cost as much as reading it
+	contents  blob.Page
+	content   storev1.FindingContent
+	revision  int64  // of the catalog that the rows go with
+	place     string // what was known of their last row before; see places.query
+}
+
+// slab is how many findings are made together.
+const slab = 100
+
+// add makes the finding of a row.
+func (p *pageRows) add(r *row) error {
+	if len(p.free) == 0 {
+		p.free = make([]listed, min(slab, p.size-len(p.rows)))
+		p.rows = slices.Grow(p.rows, len(p.free))
+	}
+	f := &p.free[0]
+	p.free = p.free[1:]
+	p.content.Reset()
+	p.content.Location = &f.location // there is always one: clients index into it (contract facts 2.4)
+	if err := p.contents.Decode(r.content, &p.content); err != nil {
+		return fmt.Errorf("content of finding %d: %w", r.id, err)
+	}
+	f.projectID, f.ruleID, f.since, f.commit = int64(r.projectID), int64(r.ruleID), int64(r.relevantSince), p.content.Commit
+	f.IssueType = p.issueType
+	f.showRow(r)
+	f.showContent(&p.content)
+	p.rows = append(p.rows, f)
+	return nil
+}
+
+// showRow sets what a finding shows of its columns.
+func (f *listed) showRow(r *row) {
+	f.Id, f.Ref, f.FirstSeenScanId, f.Severity = int64(r.id), r.ref, int64(r.firstSeenScanID), r.severity
+	f.State, f.TriageState, f.Status = r.state, r.triageState, r.status
+	f.TriageReason, f.TriageComment = string(r.triageReason), string(r.triageComment)
+	f.CreatedAt = at(&f.createdAt, r.createdAt)
+	f.RelevantSince = at(&f.relevantSince, r.relevantSince)
+	f.StateUpdatedAt = at(&f.stateUpdatedAt, r.stateUpdatedAt)
+	if r.triagedAt != 0 {
+		f.TriagedAt = at(&f.triagedAt, r.triagedAt)
+	}
+	if f.IssueType != sca {
+		f.SourcingPolicy = boards[cmp.Or(string(r.policyMode), monitored)]
+		return
+	}
+	f.IsMalicious = r.malicious != 0
+	f.Reachability = cmp.Or(reachabilities[string(r.exposure)], "no reachability analysis")
+}
+
+// showContent sets what a finding shows of its content.
+func (f *listed) showContent(c *storev1.FindingContent) {
+	f.RuleMessage = c.Message
+	f.Location = c.Location
+	f.SyntacticId = c.SyntacticId
+	f.MatchBasedId = c.MatchBasedId
+	f.ReviewComments = c.ReviewComments
+	f.ExternalTicket = c.ExternalTicket
+	switch f.IssueType {
+	case aiSast:
+		f.AiImpact = c.AiImpact
+		fallthrough
+	case sast:
+		f.Assistant = c.Assistant
+		f.ClickToFixPrs = c.ClickToFixPrs
+		f.ClickToFixFailures = c.ClickToFixFailures
+	case sca:
+		f.EpssScore = c.EpssScore
+		f.FixRecommendations = c.FixRecommendations
+		f.FoundDependency = cmp.Or(c.FoundDependency, unknownDependency) // its key lockfile_line_url must be there (contract facts 2.4)
+		f.ReachableCondition = c.ReachableCondition
+		f.Usage = c.Usage
+		f.VulnerabilityIdentifier = c.VulnerabilityIdentifier
+	}
+}
+
+// at sets a time to one in microseconds since 1970.
+func at(t *timestamppb.Timestamp, micros number) *timestamppb.Timestamp {
+	t.Seconds, t.Nanos = int64(micros/1e6), int32(micros%1e6*1000)
+	if t.Nanos < 0 {
+		t.Seconds, t.Nanos = t.Seconds-1, t.Nanos+1e9
+	}
+	return t
+}
+
+// response makes the answer of a page with what its findings show of their rules and projects.
+func (p *pageRows) response(rules, projects parts) *findingsv1.ListFindingsResponse {
+	response := &findingsv1.ListFindingsResponse{Findings: make([]*findingsv1.Finding, len(p.rows))}
+	for i, f := range p.rows {
+		rule, project := rules[i], projects[i]
+		f.Rule, f.RuleName, f.Confidence, f.Categories = rule.rule, rule.rule.GetName(), rule.rule.GetConfidence(), rule.categories
+		f.Repository = project.repository
+		if path := f.Location.GetFilePath(); project.links.Known() && path != "" && f.commit != "" {
+			f.LineOfCodeUrl = project.links.Line(f.commit, path, f.Location.GetLine())
+		}
+		response.Findings[i] = &f.Finding
+	}
+	return response
+}
