@@ -42,11 +42,6 @@ var sharedPackages = map[string]bool{
 	"supplychain/dependencies": true,
 }
 
-// inwards are imports of a domain from below it that are left.
-var inwards = map[string]string{
-	"internal/apitest": "findings/blob", // what tests check of every server that they had
-}
-
 // TestImportsRunOneWay: cmd, services, domains, internal, ent. Domains meet in packages that are listed, and in no root.
 func TestImportsRunOneWay(t *testing.T) {
 	t.Parallel()
@@ -60,7 +55,7 @@ func TestImportsRunOneWay(t *testing.T) {
 	if len(domains) != 14 {
 		t.Errorf("the domains are %v", slices.Sorted(maps.Keys(domains)))
 	}
-	shared, left := map[string]bool{}, map[string]string{}
+	shared := map[string]bool{}
 	for pkg, list := range imports {
 		from, _, _ := strings.Cut(pkg, "/")
 		for name := range list {
@@ -70,8 +65,6 @@ func TestImportsRunOneWay(t *testing.T) {
 			case name == module+"services" && pkg != ".":
 				t.Errorf("%s imports services, which is above it", pkg)
 			case !ours || !domains[to] || from == to || pkg == ".":
-			case !domains[from] && inwards[pkg] == target:
-				left[pkg] = target
 			case !domains[from]:
 				t.Errorf("%s imports %s: what is below domains knows none", pkg, target)
 			case !inside:
@@ -83,9 +76,6 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 	if !maps.Equal(shared, sharedPackages) {
 		t.Errorf("sharedPackages is not true any more: the packages that several domains import, and whether they touch the store, are\n%v\nwant\n%v", shared, sharedPackages)
-	}
-	if !maps.Equal(left, inwards) {
-		t.Errorf("inwards is not true any more: %v are left of %v", left, inwards)
 	}
 }
 

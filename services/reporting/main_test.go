@@ -6,6 +6,7 @@ import (
 	"github.com/palisade/palisade/services/findings"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/notifications"
+	"github.com/palisade/palisade/services/projects"
 	"github.com/palisade/palisade/services/reporting"
 	"github.com/palisade/palisade/services/scans"
 	"github.com/palisade/palisade/services/supplychain"
@@ -13,5 +14,5 @@ import (
 
 // TestMain names the domains that these tests call.
 func TestMain(m *testing.M) {
-	apitest.Main(m, supplychain.Register, reporting.Register, scans.Register, findings.Register, notifications.Register)
+	apitest.Main(m, supplychain.Register, reporting.Register, projects.Register, scans.Register, findings.Register, notifications.Register)
 }
