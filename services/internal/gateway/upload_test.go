@@ -259,12 +259,13 @@ func TestUploadTrickle(t *testing.T) {
 		return stream.SendAndClose(&scansv1.UploadReportResponse{})
 	}}
 	server := start(t, s, func(config *gateway.Config) {
-		config.UploadPace = pace.Rule{Rate: 1000, Window: 200 * time.Millisecond}
+		config.UploadPace = pace.Rule{Rate: 1000, Window: time.Second}
 	})
-	for _, test := range []struct{ size, status int }{{1, 408}, {100, 200}} {
-		conn := announce(t, server.URL, 60*test.size, "")
+	const parts = 150 // which take longer than the window; one large part in it is fast enough, on a busy machine, too
+	for _, test := range []struct{ size, status int }{{1, 408}, {1000, 200}} {
+		conn := announce(t, server.URL, parts*test.size, "")
 		go func() {
-			for range 60 {
+			for range parts {
 				time.Sleep(10 * time.Millisecond)
 				if _, err := conn.Write(bytes.Repeat([]byte("x"), test.size)); err != nil {
 					return
