@@ -3,11 +3,12 @@ package issues_test
 import (
 	"testing"
 
+	"github.com/palisade/palisade/services/findings"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/workflows"
 )
 
 // TestMain names the domains that these tests call.
 func TestMain(m *testing.M) {
-	apitest.Main(m, workflows.Register)
+	apitest.Main(m, findings.Register, workflows.Register)
 }
