@@ -37,7 +37,7 @@ const (
 type Work struct {
 	// Register adds the domain's workers, each by AddWorker.
 	Register func(*river.Workers)
-	// Periodic are the jobs that no request causes; see Every and Nightly.
+	// Periodic are the jobs that no request causes; see Every.
 	Periodic []*river.PeriodicJob
 	// Queues are queues beside the default one, so that slow work of the domain keeps nobody waiting, and a node of the version
 	// before takes no job of a kind that is new; see Queue.
@@ -60,28 +60,6 @@ func Every(interval time.Duration, args river.JobArgs) *river.PeriodicJob {
 		func() (river.JobArgs, *river.InsertOpts) { return args, nil },
 		&river.PeriodicJobOpts{RunOnStart: true}, // or a server that is restarted more often would never run it
 	)
-}
-
-// Nightly makes a periodic job: enqueued each day at an hour (UTC), and not at the start.
-func Nightly(hour int, args river.JobArgs) *river.PeriodicJob {
-	return river.NewPeriodicJob(
-		daily{hour},
-		func() (river.JobArgs, *river.InsertOpts) { return args, nil },
-		nil,
-	)
-}
-
-// daily is the schedule of Nightly.
-type daily struct{ hour int }
-
-// Next returns the first such hour after a time.
-func (d daily) Next(after time.Time) time.Time {
-	after = after.UTC()
-	next := time.Date(after.Year(), after.Month(), after.Day(), d.hour, 0, 0, 0, time.UTC)
-	if !next.After(after) {
-		next = next.AddDate(0, 0, 1)
-	}
-	return next
 }
 
 // Jobs is the queue and, between Start and Stop, the workers of this node.

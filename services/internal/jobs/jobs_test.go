@@ -233,21 +233,3 @@ func TestPeriodicJobs(t *testing.T) {
 		out.requireQuiet(t)
 	})
 }
-
-func TestNightly(t *testing.T) {
-	t.Parallel()
-	for after, want := range map[string]string{
-		"2026-11-21T02:59:59Z":      "2026-11-21T03:00:00Z",
-		"2026-11-21T03:00:00Z":      "2026-11-22T03:00:00Z",
-		"2026-12-31T23:00:00Z":      "2027-01-01T03:00:00Z",
-		"2026-11-21T04:30:00+02:00": "2026-11-21T03:00:00Z",
-	} {
-		at, err := time.Parse(time.RFC3339, after)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if next := (daily{3}).Next(at).Format(time.RFC3339); next != want {
-			t.Errorf("after %s comes %s, want %s", after, next, want)
-		}
-	}
-}
