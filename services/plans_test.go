@@ -15,68 +15,62 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // TestPlans calls every RPC but streams: those that read bare and with each filter, the lists of findings with each two, and those that
 // write once. Tables are large enough for the planner's choice to be the one of a large installation: no statement reads a whole table
 // or sorts what grows with every scan, and each names the deployment.
 func TestPlans(t *testing.T) {
-	for name, adjust := range map[string]func(*config.Config){
-		"sqlite":   nil,
-		"postgres": func(c *config.Config) { c.Database = storetest.Postgres(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, seen := apitest.StartRecorded(t, adjust)
-			ours := newFilling(t, s, "ours", 1, 500)
-			newFilling(t, s, "theirs", 2, 4500)
-			ours.fillFindings(t, 20_000)
-			if err := s.Store.RefreshStatistics(t.Context()); err != nil {
-				t.Fatal(err)
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s, seen := apitest.StartRecorded(t, on)
+		ours := newFilling(t, s, "ours", 1, 500)
+		newFilling(t, s, "theirs", 2, 4500)
+		ours.fillFindings(t, 20_000)
+		if err := s.Store.RefreshStatistics(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		explained := map[string]bool{}
+		for _, rpc := range inOrder(operations()) {
+			if rpc.descriptor.IsStreamingClient() || rpc.descriptor.IsStreamingServer() {
+				continue
 			}
-			explained := map[string]bool{}
-			for _, rpc := range inOrder(operations()) {
-				if rpc.descriptor.IsStreamingClient() || rpc.descriptor.IsStreamingServer() {
-					continue
+			var requests map[string]*dynamicpb.Message
+			if onlyReads(rpc) {
+				requests = ours.lists(t, rpc)
+			} else {
+				few := *ours // of so many that PostgreSQL looks each up in tables of this size
+				few.rows = 50
+				requests = map[string]*dynamicpb.Message{"what it takes": few.request(t, rpc)}
+			}
+			answered, last := 0, ""
+			for what, request := range requests {
+				seen.Take("")
+				answer, _ := ours.call(t, rpc, request)
+				last = answer.Message()
+				if answer.Code() == codes.OK {
+					answered++
+				} else if answer.Code() == codes.Internal || answer.Code() == codes.Unknown {
+					t.Errorf("%s with %s: %v", rpc.name, what, answer.Message())
 				}
-				var requests map[string]*dynamicpb.Message
-				if onlyReads(rpc) {
-					requests = ours.lists(t, rpc)
-				} else {
-					few := *ours // of so many that PostgreSQL looks each up in tables of this size
-					few.rows = 50
-					requests = map[string]*dynamicpb.Message{"what it takes": few.request(t, rpc)}
-				}
-				answered, last := 0, ""
-				for what, request := range requests {
-					seen.Take("")
-					answer, _ := ours.call(t, rpc, request)
-					last = answer.Message()
-					if answer.Code() == codes.OK {
-						answered++
-					} else if answer.Code() == codes.Internal || answer.Code() == codes.Unknown {
-						t.Errorf("%s with %s: %v", rpc.name, what, answer.Message())
-					}
-					for _, statement := range seen.Take(rpc.name) {
-						shape := shapeOf(statement.Text)
-						if !explained[shape] {
-							explained[shape] = true
-							if sortsFew.MatchString(statement.Text) {
-								statement.Text = strings.Replace(statement.Text, inListOrder, " ", 1)
-							}
-							requireGoodPlan(t, s, rpc.name+" with "+what, statement)
+				for _, statement := range seen.Take(rpc.name) {
+					shape := shapeOf(statement.Text)
+					if !explained[shape] {
+						explained[shape] = true
+						if sortsFew.MatchString(statement.Text) {
+							statement.Text = strings.Replace(statement.Text, inListOrder, " ", 1)
 						}
+						requireGoodPlan(t, s, rpc.name+" with "+what, statement)
 					}
 				}
-				if answered == 0 && budgets[rpc.name].code == codes.OK {
-					t.Errorf("%s: no request was answered: %s", rpc.name, last)
-				}
 			}
-			if len(explained) < 400 {
-				t.Errorf("only %d different statements were seen", len(explained))
+			if answered == 0 && budgets[rpc.name].code == codes.OK {
+				t.Errorf("%s: no request was answered: %s", rpc.name, last)
 			}
-		})
-	}
+		}
+		if len(explained) < 400 {
+			t.Errorf("only %d different statements were seen", len(explained))
+		}
+	})
 }
 
 // reads matches the names of RPCs that change nothing although their method may be POST.

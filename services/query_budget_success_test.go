@@ -12,7 +12,6 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // refusedOnly are RPCs that need a code host or a model to succeed: what they cost then is not measured here.
@@ -72,34 +71,32 @@ type flows struct {
 // TestQueryBudgetsOfSuccess does the same with two things and with fifty: of findings and their branches, rules, tasks of a
 // run, policies. Both must take the same number of statements, and at most those of the budget.
 func TestQueryBudgetsOfSuccess(t *testing.T) {
-	for name, database := range map[string]func() string{
-		"sqlite":   func() string { return "" },
-		"postgres": func() string { return storetest.Postgres(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, seen := apitest.StartRecorded(t, func(c *config.Config) { c.EgressAllow, c.Database = "127.0.0.1", database() })
-			few, many := newFlows(t, s, seen, "few", 1, 2), newFlows(t, s, seen, "many", 2, 50)
-			met := map[string]bool{}
-			for i, a := range few.costs {
-				b, want := many.costs[i], budgetsOfSuccess[a.rpc]
-				met[a.rpc] = true
-				if a != b {
-					t.Errorf("%s (%s): %d reads and %d writes for two, %d and %d for fifty", a.rpc, a.what, a.reads, a.writes, b.reads, b.writes)
-				}
-				if reads, writes := max(a.reads, b.reads), max(a.writes, b.writes); reads > want.reads || writes > want.writes {
-					t.Errorf("%s (%s): %d reads and %d writes, its budget is %d and %d", a.rpc, a.what, reads, writes, want.reads, want.writes)
-				}
-				if a.reads == 0 {
-					t.Errorf("%s (%s): nothing was recorded", a.rpc, a.what)
-				}
-			}
-			for rpc := range budgetsOfSuccess {
-				if !met[rpc] {
-					t.Errorf("%s was not called", rpc)
-				}
-			}
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s, seen := apitest.StartRecorded(t, func(c *config.Config) {
+			on(c)
+			c.EgressAllow = "127.0.0.1"
 		})
-	}
+		few, many := newFlows(t, s, seen, "few", 1, 2), newFlows(t, s, seen, "many", 2, 50)
+		met := map[string]bool{}
+		for i, a := range few.costs {
+			b, want := many.costs[i], budgetsOfSuccess[a.rpc]
+			met[a.rpc] = true
+			if a != b {
+				t.Errorf("%s (%s): %d reads and %d writes for two, %d and %d for fifty", a.rpc, a.what, a.reads, a.writes, b.reads, b.writes)
+			}
+			if reads, writes := max(a.reads, b.reads), max(a.writes, b.writes); reads > want.reads || writes > want.writes {
+				t.Errorf("%s (%s): %d reads and %d writes, its budget is %d and %d", a.rpc, a.what, reads, writes, want.reads, want.writes)
+			}
+			if a.reads == 0 {
+				t.Errorf("%s (%s): nothing was recorded", a.rpc, a.what)
+			}
+		}
+		for rpc := range budgetsOfSuccess {
+			if !met[rpc] {
+				t.Errorf("%s was not called", rpc)
+			}
+		}
+	})
 }
 
 func newFlows(t *testing.T, s *apitest.Server, seen *apitest.Statements, slug string, number, rows int64) *flows {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // isRead matches statements that read and lock nothing.
@@ -38,36 +37,31 @@ var isFrame = regexp.MustCompile(`(?i)^\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEA
 // TestQueryBudgets calls every RPC in a deployment with two rows in each table and in one with fifty. Both must take the
 // same number of statements: none is sent for each row; and at most those of its budget.
 func TestQueryBudgets(t *testing.T) {
-	for name, adjust := range map[string]func(*config.Config){
-		"sqlite":   nil,
-		"postgres": func(c *config.Config) { c.Database = storetest.Postgres(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, seen := apitest.StartRecorded(t, adjust)
-			few, many := newFilling(t, s, "few", 1, 2), newFilling(t, s, "many", 2, 50)
-			warm(t, few)
-			for _, rpc := range inOrder(operations()) {
-				want, ok := budgets[rpc.name]
-				if !ok {
-					t.Errorf("%s has no budget: give it one in rpc_budgets_test.go", rpc.name)
-				}
-				a, first, _ := spent(t, few, rpc, seen)
-				b, rest, rows := spent(t, many, rpc, seen)
-				if a.code != want.code || b.code != want.code {
-					t.Errorf("%s: %v %q and %v %q, want %v", rpc.name, a.code, first.Message(), b.code, rest.Message(), want.code)
-				}
-				if isList.MatchString(rpc.name) && rows < 25 && !slices.Contains(short, path.Base(rpc.name)) && want.code == codes.OK {
-					t.Errorf("%s shows only %d rows where there are fifty: say in rpc_requests_test.go how to see them", rpc.name, rows)
-				}
-				if a != b && !uneven.MatchString(rpc.name) {
-					t.Errorf("%s: %d reads and %d writes for two rows, %d and %d for fifty", rpc.name, a.reads, a.writes, b.reads, b.writes)
-				}
-				if reads, writes := max(a.reads, b.reads), max(a.writes, b.writes); reads > want.reads || writes > want.writes {
-					t.Errorf("%s: %d reads and %d writes, its budget is %d and %d", rpc.name, reads, writes, want.reads, want.writes)
-				}
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s, seen := apitest.StartRecorded(t, on)
+		few, many := newFilling(t, s, "few", 1, 2), newFilling(t, s, "many", 2, 50)
+		warm(t, few)
+		for _, rpc := range inOrder(operations()) {
+			want, ok := budgets[rpc.name]
+			if !ok {
+				t.Errorf("%s has no budget: give it one in rpc_budgets_test.go", rpc.name)
 			}
-		})
-	}
+			a, first, _ := spent(t, few, rpc, seen)
+			b, rest, rows := spent(t, many, rpc, seen)
+			if a.code != want.code || b.code != want.code {
+				t.Errorf("%s: %v %q and %v %q, want %v", rpc.name, a.code, first.Message(), b.code, rest.Message(), want.code)
+			}
+			if isList.MatchString(rpc.name) && rows < 25 && !slices.Contains(short, path.Base(rpc.name)) && want.code == codes.OK {
+				t.Errorf("%s shows only %d rows where there are fifty: say in rpc_requests_test.go how to see them", rpc.name, rows)
+			}
+			if a != b && !uneven.MatchString(rpc.name) {
+				t.Errorf("%s: %d reads and %d writes for two rows, %d and %d for fifty", rpc.name, a.reads, a.writes, b.reads, b.writes)
+			}
+			if reads, writes := max(a.reads, b.reads), max(a.writes, b.writes); reads > want.reads || writes > want.writes {
+				t.Errorf("%s: %d reads and %d writes, its budget is %d and %d", rpc.name, reads, writes, want.reads, want.writes)
+			}
+		}
+	})
 }
 
 // inOrder puts what reads before what changes, and what deletes behind all else.

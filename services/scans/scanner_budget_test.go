@@ -8,41 +8,35 @@ import (
 
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/storetest"
 )
 
 // TestScannerBudget: taking results in, and telling a scanner what became of them, costs the same statements for two as for fifty.
 func TestScannerBudget(t *testing.T) {
 	const protocol = "/palisade.scans.v1.ScannerProtocolService/"
-	for name, adjust := range map[string]func(*config.Config){
-		"sqlite":   nil,
-		"postgres": func(c *config.Config) { c.Database = storetest.Postgres(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, seen := apitest.StartRecorded(t, adjust)
-			c := newScanner(s)
-			spent := func(results int) (upload, complete int) {
-				id := c.create(t)
-				seen.Take("")
-				body, findings := largeResults(2000 * results)
-				if answer := s.Send(t, s.Token, http.MethodPost, resultsPath(id), body, "Content-Type", "application/json"); answer.Status != http.StatusOK || findings != results {
-					t.Fatalf("%d results: %d %s", findings, answer.Status, answer.Body)
-				}
-				upload = len(seen.Take(protocol + "UploadScanResults"))
-				task := uuid.NewString()
-				c.complete(t, id, task)
-				seen.Take("")
-				c.ok(t, http.MethodPost, completePath(id), recorded(t, "complete", with(task, "task_id")))
-				return upload, len(seen.Take(protocol + "CompleteScan"))
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s, seen := apitest.StartRecorded(t, on)
+		c := newScanner(s)
+		spent := func(results int) (upload, complete int) {
+			id := c.create(t)
+			seen.Take("")
+			body, findings := largeResults(2000 * results)
+			if answer := s.Send(t, s.Token, http.MethodPost, resultsPath(id), body, "Content-Type", "application/json"); answer.Status != http.StatusOK || findings != results {
+				t.Fatalf("%d results: %d %s", findings, answer.Status, answer.Body)
 			}
-			spent(1) // makes the project
-			upload, complete := spent(2)
-			if upload == 0 || complete == 0 {
-				t.Fatalf("nothing was recorded: %d and %d statements", upload, complete)
-			}
-			if u, c := spent(50); u != upload || c != complete {
-				t.Errorf("%d and %d statements for two results, %d and %d for fifty", upload, complete, u, c)
-			}
-		})
-	}
+			upload = len(seen.Take(protocol + "UploadScanResults"))
+			task := uuid.NewString()
+			c.complete(t, id, task)
+			seen.Take("")
+			c.ok(t, http.MethodPost, completePath(id), recorded(t, "complete", with(task, "task_id")))
+			return upload, len(seen.Take(protocol + "CompleteScan"))
+		}
+		spent(1) // makes the project
+		upload, complete := spent(2)
+		if upload == 0 || complete == 0 {
+			t.Fatalf("nothing was recorded: %d and %d statements", upload, complete)
+		}
+		if u, c := spent(50); u != upload || c != complete {
+			t.Errorf("%d and %d statements for two results, %d and %d for fifty", upload, complete, u, c)
+		}
+	})
 }

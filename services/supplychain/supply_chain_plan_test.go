@@ -109,11 +109,7 @@ func seedForPlans(t *testing.T, s *apitest.Server) *inventory {
 	if _, err := dependencies.Tidy(t.Context(), s.Store); err != nil {
 		t.Fatal(err)
 	}
-	db := s.Store.Pools()["writer"]
-	if db == nil {
-		db = s.Store.Pools()["main"]
-	}
-	if _, err := db.ExecContext(t.Context(), "ANALYZE"); err != nil {
+	if err := s.Store.RefreshStatistics(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return ours

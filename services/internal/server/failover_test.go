@@ -100,8 +100,11 @@ func TestConnectionsToADemotedServerAreReplaced(t *testing.T) {
 			t.Errorf("%s on a standby: %s", name, seen)
 		}
 	}
-	to(standby.URL) // open connections stay where they are
+	endReads := o.loadOf(func(name string) bool { return strings.HasPrefix(name, "read") })
+	time.Sleep(100 * time.Millisecond) // connections to the old primary are in use when the first one reaches the new one
+	to(standby.URL)                    // open connections stay where they are
 	o.waitReady()
+	endReads()
 	end := o.load()
 	o.wait("changes are made", func() bool { return o.writes(o.good) > 20 })
 	end()

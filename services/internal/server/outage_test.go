@@ -132,9 +132,15 @@ func seenGRPC(err error) string {
 }
 
 // load calls in loops until its end is called.
-func (o *outage) load() (end func()) {
+func (o *outage) load() (end func()) { return o.loadOf(func(string) bool { return true }) }
+
+// loadOf makes some of the calls.
+func (o *outage) loadOf(which func(name string) bool) (end func()) {
 	o.stop = make(chan struct{})
 	for name, call := range o.calls() {
+		if !which(name) {
+			continue
+		}
 		o.group.Go(func() {
 			for n := int64(0); ; n++ {
 				select {

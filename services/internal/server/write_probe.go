@@ -98,7 +98,13 @@ func (s *Server) watchWrites(st *store.Store) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.probes.watchWrites(ctx, s.log, func(ctx context.Context) error { return ProbeWrite(ctx, st) })
+		s.probes.watchWrites(ctx, s.log, func(ctx context.Context) error {
+			err := ProbeWrite(ctx, st)
+			if err == nil && s.probes.refusing.Load() != nil {
+				st.ReplaceConnections() // some may lead to a server that took no changes, and may not take them now
+			}
+			return err
+		})
 	}()
 	s.onClose("write probe", func(context.Context) error {
 		cancel()

@@ -67,7 +67,7 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 		pool.SetConnMaxLifetime(time.Hour)
 	}
 	return &Store{
-		dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB,
+		dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB, generation: generation,
 		gate: gate.New(max(1, connections-forReads), gate.Share(writeShare)), location: PostgresLocation(config),
 	}, nil
 }

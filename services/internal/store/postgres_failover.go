@@ -51,6 +51,13 @@ func (g *generation) end(number int64) {
 	g.current.CompareAndSwap(number, number+1)
 }
 
+// ReplaceConnections lets no connection to PostgreSQL be used again that was made before; those in use end what they do first.
+func (s *Store) ReplaceConnections() {
+	if s.generation != nil {
+		s.generation.current.Add(1)
+	}
+}
+
 // options let the pool give each connection its number, and replace those that are too old before they are used again.
 func (g *generation) options() []stdlib.OptionOpenDB {
 	return []stdlib.OptionOpenDB{

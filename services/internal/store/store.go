@@ -52,8 +52,10 @@ type Store struct {
 	// what it has logged beside them.
 	group       *group
 	checkpoints *checkpoints
-	location    string
-	guard       func(ctx context.Context) error
+	// generation is nil on SQLite.
+	generation *generation
+	location   string
+	guard      func(ctx context.Context) error
 	// highest are the ids that tables of SQLite ended with when their statistics were refreshed because they had grown.
 	growth  sync.Mutex
 	highest map[string]int64
