@@ -25,6 +25,8 @@ TOOLS := $(CURDIR)/bin/tools
 BUF := $(TOOLS)/buf
 BASELINE := proto/baseline.binpb
 MODULES := . cmd/palisade-bench .ci/tools
+# Files that people write, for the spelling.
+WRITTEN := '*.go' '*.md' '*.proto' .ci Makefile ':!gen' ':!ent/*.go' ':!*testdata*' ':!proto/third_party'
 GENERATED := gen ent proto/third_party docs/configuration.md go.mod go.sum
 
 # Steps of check must not run at once: one makes the files that the next reads.
@@ -62,7 +64,7 @@ check: generate-check lint test fuzz bench-check hostile outdated ## everything 
 outdated: ## report direct modules that have a newer version; never fails
 	@.ci/outdated
 
-lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck; unparam; deadcode
+lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck; unparam; deadcode; plain English
 	$(BUF) lint
 	$(BUF) format --diff --exit-code --path proto/palisade
 	@if [[ -e $(BASELINE) ]]; then \
@@ -76,6 +78,9 @@ lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck; unpara
 	@unformatted=$$(gofmt -l cmd services ent/schema); \
 		if [[ -n $$unformatted ]]; then echo "gofmt these files:"; echo "$$unformatted"; exit 1; fi
 	@for module in $(MODULES); do echo "go -C $$module mod tidy -diff"; $(GO) -C $$module mod tidy -diff; done
+	$(GO) -C .ci/tools test ./plain
+	$(GO) -C .ci/tools run ./plain $(CURDIR)
+	git ls-files -z -- $(WRITTEN) | xargs -0 $(TOOLS)/misspell -error -i noteable,descripton
 	$(GO) vet ./...
 	$(TOOLS)/staticcheck ./...
 	$(TOOLS)/unparam -tests=false ./cmd/... ./services/...
